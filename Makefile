@@ -107,8 +107,9 @@ check-long: chaos mutants ## What takes too long for CI; figures in docs/
 fmt: ## Check the formatting
 	cargo fmt --check
 
-lint: setup ## Clippy, no warnings allowed
+lint: setup ## Clippy, no warnings allowed, and plain words in code (scripts/words)
 	cargo clippy --all-targets -- -D warnings
+	@scripts/words
 
 doc: setup ## Build the API documentation, no warnings allowed
 	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --document-private-items

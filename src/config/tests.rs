@@ -432,7 +432,7 @@ fn flags_win_and_are_named_as_sources() {
     assert_eq!(
         loaded.notes,
         ["metrics.label_metrics_inclusion_duration \
-          (from --metrics-label-metrics-inclusion-duration) does nothing: leave it out"]
+          (from --metrics-label-metrics-inclusion-duration) has no effect: leave it out"]
     );
     let settings = &loaded.settings;
     assert_eq!(settings.server.port, 8010);

@@ -1,4 +1,4 @@
-//! An adapter that changes nothing: it says whether a node pool is in the region of its cluster.
+//! An adapter that changes nothing: it checks whether a node pool is in the region of its cluster.
 //!
 //! ```sh
 //! make run                                            # the service, with `regions` among the required adapters
@@ -43,7 +43,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let base = env::args().nth(1).ok_or("usage: regions URL")?;
     let token = env::var_os("TOKEN_FILE").map(Into::into);
     let api = Api::new(&base, token.map_or(Token::None, Token::File))?;
-    // A cluster that moves is noticed when all is looked at again; with clusters among the kinds, at once.
+    // A change of the cluster's region is noticed by the next sweep; with clusters among the kinds, at once.
     let kinds = vec![Kind::new("nodepools")];
     let stop = async {
         let _ = signal::ctrl_c().await;

@@ -1,4 +1,4 @@
-//! The requests that adapters make.
+//! The client of the HyperFleet API.
 
 use std::time::Duration;
 
@@ -12,34 +12,31 @@ use super::report::{Report, StoredReport};
 use super::resource::Resource;
 use super::token::Token;
 
-/// Where the API begins on every server.
+/// Root of the API on every server.
 const ROOT: &str = "/api/hyperfleet/v1";
-/// Items of a page: the most that the service returns.
+/// Items of a page: the service's maximum.
 const PAGE_SIZE: u64 = 100;
-/// How long an answer may take.
+/// Timeout of a request.
 const ANSWER_TIME: Duration = Duration::from_secs(30);
 /// Bytes of an error response that become part of the error.
 const DETAIL_BYTES_MAX: usize = 1000;
-/// What codes of the service's own 404s begin with.
+/// Prefix of the codes of the service's own 404s.
 const NOT_FOUND: &str = "HYPERFLEET-NTF-";
-/// The code of a 404 that no route has answered.
+/// Code of a 404 without a route.
 const NO_ROUTE: &str = "HYPERFLEET-NTF-000";
 
-/// A setting of the client that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum SettingError {
-    /// The base is no URL of HTTP.
     #[error("{0:?} is not the URL of an API, such as http://127.0.0.1:8000")]
     Base(String),
-    /// The HTTP library refuses to start.
+    /// The HTTP library cannot start.
     #[error("the HTTP client cannot start")]
     Http(#[source] reqwest::Error),
 }
 
-/// Why a request failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The service cannot be reached or cannot serve now. What was asked may have been done.
+    /// The service is unreachable or cannot serve now. The request may have been carried out.
     #[error("the API cannot serve now: {message}")]
     Unavailable {
         /// Status and body of the response, or the error of the connection.
@@ -49,16 +46,10 @@ pub enum Error {
     },
     /// The request, the token or the settings of the adapter are wrong.
     #[error("the API refuses: {status} {detail}")]
-    Refused {
-        /// The status of the answer.
-        status: u16,
-        /// Its body.
-        detail: String,
-    },
-    /// The answer is none of this API.
+    Refused { status: u16, detail: String },
+    /// The response is not from this API.
     #[error("the answer cannot be read: {0}")]
     Unreadable(String),
-    /// The file of the token cannot be read.
     #[error("the token cannot be read")]
     Token(#[source] std::io::Error),
 }
@@ -73,16 +64,14 @@ impl Error {
     }
 }
 
-/// A page of a list.
 #[derive(Debug)]
 pub struct Page {
-    /// The resources.
     pub items: Vec<Resource>,
-    /// Requests the next page; `None` on the last one.
+    /// `None` on the last page.
     pub next: Option<PageToken>,
 }
 
-/// Where a list goes on.
+/// Where a list continues.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PageToken {
     /// The service's `continue` token.
@@ -91,12 +80,11 @@ pub enum PageToken {
     Number(u64),
 }
 
-/// What became of a report.
+/// The result of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reported {
-    /// It is stored.
     Stored,
-    /// The service has a newer one, or the resource has changed: look again.
+    /// The service has a newer one, or the resource has changed: read it again.
     Discarded,
     /// The resource no longer exists.
     Gone,
@@ -106,7 +94,7 @@ pub enum Reported {
 #[derive(Debug, Clone)]
 pub struct Api {
     http: reqwest::Client,
-    /// Scheme, host and port, without a slash at the end.
+    /// Scheme, host and port, without a trailing slash.
     host: String,
     token: Token,
 }
@@ -124,14 +112,14 @@ impl Api {
     /// A client of the server at a URL, such as `https://hyperfleet.example.com`.
     ///
     /// # Errors
-    /// The URL is none of HTTP.
+    /// The URL is not HTTP.
     pub fn new(base: &str, token: Token) -> Result<Self, SettingError> {
         let wrong = || SettingError::Base(base.to_owned());
         let url = Url::parse(base).map_err(|_| wrong())?;
         if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
             return Err(wrong());
         }
-        // Fails only if it was chosen before.
+        // Fails only if a provider is installed already.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let http = reqwest::Client::builder()
             .user_agent(concat!("hyperfleet-adapter/", env!("CARGO_PKG_VERSION")))
@@ -143,10 +131,10 @@ impl Api {
         Ok(Self { http, host, token })
     }
 
-    /// A page of the resources of a kind that meet a search, those that are being deleted among them.
+    /// A page of the resources of a kind that match a search, including those being deleted.
     ///
     /// # Errors
-    /// The service is away, or refuses.
+    /// The service is unreachable or refuses.
     pub async fn list(
         &self,
         plural: &str,
@@ -185,7 +173,7 @@ impl Api {
     /// The resource at a path; `None` if it does not exist.
     ///
     /// # Errors
-    /// The service is away, or refuses.
+    /// The service is unreachable or refuses.
     pub async fn get(&self, href: &str) -> Result<Option<Resource>, Error> {
         let request = self.http.request(Method::GET, self.url(href));
         let Some(response) = found(self.send(request).await)? else {
@@ -197,10 +185,11 @@ impl Api {
             .map_err(|error| Error::Unreadable(error.to_string()))
     }
 
-    /// Reports what was found of a resource as it was read. The service takes reports that are at most half an hour old.
+    /// Sends a report on a resource as it was read. The service accepts reports that are at most half an hour
+    /// old.
     ///
     /// # Errors
-    /// The service is away, or refuses.
+    /// The service is unreachable or refuses.
     pub async fn report(
         &self,
         adapter: &str,
@@ -224,10 +213,10 @@ impl Api {
         })
     }
 
-    /// The report of an adapter that is stored for a resource; `None` if there is none.
+    /// An adapter's stored report on a resource; `None` if there is none.
     ///
     /// # Errors
-    /// The service is away, or refuses.
+    /// The service is unreachable or refuses.
     pub async fn stored_report(
         &self,
         adapter: &str,
@@ -260,7 +249,7 @@ impl Api {
         format!("{}{href}", self.host)
     }
 
-    /// Sends a request; an answer that is none of success is an error.
+    /// Sends a request. Any response other than success is an error.
     async fn send(&self, request: RequestBuilder) -> Result<Response, Error> {
         let token = self.token.current().await.map_err(Error::Token)?;
         let request = match token {
@@ -295,8 +284,8 @@ impl Api {
     }
 }
 
-/// `None` for a resource that does not exist. A 404 of the router stays an error, as does one of a proxy before the
-/// service: they say nothing of the resource.
+/// `None` for a resource that does not exist. A 404 of the router or of a proxy stays an error: it is not about
+/// the resource.
 fn found(sent: Result<Response, Error>) -> Result<Option<Response>, Error> {
     match sent {
         Err(Error::Refused {

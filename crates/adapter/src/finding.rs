@@ -1,22 +1,16 @@
-//! One condition of a report.
-
 use serde::{Deserialize, Serialize};
 
-/// What a condition says.
+/// The status of a condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Truth {
-    /// It is so.
     True,
-    /// It is not so.
     False,
-    /// The adapter cannot tell.
     Unknown,
 }
 
-/// Whether something is so, and why.
+/// A condition of a report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// Whether it is.
     pub truth: Truth,
     /// One word for programs, such as `UnitFailed`.
     pub reason: String,
@@ -25,17 +19,17 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// It is so.
+    /// The condition is true.
     pub fn yes(reason: impl Into<String>, message: impl Into<String>) -> Self {
         Self::of(Truth::True, reason, message)
     }
 
-    /// It is not so.
+    /// The condition is false.
     pub fn no(reason: impl Into<String>, message: impl Into<String>) -> Self {
         Self::of(Truth::False, reason, message)
     }
 
-    /// The adapter cannot tell. The service keeps what was reported before over a report whose `Available` is unknown.
+    /// The adapter cannot tell. The service prefers the previous report to one whose `Available` is unknown.
     pub fn unknown(reason: impl Into<String>, message: impl Into<String>) -> Self {
         Self::of(Truth::Unknown, reason, message)
     }

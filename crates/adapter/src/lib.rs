@@ -1,30 +1,25 @@
-//! What every adapter of the HyperFleet API needs: it finds resources that want work, has the work done by an
-//! [`Adapter`], and reports what came of it.
+//! A library for adapters of the HyperFleet API: finds resources that need work, calls an [`Adapter`] for each,
+//! and reports the result.
 //!
 //! ```text
 //! lists of the API ──▶ queue ──▶ workers: read the resource and its owner ─▶ Adapter::reconcile ─▶ report
 //!   changes: every few seconds      ▲                                               │
-//!   everything: at a slow beat      └───────── again: a failure, or on request ◀─────┘
+//!   everything: at a slow rate      └───────── again: a failure, or on request ◀─────┘
 //! ```
 //!
-//! The library decides when a resource is worked on, never what is done. At most one worker has a resource. A failed
-//! resource is retried with back-off. Of several replicas, only the one with the lease works. Nothing is stored: after a
-//! restart the adapter begins with all resources.
+//! The library decides when a resource is worked on, never what is done. At most one worker has a resource. A
+//! failed resource is retried with back-off. Of several replicas, only the one with the lease works. Nothing is
+//! stored: after a restart the adapter begins with all resources.
 //!
 //! ```no_run
 //! use hyperfleet_adapter::{Adapter, Api, Finding, Kind, Outcome, Report, Runner, Settings, Token, Work};
 //!
 //! struct Names;
 //!
-//! impl Adapter for Names {
-//!     async fn reconcile(&self, work: Work) -> anyhow::Result<Outcome> {
-//!         let report = match work.resource.is_deleted() {
-//!             true => Report::finalized("Forgotten", "the name is free"),
-//!             false => Report::new(Finding::yes("Known", "the name is known")),
-//!         };
-//!         Ok(Outcome::reported(report))
-//!     }
-//! }
+//! impl Adapter for Names {     async fn reconcile(&self, work: Work) -> anyhow::Result<Outcome> {         let
+//! report = match work.resource.is_deleted() {             true => Report::finalized("Forgotten", "the name is
+//! free"),             false => Report::new(Finding::yes("Known", "the name is known")),         };
+//! Ok(Outcome::reported(report))     } }
 //!
 //! # async fn run() -> Result<(), hyperfleet_adapter::SettingError> {
 //! let api = Api::new("http://127.0.0.1:8000", Token::None)?;

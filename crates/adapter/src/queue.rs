@@ -1,24 +1,24 @@
-//! Which resource is worked on next. At most one worker has a resource; a change during the work leads to another run.
+//! The order of work. At most one worker has a resource; a change during the work leads to another run.
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// When a failure is tried again: after the first of a row, and at the latest.
+/// Pauses before a retry: after the first failure in a row, and the longest.
 const PAUSE: Duration = Duration::from_secs(1);
 const PAUSE_MAX: Duration = Duration::from_mins(5);
 
-/// A resource, by the kind that it was listed as.
+/// A resource of a listed kind.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Key {
-    /// The position of its kind in the settings.
+    /// Position of its kind in the settings.
     pub(crate) kind: usize,
     /// Its path.
     pub(crate) href: String,
 }
 
-/// What is known of a resource that waits, or that is worked on.
+/// A resource that waits or is worked on.
 #[derive(Debug)]
 struct Entry {
     state: State,
@@ -29,7 +29,7 @@ struct Entry {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Waiting(Instant),
-    /// With when to look at it again; `None` for never.
+    /// With the time of its next run; `None` for never.
     Working(Option<Instant>),
 }
 
@@ -41,8 +41,8 @@ pub(crate) struct Queue {
 }
 
 impl Queue {
-    /// Has a resource worked on at a time, or earlier if that was asked before. One that has failed keeps waiting, and one
-    /// that is worked on is not worked on again, unless it `is_news`.
+    /// Schedules a resource, unless it is scheduled earlier. A failed resource keeps its pause, and one that is
+    /// worked on is not scheduled again, unless it `is_news`.
     pub(crate) fn add(&mut self, key: Key, at: Instant, is_news: bool) {
         let Some(entry) = self.entries.get_mut(&key) else {
             self.wait(key, at, 0);
@@ -71,12 +71,12 @@ impl Queue {
         self.entries.insert(key, Entry { state, failures });
     }
 
-    /// When the next one is due.
+    /// When the next resource is due.
     pub(crate) fn next_at(&self) -> Option<Instant> {
         self.waiting.first().map(|(at, _)| *at)
     }
 
-    /// Takes one that is due. It has to be [done](Self::done) or [failed](Self::failed).
+    /// Takes a due resource. The caller must report it [done](Self::done) or [failed](Self::failed).
     pub(crate) fn take(&mut self, now: Instant) -> Option<Key> {
         if self.next_at()? > now {
             return None;
@@ -88,7 +88,7 @@ impl Queue {
         Some(key)
     }
 
-    /// A resource was worked on, and is to be looked at again then.
+    /// Completes a resource, and schedules its next run if there is one.
     pub(crate) fn done(&mut self, key: Key, again: Option<Instant>) {
         let Some(Entry { state, .. }) = self.entries.remove(&key) else {
             return;
@@ -102,8 +102,8 @@ impl Queue {
         }
     }
 
-    /// Work on a resource has failed: it is tried again later, each time twice as late. `jitter` is from 0 to 1, so that
-    /// not all come at once; `at_least` is what a server asks for.
+    /// Schedules a failed resource after a pause, doubled with each failure. `jitter` from 0 to 1 spreads
+    /// retries. `at_least` is the pause that a server asked for.
     pub(crate) fn failed(&mut self, key: Key, now: Instant, jitter: f64, at_least: Duration) {
         let Some(entry) = self.entries.remove(&key) else {
             return;
@@ -114,12 +114,12 @@ impl Queue {
         self.wait(key, at, entry.failures.saturating_add(1));
     }
 
-    /// Forgets all that waits, and that work is under way.
+    /// Forgets all waiting and running work.
     pub(crate) fn clear(&mut self) {
         *self = Self::default();
     }
 
-    /// How many wait, and how many are worked on.
+    /// How many resources wait, and how many are worked on.
     pub(crate) fn count(&self) -> (usize, usize) {
         let waiting = self.waiting.len();
         (waiting, self.entries.len() - waiting)

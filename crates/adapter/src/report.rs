@@ -1,4 +1,4 @@
-//! What an adapter reports on a resource.
+//! The report of an adapter on a resource.
 
 use std::collections::BTreeMap;
 
@@ -8,13 +8,13 @@ use serde_json::{Map, Value, json};
 
 use super::finding::{Finding, Truth};
 
-/// Longest reason and message that the service takes, in bytes; longer ones are cut.
+/// Longest reason or message that the service accepts, in bytes. Longer ones are cut.
 const REASON_BYTES_MAX: usize = 1024;
 const MESSAGE_BYTES_MAX: usize = 32 * 1024;
-/// What stands at the end of a text that was cut.
+/// End of a text that was cut.
 const CUT: &str = "…";
 
-/// What an adapter reports on a resource.
+/// The report of an adapter on a resource.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Report {
     /// Whether the adapter has ordered everything that the resource needs.
@@ -25,7 +25,7 @@ pub struct Report {
     pub health: Finding,
     /// For a resource that is being deleted: whether nothing of it is left.
     pub finalized: Option<Finding>,
-    /// Conditions of the adapter's own, by type.
+    /// The adapter's own conditions, by type.
     pub further: BTreeMap<String, Finding>,
     /// Data for other adapters and users.
     pub data: Map<String, Value>,
@@ -59,7 +59,7 @@ impl Report {
         }
     }
 
-    /// For a resource that is being deleted: nothing is left of it.
+    /// For a resource that is being deleted: nothing of it is left.
     pub fn finalized(reason: impl Into<String>, message: impl Into<String>) -> Self {
         Self::healthy(
             Finding::no("Removed", "nothing is ordered any more"),
@@ -68,7 +68,7 @@ impl Report {
         )
     }
 
-    /// For a resource that is being deleted: something is left of it.
+    /// For a resource that is being deleted: something of it is left.
     pub fn finalizing(reason: impl Into<String>, message: impl Into<String>) -> Self {
         Self::healthy(
             Finding::no("Removing", "nothing is ordered any more"),
@@ -77,7 +77,7 @@ impl Report {
         )
     }
 
-    /// Whether nothing is under way: the resource is available, or nothing of it is left.
+    /// Whether nothing is in progress: the resource is available, or nothing of it is left.
     pub fn is_settled(&self) -> bool {
         let is_true = |finding: &Finding| finding.truth == Truth::True;
         match &self.finalized {
@@ -86,13 +86,12 @@ impl Report {
         }
     }
 
-    /// Adds data for other adapters and users.
     pub fn with_data(mut self, data: Map<String, Value>) -> Self {
         self.data = data;
         self
     }
 
-    /// The body of the request that reports it.
+    /// The request body of the report.
     pub(crate) fn body(&self, adapter: &str, generation: i64, at: DateTime<Utc>) -> Value {
         let own = [
             ("Applied", &self.applied),
@@ -116,7 +115,7 @@ impl Report {
 /// A report as the service stores it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredReport {
-    /// The generation of the resource that it is about.
+    /// Generation of the resource that it is about.
     pub generation: i64,
     pub report: Report,
 }
@@ -142,7 +141,7 @@ struct StoredCondition {
 
 impl StoredReport {
     /// # Errors
-    /// What a report must have is missing, or is something else.
+    /// A required member is missing or has a wrong type.
     pub(crate) fn read(item: Value) -> Result<Self, serde_json::Error> {
         let stored = Stored::deserialize(item)?;
         let findings = stored.conditions.into_iter().map(|condition| {

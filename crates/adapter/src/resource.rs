@@ -1,5 +1,3 @@
-//! Resources as the API shows them.
-
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
 use serde_json::Value;
@@ -7,19 +5,15 @@ use serde_json::Value;
 /// A resource as the API shows it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Resource {
-    /// Its id.
     pub id: String,
-    /// Its kind, such as `Cluster`.
     pub kind: String,
-    /// Its name: unique among what its owner has of that kind, and free again while it is being deleted.
+    /// Unique among its owner's resources of that kind, and free again while the resource is being deleted.
     pub name: String,
-    /// Its path.
     pub href: String,
-    /// Version of the desired state: every change and the deletion add one.
+    /// Version of the desired state. Every change adds one, including the deletion.
     pub generation: i64,
     /// When its deletion was requested; `None` for an active resource.
     pub deleted_time: Option<DateTime<Utc>>,
-    /// Its parent resource.
     pub owner: Option<Owner>,
     /// The whole resource as JSON.
     pub document: Value,
@@ -28,15 +22,11 @@ pub struct Resource {
 /// The parent of a resource.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Owner {
-    /// Its id.
     pub id: String,
-    /// Its kind.
     pub kind: String,
-    /// Its path.
     pub href: String,
 }
 
-/// The members that every resource has.
 #[derive(Deserialize)]
 struct Members {
     id: String,
@@ -50,7 +40,7 @@ struct Members {
 
 impl Resource {
     /// # Errors
-    /// What a resource must have is missing, or is something else.
+    /// A required member is missing or has a wrong type.
     pub(crate) fn read(document: Value) -> Result<Self, serde_json::Error> {
         let members = Members::deserialize(&document)?;
         Ok(Self {
@@ -65,7 +55,7 @@ impl Resource {
         })
     }
 
-    /// Whether it is being deleted: it is gone once all adapters have finalized it.
+    /// Whether it is being deleted. It is gone once all adapters have finalized it.
     pub fn is_deleted(&self) -> bool {
         self.deleted_time.is_some()
     }

@@ -1,4 +1,4 @@
-//! What is counted. Where it goes is for the program to say.
+//! The metrics. The program chooses their destination.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ pub(crate) fn reconciled(kind: &str, outcome: &'static str, took: Duration) {
         .record(took.as_secs_f64());
 }
 
-/// A kind was listed, for changes or whole.
+/// A kind was listed, for changes or entirely.
 pub(crate) fn listed(kind: &str, what: &'static str, is_done: bool) {
     let outcome = if is_done { "done" } else { "failed" };
     counter!(
@@ -30,7 +30,6 @@ pub(crate) fn queue(waiting: usize, working: usize) {
     gauge!("hyperfleet_adapter_queue_working").set(working as f64);
 }
 
-/// Whether this replica works.
 pub(crate) fn leads(is_leading: bool) {
     gauge!("hyperfleet_adapter_leading").set(if is_leading { 1.0 } else { 0.0 });
 }

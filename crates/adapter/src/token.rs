@@ -1,22 +1,21 @@
-//! How the adapter says who it is.
+//! Authentication of the adapter.
 
 use std::fmt;
 use std::path::PathBuf;
 
-/// How the adapter says who it is.
 #[derive(Clone)]
 pub enum Token {
-    /// It does not: for services without authentication.
+    /// For services without authentication.
     None,
-    /// The same token for ever.
+    /// A fixed token.
     Text(String),
-    /// What stands in a file when a request is made, such as a token of a Kubernetes service account, which is renewed in
-    /// its place.
+    /// The content of a file at the time of a request, such as a token of a Kubernetes service account, which
+    /// is renewed in place.
     File(PathBuf),
 }
 
 impl Token {
-    /// The token of now.
+    /// The current token.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -26,7 +25,7 @@ impl Token {
             Self::Text(token) => Ok(Some(token.clone())),
             Self::File(path) => {
                 let path = path.clone();
-                // Some hundred bytes, from memory: cheaper than to find out whether they have changed.
+                // The file is small and cached: reading it is cheaper than detecting changes.
                 let read = tokio::task::spawn_blocking(move || std::fs::read_to_string(path));
                 let text = read.await.map_err(std::io::Error::other)??;
                 Ok(Some(text.trim().to_owned()))
@@ -35,7 +34,7 @@ impl Token {
     }
 }
 
-/// Never the token itself.
+/// Never prints the token itself.
 impl fmt::Debug for Token {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

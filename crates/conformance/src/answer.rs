@@ -1,21 +1,21 @@
-//! An answer, and what a check may expect of it.
+//! A response, and the expectations that checks can have of it.
 
 use reqwest::header::HeaderMap;
 use serde_json::Value;
 
 use crate::verdict::{Difference, Failure, Verdict};
 
-/// Bytes of an answer that a report shows.
+/// Bytes of a response that a report shows.
 const SHOWN_BYTES: usize = 400;
 
-/// What the server answered, with the request that it answers.
+/// A response, with its request.
 #[derive(Debug, Clone)]
 pub(crate) struct Answer {
     pub(crate) request: String,
     pub(crate) status: u16,
     pub(crate) headers: HeaderMap,
     pub(crate) bytes: Vec<u8>,
-    /// `null` when the body is empty or no JSON.
+    /// `null` when the body is empty or not JSON.
     pub(crate) body: Value,
 }
 
@@ -24,7 +24,7 @@ impl Answer {
         self.headers.get(name).and_then(|value| value.to_str().ok())
     }
 
-    /// The difference between this answer and what was expected.
+    /// The difference between this response and the expectation.
     pub(crate) fn differs(&self, expected: impl Into<String>) -> Failure {
         let body = String::from_utf8_lossy(&self.bytes);
         let mut got = format!("{} {body}", self.status);
@@ -39,7 +39,7 @@ impl Answer {
         }))
     }
 
-    /// The same, of a header or another detail that the body doesn't show.
+    /// Like [`differs`](Self::differs), for a header or another detail that the body doesn't show.
     pub(crate) fn differs_in(
         &self,
         expected: impl Into<String>,
@@ -64,7 +64,7 @@ impl Answer {
         self.expect(self.status == status, format!("status {status}"))
     }
 
-    /// A problem in full, with this status and code (without `HYPERFLEET-`).
+    /// Expects a complete problem with this status and code (without `HYPERFLEET-`).
     pub(crate) fn problem(&self, status: u16, code: &str) -> Verdict<&Self> {
         let code = format!("HYPERFLEET-{code}");
         let fits =
@@ -77,7 +77,6 @@ impl Answer {
         self.has("/detail", detail)
     }
 
-    /// The value at a JSON pointer.
     pub(crate) fn at(&self, pointer: &str) -> &Value {
         self.body.pointer(pointer).unwrap_or(&Value::Null)
     }
@@ -88,7 +87,7 @@ impl Answer {
         self.expect(found, format!("{pointer} is {value}"))
     }
 
-    /// The member is absent, which is not the same as `null`.
+    /// Expects that the member is absent, which is not the same as `null`.
     pub(crate) fn lacks(&self, pointer: &str) -> Verdict<&Self> {
         let found = self.body.pointer(pointer).is_some();
         self.expect(!found, format!("{pointer} is absent"))
@@ -127,7 +126,7 @@ impl Answer {
             .collect())
     }
 
-    /// The names of what is listed are these, in this order.
+    /// Expects a list of these names, in this order.
     pub(crate) fn names_are(&self, names: &[&str]) -> Verdict<&Self> {
         let found = self.column("name")?;
         if found == names {

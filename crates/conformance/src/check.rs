@@ -1,5 +1,3 @@
-//! What a check is.
-
 use std::borrow::Cow;
 
 use futures_util::future::BoxFuture;
@@ -9,7 +7,7 @@ use crate::verdict::Verdict;
 
 type Steps = Box<dyn for<'a> Fn(&'a Subject) -> BoxFuture<'a, Verdict> + Send + Sync>;
 
-/// One rule of the API and the requests that show it.
+/// One rule of the API and the requests that test it.
 pub(crate) struct Check {
     pub(crate) id: Cow<'static, str>,
     pub(crate) rule: Cow<'static, str>,
@@ -18,7 +16,7 @@ pub(crate) struct Check {
     pub(crate) steps: Steps,
 }
 
-/// Makes a check of an id, a rule, its source and the steps, which may end early with `?`.
+/// Makes a check from an id, a rule, its source and the steps, which may end early with `?`.
 macro_rules! check {
     ($id:expr, $rule:expr, $source:expr, |$api:ident| $steps:block) => {
         $crate::check::Check {

@@ -1,4 +1,4 @@
-//! Removes what a run has made.
+//! Removes the resources of a run.
 
 use serde_json::{Value, json};
 
@@ -6,10 +6,11 @@ use crate::client::ROOT;
 use crate::subject::{LABEL, Subject};
 use crate::verdict::Verdict;
 
-/// Passes over what a search still finds: one for resources whose answer never came, and one to see that they are gone.
+/// Passes over remaining search results: one for resources whose response never came, and one to confirm that
+/// they are gone.
 const SWEEPS: usize = 3;
 
-/// Deletes every resource of the run; gives the paths of those that are still there.
+/// Deletes every resource of the run; returns the paths of those that remain.
 pub(crate) async fn clean_up(api: &Subject) -> Verdict<Vec<String>> {
     let mut left = Vec::new();
     for path in api.take_made() {
@@ -32,7 +33,7 @@ pub(crate) async fn clean_up(api: &Subject) -> Verdict<Vec<String>> {
     Ok(left)
 }
 
-/// Clusters with the run's label, finalizing ones, too; node pools go with them.
+/// Clusters with the run's label, including finalizing ones; node pools go with them.
 async fn still_there(api: &Subject) -> Verdict<Vec<String>> {
     let search = format!(
         "labels.{LABEL} = '{}' or name like '{}-%'",
@@ -51,7 +52,7 @@ async fn still_there(api: &Subject) -> Verdict<Vec<String>> {
     Ok(paths.map(str::to_owned).collect())
 }
 
-/// Deletes one resource and all below it, whatever its adapters are waiting for; whether it is gone.
+/// Deletes one resource and all below it, without waiting for adapters. Returns whether it is gone.
 async fn remove(api: &Subject, path: &str) -> Verdict<bool> {
     let deleted = api.delete(path).await?;
     if deleted.status == 404 {
@@ -62,12 +63,12 @@ async fn remove(api: &Subject, path: &str) -> Verdict<bool> {
     if matches!(forced.status, 204 | 404) {
         return Ok(true);
     }
-    // Where force-delete is not allowed, adapters finish the deletion.
+    // Where force-delete is not allowed, adapters complete the deletion.
     finalize(api, path, &deleted.body).await?;
     Ok(api.get(path).await?.status == 404)
 }
 
-/// Reports `Finalized=True` of every required adapter, for children before their owner.
+/// Reports `Finalized=True` for every required adapter, for children before their owner.
 async fn finalize(api: &Subject, path: &str, resource: &Value) -> Verdict {
     if resource["kind"] == "Cluster" {
         let list = api

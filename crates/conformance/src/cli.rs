@@ -79,7 +79,6 @@ enum Output {
     Json,
 }
 
-/// Runs the program; gives its exit status.
 pub fn main() -> ExitCode {
     let args = Args::parse();
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -109,7 +108,7 @@ async fn conformance(args: Args) -> Result<ExitCode, String> {
     let interrupted = interruption().map_err(|error| error.to_string())?;
     let tell = |row: &Row| {
         if output == Output::Table {
-            // A reader that is gone doesn't keep the run from cleaning up.
+            // A closed pipe doesn't prevent the cleanup.
             let _ = print(&format!("{row}\n"));
         }
     };
@@ -144,7 +143,7 @@ fn target(args: Args) -> Result<Target, String> {
     })
 }
 
-/// Ends with the first SIGINT or SIGTERM; the second one ends the program at once.
+/// Ends with the first SIGINT or SIGTERM. The second one ends the program immediately.
 fn interruption() -> io::Result<impl Future<Output = ()>> {
     let (mut interrupt, mut terminate) = (
         signal(SignalKind::interrupt())?,
@@ -176,7 +175,7 @@ fn print(text: &str) -> Result<(), String> {
     written.map_err(|error| error.to_string())
 }
 
-/// Prints a line to standard error. A reader that is gone changes neither the exit status nor the clean-up.
+/// Prints a line to standard error. A closed pipe changes neither the exit status nor the cleanup.
 fn print_to_stderr(line: &str) {
     let _ = io::stderr().write_all(format!("{line}\n").as_bytes());
 }

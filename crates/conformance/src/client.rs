@@ -1,4 +1,4 @@
-//! Sends requests to one server.
+//! The HTTP client for one server.
 
 use std::error::Error;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::answer::Answer;
 use crate::verdict::{Failure, Verdict};
 
-/// Where the API begins on every server.
+/// Root of the API on every server.
 pub(crate) const ROOT: &str = "/api/hyperfleet/v1";
 
 const ANSWER_TIME: Duration = Duration::from_secs(30);
@@ -18,10 +18,8 @@ const ANSWER_TIME: Duration = Duration::from_secs(30);
 /// Bytes of a request's body that a report shows.
 const SHOWN_BYTES: usize = 200;
 
-/// A setting that no client can be made of.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// The base is no URL of HTTP.
     #[error("--base {0:?} is not a URL such as http://127.0.0.1:8000")]
     Base(String),
     /// The token has characters that headers can't have.
@@ -30,20 +28,19 @@ pub enum ClientError {
     /// A header has characters that headers can't have.
     #[error("header {0:?} cannot be sent: write NAME: VALUE with printable characters")]
     Header(String),
-    /// The HTTP library refuses to start.
+    /// The HTTP library cannot start.
     #[error("the HTTP client cannot start: {}", chain(.0))]
     Http(#[source] reqwest::Error),
 }
 
-/// An HTTP client for one server.
 pub(crate) struct Client {
     http: reqwest::Client,
-    /// Scheme, host and port, without a slash at the end.
+    /// Scheme, host and port, without a trailing slash.
     host: String,
 }
 
 impl Client {
-    /// With a token and headers (`NAME: VALUE`) that go along with every request.
+    /// With a token and headers (`NAME: VALUE`) for every request.
     pub(crate) fn new(
         base: &str,
         token: Option<&str>,
@@ -68,7 +65,7 @@ impl Client {
             let name: HeaderName = name.trim().parse().map_err(|_| wrong())?;
             all.append(name, value.trim().parse().map_err(|_| wrong())?);
         }
-        // Fails only if it was chosen before.
+        // Fails only if a provider is installed already.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut builder = reqwest::Client::builder()
             .user_agent(concat!(
@@ -123,7 +120,6 @@ impl Client {
     }
 }
 
-/// An error with its causes.
 fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

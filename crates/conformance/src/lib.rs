@@ -1,12 +1,12 @@
-//! Plays the rules of the HyperFleet API against any server of it, over HTTP alone.
+//! Tests any server against the rules of the HyperFleet API, over HTTP alone.
 //!
 //! ```text
 //! cli ─▶ run ─▶ checks, vectors ─▶ subject ─▶ client ─▶ answer
 //!         └──▶ report              (the server)
 //! ```
 //!
-//! A check is a rule in one sentence and the requests that show it. Every resource that a check makes carries the
-//! run's label and a name with the run's prefix; the run removes all of them at its end.
+//! A check is a rule in one sentence and the requests that test it. Every resource of a check has the run's
+//! label and a name with the run's prefix. The run removes all of them at its end.
 
 mod answer;
 mod check;

@@ -1,4 +1,4 @@
-//! The program that plays the rules of the HyperFleet API against a server.
+//! The program `hyperfleet-conformance`.
 
 use std::process::ExitCode;
 

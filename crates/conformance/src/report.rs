@@ -1,42 +1,37 @@
-//! What a run has found, as a table and as JSON.
+//! The results of a run, as a table and as JSON.
 
 use std::fmt::{self, Write as _};
 
 use serde::Serialize;
 
-/// How a check ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
-    /// The server answers as the rule says.
+    /// The server's response follows the rule.
     Holds,
-    /// The server answers in another way.
+    /// The server's response differs from the rule.
     Differs,
-    /// The check can't be played against this server.
+    /// The check can't run against this server.
     Skipped,
 }
 
-/// The result of one check.
 #[derive(Debug, Clone, Serialize)]
 pub struct Row {
-    /// Id of the check.
     pub id: String,
-    /// How it ended.
     pub outcome: Outcome,
-    /// The rule in one sentence.
     pub rule: String,
     /// Where the rule is written.
     pub source: &'static str,
     /// Why it was skipped.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Method, path and body of the request whose answer differs.
+    /// Method, path and body of the request with a different response.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request: Option<String>,
-    /// What the rule expects of the answer.
+    /// The response by the rule.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expected: Option<String>,
-    /// What was answered.
+    /// The response of the server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answer: Option<String>,
 }
@@ -44,9 +39,8 @@ pub struct Row {
 /// The results of a run, in the order of the checks.
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {
-    /// Name of the run, which the names of its resources begin with.
+    /// Name of the run, the prefix of the names of its resources.
     pub run: String,
-    /// One row for each check.
     pub checks: Vec<Row>,
     /// Paths of resources that could not be removed.
     pub left_behind: Vec<String>,
@@ -55,7 +49,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// How many checks ended so.
+    /// How many checks have this outcome.
     pub fn count(&self, outcome: Outcome) -> usize {
         self.checks
             .iter()
@@ -63,7 +57,7 @@ impl Report {
             .count()
     }
 
-    /// The ids of the checks that ended so.
+    /// The ids of the checks with this outcome.
     pub fn ids(&self, outcome: Outcome) -> Vec<&str> {
         let rows = self.checks.iter().filter(|row| row.outcome == outcome);
         rows.map(|row| row.id.as_str()).collect()

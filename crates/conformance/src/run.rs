@@ -1,4 +1,4 @@
-//! Plays checks one after the other and removes what they made.
+//! Runs checks one after another and removes their resources.
 
 use std::future::Future;
 
@@ -10,38 +10,28 @@ use crate::subject::{Subject, Target};
 use crate::verdict::Failure;
 use crate::{checks, vectors};
 
-/// A run that can't take place.
+/// Why a run can't take place.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// A setting that no client can be made of.
     #[error(transparent)]
     Client(#[from] ClientError),
-    /// Another answer than a list.
+    /// The server's first response is not a list.
     #[error("GET /clusters at {base} answered {status}, not a list: {hint}\n{body}")]
     NoList {
-        /// Where the list was asked for.
         base: String,
-        /// Status of the answer.
         status: u16,
         /// What to do.
         hint: &'static str,
-        /// Body of the answer.
         body: String,
     },
-    /// No answer at all.
     #[error("no answer from {base}: start the server or correct --base\n{cause}")]
-    NoAnswer {
-        /// Where no answer came from.
-        base: String,
-        /// What happened.
-        cause: String,
-    },
-    /// No check has this id or begins with it.
+    NoAnswer { base: String, cause: String },
+    /// No check has this id or prefix.
     #[error("no check is called {0:?}: --list shows all")]
     UnknownCheck(String),
 }
 
-/// All checks whose id is one of these or begins with one and a dot; all for none.
+/// All checks whose id is one of these or begins with one and a dot. Without ids, all checks.
 pub(crate) fn selected(only: &[String]) -> Result<Vec<Check>, RunError> {
     let mut checks = checks::all();
     checks.extend(vectors::checks());
@@ -60,11 +50,11 @@ pub(crate) fn selected(only: &[String]) -> Result<Vec<Check>, RunError> {
     Ok(checks)
 }
 
-/// Plays the checks that `only` names (all for none) against a server, and tells each row as it ends.
+/// Runs the checks in `only`, or all, against a server, and passes each result to `tell`.
 ///
 /// # Guarantees
-/// What the checks made is removed when they have ended, when the server stops answering for a check, and when
-/// `interrupted` ends first.
+/// The resources of the checks are removed at the end, when the server stops answering, and when `interrupted`
+/// ends first.
 pub async fn run(
     target: Target,
     only: &[String],
@@ -110,7 +100,7 @@ pub async fn run(
     })
 }
 
-/// A first request, so that a wrong address or a missing token is not two hundred differences.
+/// Sends a first request, so that a wrong address or a missing token does not show as two hundred differences.
 async fn is_an_api(api: &Subject) -> Result<(), RunError> {
     let base = api.target.base.clone();
     let answer = match api.get("/clusters?size=1").await {
@@ -141,7 +131,7 @@ async fn is_an_api(api: &Subject) -> Result<(), RunError> {
     })
 }
 
-/// Plays one check; fails only when no answer comes.
+/// Runs one check; fails only without a response.
 async fn play(api: &Subject, check: &Check) -> Result<Row, String> {
     let mut row = Row {
         id: check.id.to_string(),

@@ -1,4 +1,4 @@
-//! The server under test, and what checks do with it again and again.
+//! The server under test, with the common steps of checks.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,25 +11,22 @@ use crate::answer::Answer;
 use crate::client::{Client, ClientError, ROOT};
 use crate::verdict::{Failure, Profile, Verdict};
 
-/// The label that every resource of a run carries.
+/// The label of every resource of a run.
 pub(crate) const LABEL: &str = "conformance";
 
-/// A server, and what the API doesn't tell about it.
+/// A server with its configuration.
 #[derive(Debug, Clone)]
 pub struct Target {
     /// Scheme, host and port.
     pub base: String,
-    /// Token of the caller.
     pub token: Option<String>,
     /// Further headers of every request, as `NAME: VALUE`.
     pub headers: Vec<String>,
-    /// Whose answers are expected.
+    /// Which service's responses are expected.
     pub profile: Profile,
-    /// Required adapters of clusters.
     pub cluster_adapters: Vec<String>,
-    /// Required adapters of node pools.
     pub nodepool_adapters: Vec<String>,
-    /// Whether lists hold finalizing resources without being asked (`lists.include_deleted`).
+    /// Whether lists include finalizing resources by default (`lists.include_deleted`).
     pub lists_include_deleted: bool,
 }
 
@@ -37,14 +34,14 @@ pub struct Target {
 pub(crate) struct Subject {
     client: Client,
     pub(crate) target: Target,
-    /// Value of the run's label, and the beginning of its names.
+    /// Value of the run's label, and prefix of its names.
     pub(crate) run: String,
     counter: AtomicU64,
-    /// Paths below the API's root of all that was made, oldest first.
+    /// Paths below the API's root of all created resources, oldest first.
     made: Mutex<Vec<String>>,
 }
 
-/// A resource that a check made.
+/// A resource that a check created.
 #[derive(Debug, Clone)]
 pub(crate) struct Made {
     pub(crate) id: String,
@@ -60,7 +57,7 @@ impl Subject {
         let since = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default();
-        // Five digits of base 36 come round after two years: names of node pools are short.
+        // Five digits of base 36 repeat after two years; names of node pools are short.
         let run = base36(since.as_secs() % 36_u64.pow(5));
         Ok(Self {
             client,
@@ -75,12 +72,12 @@ impl Subject {
         self.target.profile == Profile::GoApi
     }
 
-    /// What is expected of this service, or of the older one.
+    /// The expectation for this service, or for the older one.
     pub(crate) fn either<T>(&self, ours: T, older: T) -> T {
         if self.is_go() { older } else { ours }
     }
 
-    /// Skips a check of what the older service doesn't have.
+    /// Skips a check of a feature that the older service doesn't have.
     pub(crate) fn ours_alone(&self, what: &str) -> Verdict {
         if self.is_go() {
             return Err(Failure::Skipped(format!("the older service has no {what}")));
@@ -88,13 +85,13 @@ impl Subject {
         Ok(())
     }
 
-    /// A name that nothing else has.
+    /// A unique name.
     pub(crate) fn name(&self) -> String {
         let number = self.counter.fetch_add(1, Ordering::Relaxed);
         format!("{}-{}", self.run, base36(number))
     }
 
-    /// Sends a request to a path below the host, and remembers what it makes.
+    /// Sends a request to a path below the host, and remembers what it creates.
     pub(crate) async fn send(
         &self,
         method: &str,
@@ -114,7 +111,7 @@ impl Subject {
         Ok(answer)
     }
 
-    /// All that was made, the newest first; forgets it.
+    /// Returns and forgets the created resources, newest first.
     pub(crate) fn take_made(&self) -> Vec<String> {
         let made = self.made.lock().map(|mut made| std::mem::take(&mut *made));
         made.unwrap_or_default().into_iter().rev().collect()
@@ -155,7 +152,7 @@ impl Subject {
         self.get(&format!("{path}?{}", query.join("&"))).await
     }
 
-    /// Finds clusters of this run that carry the label `group` with this value, and fit the search.
+    /// Finds clusters of this run with this value of the label `group` that match the search.
     pub(crate) async fn search(&self, group: &str, search: &str) -> Verdict<Answer> {
         let scoped = format!("labels.group = '{group}' and ({search})");
         let parameters = [
@@ -166,12 +163,12 @@ impl Subject {
         self.list("/clusters", &parameters).await
     }
 
-    /// A body that makes a resource of this kind, with the run's label.
+    /// A body that creates a resource of this kind, with the run's label.
     pub(crate) fn body(&self, kind: &str) -> Value {
         json!({"kind": kind, "name": self.name(), "spec": {}, "labels": {LABEL: self.run}})
     }
 
-    /// Makes a resource; anything but 201 is a difference.
+    /// Creates a resource; any status but 201 is a difference.
     pub(crate) async fn make(&self, list: &str, body: Value) -> Verdict<Made> {
         let answer = self.post(list, &body).await?;
         let id = answer.status(201)?.text("/id")?.to_owned();
@@ -205,7 +202,7 @@ impl Subject {
         .await
     }
 
-    /// A time some seconds ago, as reports have it.
+    /// A time some seconds ago, for reports.
     #[expect(
         clippy::disallowed_methods,
         reason = "the clock of the adapter that is played"
@@ -215,7 +212,7 @@ impl Subject {
         time.to_rfc3339_opts(SecondsFormat::Micros, true)
     }
 
-    /// A report whose conditions are all true but for these.
+    /// A report whose conditions are true except for these.
     pub(crate) fn report_body(adapter: &str, generation: i64, statuses: &[(&str, &str)]) -> Value {
         let mut all = vec![
             ("Available", "True"),
@@ -264,7 +261,7 @@ impl Subject {
         Ok(())
     }
 
-    /// Required adapters of clusters; none at all skips the check.
+    /// Required adapters of clusters; skips the check if there are none.
     pub(crate) fn adapters(&self) -> Verdict<&[String]> {
         let adapters = &self.target.cluster_adapters;
         if adapters.is_empty() {
@@ -275,7 +272,7 @@ impl Subject {
         Ok(adapters)
     }
 
-    /// Skips a check of a kind that the server isn't configured for.
+    /// Skips a check of a kind that the server doesn't have.
     pub(crate) async fn needs_kind(&self, plural: &str) -> Verdict {
         let answer = self.list(&format!("/{plural}"), &[("size", "1")]).await?;
         if answer.status == 404 {
@@ -285,7 +282,7 @@ impl Subject {
     }
 }
 
-/// A number in digits and lower-case letters, as names have them.
+/// A number in digits and lower-case letters, for names.
 fn base36(mut number: u64) -> String {
     let mut digits = Vec::new();
     loop {
@@ -297,7 +294,7 @@ fn base36(mut number: u64) -> String {
     }
 }
 
-/// A value of a query, with all but letters, digits and `-_.~` encoded.
+/// A query value, with all but letters, digits and `-_.~` encoded.
 pub(crate) fn encoded(text: &str) -> String {
     use std::fmt::Write as _;
     text.bytes().fold(String::new(), |mut encoded, byte| {

@@ -1,8 +1,8 @@
-//! How a check ends, and whose answers it expects.
+//! The end of a check, and whose responses it expects.
 
 use clap::ValueEnum;
 
-/// Whose answers are expected where the two services differ on purpose.
+/// Whose responses are expected where the two services differ intentionally.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum Profile {
     /// This service's.
@@ -12,18 +12,16 @@ pub enum Profile {
     GoApi,
 }
 
-/// Why a check did not hold.
+/// Why a check failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// The server's answer is another one.
     Differs(Box<Difference>),
-    /// The check cannot be played against this server; the reason.
+    /// The check can't run against this server, with the reason.
     Skipped(String),
-    /// No answer came.
     NoAnswer(String),
 }
 
-/// An answer that differs from the rule.
+/// A response that differs from the rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Difference {
     pub(crate) request: String,

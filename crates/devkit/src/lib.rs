@@ -1,5 +1,5 @@
-//! Private servers for development and tests, from real server programs: each in a folder of its own and on a Unix
-//! socket that only its owner may use, never the system's own.
+//! Private servers for development and tests, from real server programs: each with its own folder and a Unix
+//! socket that only its owner may use, independent of the system's own.
 
 mod binaries;
 mod ended;

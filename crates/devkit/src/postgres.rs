@@ -1,4 +1,4 @@
-//! Starting and stopping a private PostgreSQL.
+//! Starts and stops a private PostgreSQL.
 
 use std::fs::{self, File, Permissions, TryLockError};
 use std::io;
@@ -14,47 +14,45 @@ use rustix::process::{Pid, Signal, geteuid, kill_process};
 use super::binaries;
 use super::ended::PostgresFailed;
 
-/// How long the server may take to start (recovering after a crash, at worst) and to stop.
+/// Timeout of a start (with recovery after a crash) and of a stop.
 const PATIENCE: Duration = Duration::from_mins(1);
 /// Longest path of a Unix socket, in bytes.
 const SOCKET_PATH_BYTES_MAX: usize = 107;
-/// A file that says that a folder is one of ours.
+/// Marks a folder as one of ours.
 const MARKER: &str = "hyperfleet-postgres";
-/// A file that is locked while a process of ours uses the folder.
+/// Locked while one of our processes uses the folder.
 const LOCK: &str = "lock";
-/// Who runs the server when we are root, which PostgreSQL refuses.
+/// Users for the server when we are root, which PostgreSQL refuses.
 const USERS: [&str; 2] = ["postgres", "nobody"];
 
-/// What the data is worth.
+/// How durable the data is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Durability {
-    /// It is kept, and survives a crash.
+    /// It survives a crash.
     Kept,
     /// It is removed with the server, and never synced to disk.
     ThrownAway,
 }
 
-/// A running private PostgreSQL. It ends with this process, however that ends.
+/// A running private PostgreSQL. It ends with this process in every case.
 #[derive(Debug)]
 pub struct PrivatePostgres {
     child: Child,
     folder: PathBuf,
     socket: PathBuf,
     durability: Durability,
-    /// Held as long as the folder is ours, whoever or whatever ends us.
+    /// Held as long as we use the folder, released by the kernel in every case.
     _lock: File,
 }
 
 impl PrivatePostgres {
-    /// Starts a server with its data in `folder`, which is made if it is not there, and waits
-    /// until it answers.
+    /// Starts a server with its data in `folder`, which is created if necessary, and waits until it answers.
     ///
-    /// The server ends when the calling *thread* does: call this from one that lives as long as
-    /// the server should.
+    /// The server ends when the calling *thread* does: call this from one that lives as long as the server
+    /// should.
     ///
     /// # Errors
-    ///
-    /// What is missing and how to get it; that the folder is in use; or [`PostgresFailed`].
+    /// What is missing and how to install it; that the folder is in use; or [`PostgresFailed`].
     pub fn start(folder: &Path, durability: Durability) -> anyhow::Result<Self> {
         let user = server_user()?;
         let folder = claim(folder, user.as_ref()).with_context(|| {
@@ -88,13 +86,13 @@ impl PrivatePostgres {
         Ok(server)
     }
 
-    /// How to connect to one of its databases.
+    /// The URL of one of its databases.
     pub fn url(&self, database: &str) -> String {
         let socket = self.socket.display().to_string().replace('/', "%2F");
         format!("postgres://postgres@localhost/{database}?host={socket}")
     }
 
-    /// How it has ended, if it has.
+    /// Why it has ended, if it has.
     pub fn ended(&mut self) -> Option<PostgresFailed> {
         let has_ended = !matches!(self.child.try_wait(), Ok(None));
         has_ended.then(|| {
@@ -107,7 +105,6 @@ impl PrivatePostgres {
         PostgresFailed::read(what, self.folder.join("log"))
     }
 
-    /// Stops the server and waits until it is gone.
     pub fn stop(mut self) -> anyhow::Result<()> {
         self.interrupt();
         let ended = wait_for(PATIENCE, || Ok(self.child.try_wait()?))?;
@@ -144,7 +141,7 @@ impl PrivatePostgres {
         })
     }
 
-    /// Whether a pid file is that of the server that was started here.
+    /// Whether a pid file belongs to the server that was started here.
     fn is_ours(&self, pid_file: &str) -> bool {
         match self.durability {
             Durability::Kept => pid_file.lines().next() == Some(&self.child.id().to_string()),
@@ -164,7 +161,7 @@ impl Drop for PrivatePostgres {
     }
 }
 
-/// Where a server lives and who it is.
+/// The folder and the user of a server.
 struct Place {
     programs: PathBuf,
     folder: PathBuf,
@@ -178,7 +175,7 @@ struct User {
 }
 
 impl Place {
-    /// A program of the server's, as its user; ended with this thread by the kernel.
+    /// A server program run as the server's user. The kernel ends it with this thread.
     fn command(&self, program: &str, on_our_death: &str) -> Command {
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", on_our_death]);
@@ -196,7 +193,7 @@ impl Place {
                 ("TZ", "UTC"),
             ])
             .stdin(Stdio::null())
-            // Ctrl-C is for us: we stop the server once requests under way are answered.
+            // Ctrl-C is for us: we stop the server after completing requests in progress.
             .process_group(0);
         command
     }
@@ -206,7 +203,7 @@ impl Place {
     }
 
     fn make_cluster(&self, data: &Path) -> anyhow::Result<()> {
-        // Made beside its place, so that what stands there is never half of one.
+        // Created under another name and renamed, so that it is never partial.
         let unfinished = self.folder.join("data.new");
         if unfinished.exists() {
             fs::remove_dir_all(&unfinished)?;
@@ -241,7 +238,7 @@ impl Place {
             Durability::Kept => (self.command(&postgres, "INT"), "on"),
             Durability::ThrownAway => {
                 let mut shell = self.command("sh", "TERM");
-                // Removes the data whoever ends first: the server, or the process it is for.
+                // Removes the data, whether the server or its owner ends first.
                 shell.args(["-c", THROW_AWAY]);
                 shell.arg(&self.folder).arg(&postgres);
                 (shell, "off")
@@ -276,7 +273,7 @@ cd / && rm -rf "$0"/* "$0"/.s.PGSQL* && rmdir "$0" 2>/dev/null
 exit 0
 "#;
 
-/// Who the server runs as: ourselves, or somebody without rights when we are root.
+/// The user of the server: ourselves, or an unprivileged user if we are root.
 fn server_user() -> anyhow::Result<Option<User>> {
     if !geteuid().is_root() {
         return Ok(None);
@@ -298,8 +295,8 @@ fn server_user() -> anyhow::Result<Option<User>> {
         .with_context(|| format!("root, but none of the users {USERS:?} exists"))
 }
 
-/// Makes the folder ours for good: a new or empty one, or one that was ours before. Whatever else
-/// stands in a folder is somebody's, and is not touched.
+/// Marks the folder as ours: a new or empty one, or one that was ours before. Any other folder is left
+/// unchanged.
 fn claim(folder: &Path, user: Option<&User>) -> anyhow::Result<PathBuf> {
     fs::create_dir_all(folder)?;
     let folder = folder.canonicalize()?;
@@ -307,7 +304,7 @@ fn claim(folder: &Path, user: Option<&User>) -> anyhow::Result<PathBuf> {
     if !marker.exists() {
         for entry in fs::read_dir(&folder)? {
             let name = entry?.file_name();
-            // Of another process of this program that begins at the same time.
+            // Created by another process of this program that starts at the same time.
             if name != MARKER && name != LOCK {
                 bail!("it holds other files, such as {}", name.display());
             }
@@ -318,13 +315,13 @@ fn claim(folder: &Path, user: Option<&User>) -> anyhow::Result<PathBuf> {
     Ok(folder)
 }
 
-/// Lets the server into a folder, and nobody else.
+/// Gives the server, and no other user, access to a folder.
 fn give_to(folder: &Path, user: Option<&User>) -> io::Result<()> {
     fs::set_permissions(folder, Permissions::from_mode(0o700))?;
     user.map_or(Ok(()), |user| chown(folder, Some(user.uid), Some(user.gid)))
 }
 
-/// Makes the folder ours for now, for as long as the file stays open.
+/// Locks the folder, as long as the file stays open.
 fn lock(folder: &Path) -> anyhow::Result<File> {
     let lock = File::options()
         .create(true)
@@ -343,7 +340,7 @@ fn lock(folder: &Path) -> anyhow::Result<File> {
     }
 }
 
-/// The folder is ours, but a server whose owner was killed may still be shutting down in it.
+/// Waits for an earlier server that may still be shutting down after its owner was killed.
 fn wait_for_predecessor(data: &Path) {
     // PostgreSQL itself tells a stale file from a running server.
     let _ = wait_for(Duration::from_secs(10), || {
@@ -353,7 +350,7 @@ fn wait_for_predecessor(data: &Path) {
     });
 }
 
-/// Asks until there is an answer; none once `patience` is over.
+/// Repeats a check until it has a result; `None` after `patience`.
 fn wait_for<T>(
     patience: Duration,
     mut ask: impl FnMut() -> anyhow::Result<Option<T>>,
@@ -368,15 +365,15 @@ fn wait_for<T>(
     }
 }
 
-/// What a server in this folder says of itself; nothing where there is none.
+/// The pid file of a server in this folder; empty without one.
 fn pid_file(data: &Path) -> String {
     fs::read_to_string(data.join("postmaster.pid")).unwrap_or_default()
 }
 
-/// Whether that process is a server, and not one that got its number later.
+/// Whether that process is a server, and not a later one with the same number.
 fn is_postgres(pid: u32) -> bool {
     let name = fs::read_to_string(format!("/proc/{pid}/comm"));
-    // A process that has ended but is still listed has no memory.
+    // A zombie has no memory.
     let memory = fs::read_to_string(format!("/proc/{pid}/statm"));
     name.is_ok_and(|name| name.trim() == "postgres")
         && memory.is_ok_and(|memory| !memory.starts_with("0 "))

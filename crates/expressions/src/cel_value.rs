@@ -1,4 +1,4 @@
-//! Values for the variables of expressions: made from JSON, from texts and from numbers.
+//! Values of variables: from JSON, texts and numbers.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -11,20 +11,20 @@ use serde_json::{Map, Number, Value};
 use crate::mask;
 use crate::value::Boxed;
 
-/// Whole numbers up to here are exact as the doubles that expressions expect (JSON's only number type).
+/// Whole numbers up to here are exact as doubles, JSON's only number type in expressions.
 const EXACT_MAX: u64 = 1 << 53;
 
-/// A value that expressions see. It borrows the texts that it is made from.
+/// A value for expressions. It borrows the texts that it is made from.
 pub struct CelValue<'v>(pub(crate) Boxed<'v>);
 
 impl<'v> CelValue<'v> {
-    /// What expressions see of JSON: members that are named like secrets are hidden, and numbers are doubles. Whole
-    /// numbers that a double cannot hold stay whole. Lists and maps that are nested too deep are empty.
+    /// A value from JSON: members named like secrets are hidden, and numbers are doubles. Whole numbers that a
+    /// double cannot represent stay whole. Lists and maps that are nested too deep are empty.
     pub fn masked(value: &'v Value) -> Self {
         Self(masked(value, 0))
     }
 
-    /// The same of an object's members. `depth` is the number of lists and maps that will be around it.
+    /// A value from an object's members. `depth` is the number of lists and maps around it.
     pub fn masked_members(members: &'v Map<String, Value>, depth: usize) -> Self {
         Self(masked_members(members, depth))
     }
@@ -39,17 +39,16 @@ impl<'v> CelValue<'v> {
         Self(Box::new(CelInt::from(number)))
     }
 
-    /// A number as JSON's numbers are seen: `generation + 1.0`.
+    /// A number in the form of JSON's numbers: `generation + 1.0`.
     pub fn double(number: f64) -> Self {
         Self(double(number))
     }
 
-    /// A list of values.
     pub fn list(items: impl IntoIterator<Item = Self>) -> Self {
         Self(list(items.into_iter().map(|item| item.0)))
     }
 
-    /// A map of values. Their names are not masked ([`hides`](crate::hides)).
+    /// A map of values. Its names are not masked ([`hides`](crate::hides)).
     pub fn map(members: impl IntoIterator<Item = (&'v str, Self)>) -> Self {
         Self(map(members
             .into_iter()

@@ -1,14 +1,14 @@
-//! How much data expressions are given: what they may cost limits neither memory nor the time it takes to make
-//! values of it.
+//! Measures the data of expressions: the limit of their cost limits neither memory nor the time to create their
+//! values.
 
 use serde_json::{Map, Value};
 
-/// Most values that expressions may be given at once.
+/// Most values for expressions at once.
 pub const VALUES_MAX: usize = 20_000;
-/// Most texts that expressions may be given at once, in bytes.
+/// Most bytes of texts for expressions at once.
 pub const TEXTS_BYTES_MAX: usize = 1 << 20;
 
-/// Counts the data that expressions will be given.
+/// Counts the data for expressions.
 #[derive(Debug, Clone, Default)]
 pub struct DataSize {
     values: usize,
@@ -41,7 +41,7 @@ impl DataSize {
         self.bytes += bytes;
     }
 
-    /// `more than …`, if expressions may not be given that much.
+    /// `more than …`, if that is too much for expressions.
     pub fn excess(&self) -> Option<String> {
         let fits = self.values <= VALUES_MAX && self.bytes <= TEXTS_BYTES_MAX;
         (!fits).then(|| format!("more than {VALUES_MAX} values or {TEXTS_BYTES_MAX} bytes of text"))

@@ -1,11 +1,11 @@
-//! What the interpreter's errors say to an operator.
+//! Describes the interpreter's errors for an operator.
 
 use cel::ExecutionError;
 
 use crate::shown::shown;
 
-/// What the interpreter complains of, in our words: its own repeat the values. Names are repeated if
-/// they stand in the expression; others come from the data.
+/// The interpreter's error in our words, because its own repeat values. Names are repeated only if they are in
+/// the expression; others come from the data.
 pub(crate) fn describe(error: &ExecutionError, source: &str) -> String {
     use ExecutionError as E;
     let text = match error {

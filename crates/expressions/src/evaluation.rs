@@ -1,4 +1,4 @@
-//! Runs expressions: the one way to do so, with every guard.
+//! Runs expressions, with every guard. There is no other way to run one.
 
 use std::sync::Arc;
 
@@ -15,14 +15,13 @@ use crate::guard::{caught, on_deep_stack};
 use crate::meter::Meter;
 use crate::value;
 
-/// Variables with their values, and expressions to run on them.
+/// Variables with their values, for expressions to run on.
 pub struct Evaluation<'v> {
     context: Context<'v, 'v>,
 }
 
 impl<'v> Evaluation<'v> {
-    /// An evaluation with these variables. The caller checks before that there is not too much data in them
-    /// ([`DataSize`](crate::DataSize)).
+    /// An evaluation with these variables. The caller limits their data before ([`DataSize`](crate::DataSize)).
     pub fn new(variables: impl IntoIterator<Item = (&'static str, CelValue<'v>)>) -> Self {
         let mut context = Context::with_env(Arc::clone(&LANGUAGE));
         for (name, value) in variables {
@@ -31,20 +30,18 @@ impl<'v> Evaluation<'v> {
         Self { context }
     }
 
-    /// Gives a variable another value.
+    /// Replaces the value of a variable.
     pub fn set(&mut self, name: &'static str, value: CelValue<'v>) {
         self.context.add_variable_as_val(name, value.0);
     }
 
-    /// The bool that an expression gives. Each of these methods counts in `meter` what the expression costs.
+    /// Runs an expression with a boolean result. Each of these methods charges `meter` for the expression.
     ///
     /// # Guarantees
-    ///
-    /// Deterministic. Never panics, and ends: an expression fails once all that `meter` counts costs more than
+    /// Deterministic. Never panics, and ends: an expression fails once everything charged to `meter` exceeds
     /// [`UNITS_MAX`](crate::UNITS_MAX).
     ///
     /// # Errors
-    ///
     /// What went wrong: short, and without any value, which might be a secret.
     pub fn run_bool(&mut self, expression: &Expression, meter: &Meter) -> Result<bool, String> {
         self.run(expression, meter, |value| {
@@ -53,13 +50,12 @@ impl<'v> Evaluation<'v> {
         })
     }
 
-    /// The text that stands for what an expression gives: texts as they are, `True` and `False`, nothing for `null`,
+    /// Runs an expression and formats its result: texts unchanged, `True` and `False`, nothing for `null`,
     /// numbers in their shortest form, lists and maps as JSON.
     ///
     /// # Errors
-    ///
-    /// As above, and for what has no text (bytes, times, types, optionals), and for texts with NUL, which no database
-    /// stores.
+    /// As above, and for results without a text form (bytes, times, types, optionals), and for texts with NUL,
+    /// which no database stores.
     pub fn run_text(&mut self, expression: &Expression, meter: &Meter) -> Result<String, String> {
         self.run(expression, meter, |value| {
             let text = value::text(value).filter(|text| !text.contains('\0'));
@@ -67,23 +63,21 @@ impl<'v> Evaluation<'v> {
         })
     }
 
-    /// The whole number that an expression gives, of any of the types of numbers.
+    /// Runs an expression with a whole number as its result, of any number type.
     ///
     /// # Errors
-    ///
-    /// As above, and for what is no whole number between `i64::MIN` and `i64::MAX`.
+    /// As above, and for any other result, or one beyond `i64`.
     pub fn run_integer(&mut self, expression: &Expression, meter: &Meter) -> Result<i64, String> {
         self.run(expression, meter, |value| {
             value::integer(value).ok_or("it is no whole number")
         })
     }
 
-    /// The JSON that an expression gives.
+    /// Runs an expression with a result that has a JSON form.
     ///
     /// # Errors
-    ///
-    /// As above, and for what JSON has no form for: bytes, times, types, optionals, infinite numbers, and what is
-    /// nested deeper than 127 levels.
+    /// As above, and for bytes, times, types, optionals, infinite numbers, and results nested deeper than 127
+    /// levels.
     pub fn run_json(&mut self, expression: &Expression, meter: &Meter) -> Result<Json, String> {
         self.run(expression, meter, |value| {
             let json = value::json(value).and_then(|text| serde_json::from_str(&text).ok());
@@ -91,7 +85,7 @@ impl<'v> Evaluation<'v> {
         })
     }
 
-    /// Runs an expression with every guard. `take` is guarded, too: a value may be deep.
+    /// Runs an expression with every guard. `take` is guarded, too, because a value may be deep.
     pub(crate) fn run<T: Send>(
         &mut self,
         expression: &Expression,

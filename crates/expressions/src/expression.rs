@@ -1,4 +1,4 @@
-//! One expression: from text to something that can be run without harm.
+//! A compiled expression.
 
 use std::sync::Arc;
 
@@ -8,34 +8,32 @@ use crate::functions::{LANGUAGE, Pattern};
 use crate::shown::shown;
 use crate::{meter, scan, scope};
 
-/// Enough for any text that [`scan`] lets through, several times over, in a debug build too.
+/// Several times enough for any text that [`scan`] accepts, also in a debug build.
 const PARSER_STACK_BYTES: usize = 64 << 20;
-/// How deep an expression may be to run on the caller's stack; ordinary ones are half as deep.
-/// The interpreter is recursive and takes up to 40 KiB a level in a debug build.
+/// How deep an expression may be to run on the caller's stack; ordinary ones are half as deep. The interpreter
+/// is recursive and uses up to 40 KiB per level in a debug build.
 const DEPTH_HERE_MAX: usize = 16;
 
-/// An expression that was checked.
 #[derive(Debug)]
 pub struct Expression {
     /// As it was configured.
     pub(crate) source: String,
-    /// Charging for what it does ([`meter::metered`]).
+    /// The tree with charges for its work ([`meter::metered`]).
     pub(crate) metered: IdedExpr,
-    /// The patterns that it matches texts with.
+    /// Its compiled patterns.
     pub(crate) patterns: Arc<Vec<Pattern>>,
     is_deep: bool,
 }
 
 impl Expression {
-    /// Checks an expression that may name these variables.
+    /// Compiles an expression that may name these variables.
     ///
     /// # Errors
-    ///
-    /// The first fault, with what to change: the end of a sentence that begins with a name of the expression.
+    /// The first fault, with what to change, as the rest of a sentence after the expression's name.
     pub fn compile(source: &str, variables: &'static [&'static str]) -> Result<Self, String> {
         scan::scan(source)?;
         let source = source.to_owned();
-        // The parser is recursive: it gets a stack that it cannot use up.
+        // The parser is recursive: it gets a stack that it cannot exhaust.
         let compiling = std::thread::Builder::new()
             .stack_size(PARSER_STACK_BYTES)
             .spawn(move || Self::compile_here(&source, variables));

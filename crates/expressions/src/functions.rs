@@ -1,4 +1,4 @@
-//! Which functions expressions may call, and those that are ours.
+//! The functions that expressions may call, including our own.
 
 use std::sync::{Arc, LazyLock};
 
@@ -15,7 +15,7 @@ pub const PATTERN_BYTES_MAX: usize = 256;
 /// Smallest and largest automaton of a pattern, in bytes.
 const PATTERN_SIZE_MIN: usize = 1 << 10;
 const PATTERN_SIZE_MAX: usize = 1 << 20;
-/// How much automaton a byte of text may meet for one unit.
+/// Automaton bytes per unit when matching one byte of text.
 const PATTERN_BYTES_PER_UNIT: usize = 2048;
 /// Longest result of `toJson`, in bytes.
 const JSON_BYTES_MAX: usize = 1 << 20;
@@ -23,7 +23,6 @@ const JSON_BYTES_MAX: usize = 1 << 20;
 /// The language: the standard one with optional values.
 pub(crate) static LANGUAGE: LazyLock<Arc<Env>> = LazyLock::new(|| Arc::new(Env::stdlib()));
 
-/// How a function may be called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Style {
     /// `f(x)`.
@@ -34,7 +33,7 @@ pub(crate) enum Style {
 
 use Style::{Global, Member};
 
-/// Every function with the fewest and the most arguments of each way to call it.
+/// Every function with the fewest and the most arguments of each call style.
 #[rustfmt::skip]
 const FUNCTIONS: &[(&str, Style, usize, usize)] = &[
     ("bool", Global, 1, 1), ("bytes", Global, 1, 1), ("double", Global, 1, 1), ("dyn", Global, 1, 1),
@@ -51,7 +50,7 @@ const FUNCTIONS: &[(&str, Style, usize, usize)] = &[
     ("toJson", Global, 1, 1), ("dig", Global, 2, 2),
 ];
 
-/// What stands behind `optional.`.
+/// Functions of `optional.`.
 pub(crate) const OPTIONAL: [(&str, usize); 3] = [("of", 1), ("none", 0), ("ofNonZeroValue", 1)];
 
 /// Names of types, for comparisons with `type(x)`.
@@ -67,17 +66,17 @@ pub(crate) const TYPES: [&str; 9] = [
     "uint",
 ];
 
-/// The numbers of arguments that a function takes, called that way; `None` if there is none.
+/// The numbers of arguments of a function in a call style; `None` if it does not exist.
 pub(crate) fn arity(name: &str, style: Style) -> Option<(usize, usize)> {
     let found = FUNCTIONS.iter().find(|f| f.0 == name && f.1 == style)?;
     Some((found.2, found.3))
 }
 
-/// A pattern of `matches`.
+/// A compiled pattern of `matches`.
 #[derive(Debug)]
 pub(crate) struct Pattern {
     regex: Regex,
-    /// What matching a kibibyte of text costs, in units.
+    /// Cost of matching a kibibyte of text, in units.
     units: usize,
 }
 
@@ -85,8 +84,7 @@ impl Pattern {
     /// Compiles a pattern.
     ///
     /// # Errors
-    ///
-    /// What to change about it.
+    /// What to change.
     pub(crate) fn compile(text: &str) -> Result<Self, String> {
         if text.len() > PATTERN_BYTES_MAX {
             return Err(format!(
@@ -122,7 +120,7 @@ impl Pattern {
     }
 }
 
-/// Makes our functions known. `patterns` are those that the expression names.
+/// Registers our functions. `patterns` are those in the expression.
 pub(crate) fn install(context: &mut Context<'_, '_>, meter: &Meter, patterns: Arc<Vec<Pattern>>) {
     meter.install(context);
     let json_meter = meter.clone();
@@ -172,7 +170,7 @@ fn matches<'c, 'v>(
     Ok(CowVal::owned(CelBool::from(pattern.regex.is_match(text))))
 }
 
-/// `dig(target, "a.0.b")`: what the path leads to, `null` where it leads nowhere.
+/// `dig(target, "a.0.b")`: the value at the path, or `null`.
 fn dig<'c, 'v>(call: &mut FunctionContext<'c, 'v>) -> Result<CowVal<'c, 'v>, ExecutionError> {
     let path = call
         .args

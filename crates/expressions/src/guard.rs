@@ -1,10 +1,10 @@
-//! What keeps the interpreter's defects from the process: its panics are caught, and deep expressions have a stack
-//! that they cannot use up.
+//! Protects the process from defects of the interpreter: panics are caught, and deep expressions run on a stack
+//! that they cannot exhaust.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// The stack of deep expressions: four times what the deepest that pass need in a debug build.
+/// The stack of deep expressions: four times the need of the deepest accepted one in a debug build.
 const STACK_BYTES: usize = 16 << 20;
 
 thread_local! {
@@ -12,13 +12,13 @@ thread_local! {
     static HAS_DEEP_STACK: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether this thread is inside an expression, whose panics are failures of the expression and no more: for a
-/// program that reports panics.
+/// Whether this thread runs an expression, whose panics are only failures of the expression: for programs that
+/// report panics.
 pub fn is_evaluating() -> bool {
     IS_EVALUATING.get()
 }
 
-/// Nothing if it panics.
+/// `None` after a panic.
 pub(crate) fn caught<T>(run: impl FnOnce() -> T) -> Option<T> {
     IS_EVALUATING.set(true);
     let result = catch_unwind(AssertUnwindSafe(run));
@@ -26,12 +26,11 @@ pub(crate) fn caught<T>(run: impl FnOnce() -> T) -> Option<T> {
     result.ok()
 }
 
-/// Does `work` on a thread with a stack for deep expressions if `is_needed`, and on this thread otherwise. Every
-/// deep expression asks for such a stack by itself; a caller that runs several of them asks once.
+/// Runs `work` on a thread with a stack for deep expressions if `is_needed`, and on this thread otherwise.
+/// Every deep expression requests such a stack by itself; a caller that runs several requests one for all.
 ///
 /// # Errors
-///
-/// There can be no such thread, or `work` panicked on it.
+/// The thread cannot be created, or `work` panicked on it.
 pub fn on_deep_stack<T: Send>(
     is_needed: bool,
     work: impl FnOnce() -> T + Send,

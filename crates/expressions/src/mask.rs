@@ -1,14 +1,13 @@
-//! What expressions must not see, because everybody may read their results.
+//! Hides secrets from expressions, because anybody may read their results.
 
-/// What stands in place of a hidden value.
+/// Replaces a hidden value.
 pub const MASK: &str = "***REDACTED***";
 
 /// Lists and maps nested this deep are empty for expressions.
 pub(crate) const DEPTH_MAX: usize = 20;
 
-/// A member whose name contains one of these, in whatever case, with or without `-` and `_`, is hidden.
-/// So are harmless ones such as `author` or `certificates`: better those than a password. The last two
-/// are ours.
+/// A member whose name contains one of these, in any case, with or without `-` and `_`, is hidden. That
+/// includes harmless ones such as `author` or `certificates`. The last two are ours.
 const HIDING: [&str; 21] = [
     "password",
     "secret",
@@ -33,7 +32,7 @@ const HIDING: [&str; 21] = [
     "pwd",
 ];
 
-/// Whether the value of a member of that name is hidden.
+/// Whether the value of a member with that name is hidden.
 pub fn hides(name: &str) -> bool {
     let name = name.to_lowercase().replace(['-', '_'], "");
     HIDING.iter().any(|part| name.contains(part))

@@ -1,9 +1,8 @@
-//! What expressions may cost at run time.
+//! Limits the run-time cost of expressions.
 //!
-//! The interpreter has no budget. So every expression is rewritten before it is kept: what is
-//! looped over, copied, joined or compared passes through functions that weigh it first. An expression
-//! that has used up the units fails; how long any expression takes is thus bounded by [`UNITS_MAX`],
-//! whatever it says and whatever it is given.
+//! The interpreter has no budget. So every compiled expression is rewritten: values that are looped over,
+//! copied, joined or compared pass through functions that weigh them first. An expression that has used up the
+//! units fails; how long any expression takes is thus bounded by [`UNITS_MAX`], whatever its text and data.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,16 +14,15 @@ use cel::{Context, ExecutionError, FunctionContext};
 
 use crate::value::{self, Boxed};
 
-/// What all expressions that share a [`Meter`] may cost together. A unit is a value that is looked at or
-/// copied, or 32 bytes of a text, or a step of a loop.
+/// Most units for all expressions that share a [`Meter`]. A unit is a value that is read or copied, 32 bytes of
+/// a text, or a step of a loop.
 pub const UNITS_MAX: usize = 100_000;
 
-/// Names that no expression can spell.
+/// Names that no expression can contain.
 const EACH: &str = "@each";
 const WEIGHED: &str = "@weighed";
 const INDEX: &str = "@index";
-/// `x.matches("…")` with a pattern that was compiled at the start: the interpreter would compile it
-/// again each time.
+/// `x.matches("…")` with a pattern compiled at the start: the interpreter would compile it each time.
 pub(crate) const MATCHES: &str = "@matches";
 
 /// A function that expressions call.
@@ -34,12 +32,12 @@ pub(crate) type Function = Box<
         + Sync,
 >;
 
-/// Counts what expressions have used.
+/// Counts used units.
 #[derive(Debug, Clone, Default)]
 pub struct Meter(Arc<AtomicUsize>);
 
 impl Meter {
-    /// Whether more was used than there is. An expression may swallow the error that said so.
+    /// Whether more was used than allowed. The expression may swallow the error of that.
     pub(crate) fn is_exceeded(&self) -> bool {
         self.0.load(Ordering::Relaxed) > UNITS_MAX
     }
@@ -55,8 +53,7 @@ impl Meter {
         }
     }
 
-    /// Charges for a value and all in it. Looks no further than there are units left: loops may go on
-    /// after an error.
+    /// Charges for a value and everything in it. Stops at the limit, because loops may continue after an error.
     pub(crate) fn weigh(&self, value: &CowVal<'_, '_>) -> Result<(), ExecutionError> {
         let used = self.0.load(Ordering::Relaxed);
         match UNITS_MAX.checked_sub(used) {
@@ -65,7 +62,7 @@ impl Meter {
         }
     }
 
-    /// Makes the functions known that [`metered`] expressions call.
+    /// Registers the functions that [`metered`] expressions call.
     pub(crate) fn install(&self, context: &mut Context<'_, '_>) {
         let meter = self.clone();
         let weighed: Function = Box::new(move |call| {
@@ -91,7 +88,7 @@ impl Meter {
             meter.charge(steps.saturating_mul(step.unwrap_or(UNITS_MAX)))?;
             Ok(in_order(range))
         });
-        // The interpreter's error for such an index holds a copy of the whole list.
+        // The interpreter's error for such an index contains a copy of the whole list.
         let index: Function = Box::new(|call| {
             let index = argument(call)?;
             let number = index.downcast_ref::<CelDouble>().map(|d| *d.inner());
@@ -114,8 +111,8 @@ fn argument<'c, 'v>(call: &mut FunctionContext<'c, 'v>) -> Result<CowVal<'c, 'v>
     Ok(call.args.swap_remove(0))
 }
 
-/// Maps are looped over by their keys, here always in order: the same input must give the same
-/// condition each time.
+/// Maps are looped over by their keys, here always in order: the same input must give the same condition each
+/// time.
 fn in_order<'c, 'v>(range: CowVal<'c, 'v>) -> CowVal<'c, 'v> {
     let Some(map) = range.downcast_ref::<CelMap>() else {
         return range;
@@ -133,7 +130,7 @@ fn in_order<'c, 'v>(range: CowVal<'c, 'v>) -> CowVal<'c, 'v> {
     CowVal::owned(CelList::from(keys.collect::<Vec<_>>()))
 }
 
-/// The same expression with every part charged for whose cost depends on the data.
+/// The same expression, with charges for every part whose cost depends on the data.
 pub(crate) fn metered(expression: IdedExpr) -> IdedExpr {
     let IdedExpr { id, expr } = expression;
     let expr = match expr {
@@ -179,7 +176,7 @@ pub(crate) fn metered(expression: IdedExpr) -> IdedExpr {
     IdedExpr { id, expr }
 }
 
-/// `a.b` of `a.b.c` is no value of its own: only what the whole path leads to is weighed.
+/// `a.b` of `a.b.c` is no value of its own: only the value of the whole path is weighed.
 fn operand(expression: IdedExpr) -> IdedExpr {
     match expression.expr {
         Expr::Select(mut select) if !select.test => {
@@ -195,7 +192,7 @@ fn operand(expression: IdedExpr) -> IdedExpr {
 
 fn metered_call(id: u64, mut call: CallExpr) -> IdedExpr {
     let name = call.func_name.as_str();
-    // These look at bools alone, or leave what they are given as it is.
+    // These only read booleans, or return their operand unchanged.
     let is_free = [
         operators::CONDITIONAL,
         operators::LOGICAL_AND,
@@ -238,7 +235,7 @@ fn metered_weighed(expression: IdedExpr) -> IdedExpr {
 fn weighed(expression: IdedExpr) -> IdedExpr {
     match &expression.expr {
         Expr::Literal(_) => expression,
-        // The namespace of `optional.of`, no value.
+        // The namespace of `optional.of`, not a value.
         Expr::Ident(name) if name == "optional" => expression,
         Expr::Call(call) if call.func_name == WEIGHED => expression,
         _ => call(WEIGHED, vec![expression]),
@@ -266,7 +263,7 @@ pub(crate) fn nodes(expression: &IdedExpr) -> usize {
     1 + parts(expression).into_iter().map(nodes).sum::<usize>()
 }
 
-/// What an expression is made of, one level down.
+/// The parts of an expression, one level down.
 pub(crate) fn parts(expression: &IdedExpr) -> Vec<&IdedExpr> {
     match &expression.expr {
         Expr::Unspecified | Expr::Ident(_) | Expr::Literal(_) => Vec::new(),

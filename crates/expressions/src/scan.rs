@@ -1,18 +1,17 @@
-//! A look at the text of an expression before the parser sees it: the parser works recursively, and
-//! a stack that overflows ends the process.
+//! Checks the text of an expression before it is parsed: the parser is recursive, and a stack overflow ends the
+//! process.
 
 /// Longest expression, in bytes.
 pub const SOURCE_BYTES_MAX: usize = 2048;
-/// How deep brackets of any kind may be nested.
+/// Deepest nesting of brackets of any kind.
 pub const BRACKETS_MAX: usize = 16;
 /// Most operators in one expression.
 pub const OPERATORS_MAX: usize = 100;
 
-/// Checks the outside of an expression.
+/// Checks the text of an expression.
 ///
 /// # Errors
-///
-/// What to change about it.
+/// What to change.
 pub(crate) fn scan(source: &str) -> Result<(), String> {
     if source.trim().is_empty() {
         return Err("is empty: write an expression, for instance: true".to_owned());
@@ -62,8 +61,8 @@ pub(crate) fn scan(source: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// What follows the quoted text or the comment that `rest` begins with; `None` if it begins with
-/// neither. One that does not end, ends with the source.
+/// The text after the literal or comment at the start of `rest`; `None` if there is neither. An unterminated
+/// one ends with the source.
 fn literal(rest: &str) -> Option<&str> {
     if let Some(comment) = rest.strip_prefix("//") {
         return Some(comment.find('\n').map_or("", |end| &comment[end..]));
@@ -108,7 +107,7 @@ mod tests {
         ] {
             assert_eq!(scan(&quoted), Ok(()), "{quoted}");
         }
-        // What follows a text counts again, and a name that ends in r is no prefix.
+        // Text after a literal counts again, and a name that ends in r is no prefix.
         for open in [
             format!("r'\\' {many}"),
             format!("'' {many}"),

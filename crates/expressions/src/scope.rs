@@ -1,5 +1,5 @@
-//! What an expression may say: names that there are, functions as they are called, and only so much
-//! of everything. The interpreter would notice only at run time.
+//! Checks the tree of an expression: known names, valid calls, and limits of size. The interpreter would detect
+//! faults only at run time.
 
 use cel::common::ast::{CallExpr, ComprehensionExpr, Expr, IdedExpr, LiteralValue, operators};
 
@@ -7,13 +7,13 @@ use crate::functions::{self, Style};
 use crate::meter::{nodes, parts};
 use crate::shown::shown;
 
-/// How deep an expression may be, loops written out.
+/// Deepest expression, with loops expanded.
 pub const DEPTH_MAX: usize = 48;
-/// Most parts of an expression, loops written out.
+/// Most parts of an expression, with loops expanded.
 pub const PARTS_MAX: usize = 500;
 
-/// Checks a parsed expression that may name these variables; gives the patterns that it matches texts with, or the
-/// first fault, with what to change.
+/// Checks a parsed expression that may name these variables. Returns its patterns, or the first fault with what
+/// to change.
 pub(crate) fn check<'e>(
     expression: &'e IdedExpr,
     variables: &[&'e str],
@@ -44,7 +44,7 @@ pub(crate) fn depth(expression: &IdedExpr) -> usize {
 
 struct Walk<'a, 'e> {
     variables: &'a [&'e str],
-    /// The variables, and those of the loops around this part.
+    /// The variables, and those of enclosing loops.
     names: Vec<&'e str>,
     patterns: Vec<&'e str>,
 }
@@ -161,7 +161,7 @@ fn is_optional(target: &IdedExpr) -> bool {
     matches!(&target.expr, Expr::Ident(name) if name == "optional")
 }
 
-/// Operators are called by their signs, which no name has. Other functions of the interpreter's own begin with `@`.
+/// Operators have signs as names. Other internal functions of the interpreter begin with `@`.
 fn is_operator(name: &str) -> bool {
     let is_sign = |c: char| c.is_ascii_punctuation() && !matches!(c, '_' | '.');
     if name.starts_with('@') {

@@ -1,4 +1,4 @@
-//! What a program meets that uses expressions; the rules of conditions test the language itself
+//! Expressions in the hands of a program; the tests of condition rules cover the language itself
 //! (`src/domain/tests/mapping`).
 
 use std::sync::LazyLock;
@@ -23,7 +23,7 @@ static RESOURCE: LazyLock<Value> = LazyLock::new(|| {
     }})
 });
 
-/// What `run` makes of an expression over [`RESOURCE`], the index 3 and the name `n`.
+/// The result of `run` for an expression over [`RESOURCE`], the index 3 and the name `n`.
 fn with<T>(
     source: &str,
     run: impl Fn(&mut Evaluation<'static>, &Expression, &Meter) -> Result<T, String>,

@@ -1,4 +1,4 @@
-//! CEL values: weighed, and turned into texts.
+//! Weighs CEL values, and formats them.
 
 use std::fmt::Write as _;
 
@@ -8,14 +8,14 @@ use cel::common::types::{
 use cel::common::value::Val;
 use serde_json::Value;
 
-/// A value that may borrow what it is made from.
+/// A value that may borrow its source.
 pub(crate) type Boxed<'v> = Box<dyn Val + 'v>;
 
-/// Bytes of a text that weigh as much as a value of their own.
+/// Bytes of a text that weigh one unit.
 const BYTES_PER_UNIT: usize = 32;
 
-/// What a value weighs with everything in it: one unit for each value and for every
-/// [`BYTES_PER_UNIT`] of its texts. Stops counting above `max`.
+/// The weight of a value with everything in it: one unit for each value and for every [`BYTES_PER_UNIT`] of its
+/// texts. Stops counting above `max`.
 pub(crate) fn weight(value: &dyn Val, max: usize) -> usize {
     let mut units = 0;
     add_weight(value, max, &mut units);
@@ -53,8 +53,8 @@ fn add_weight(value: &dyn Val, max: usize, units: &mut usize) {
     }
 }
 
-/// The text that stands for a value: texts as they are, `True` and `False`, nothing for `null`, numbers in
-/// their shortest form, lists and maps as JSON. `None` for what has no text: bytes, times, types, optionals.
+/// The text form of a value: texts unchanged, `True` and `False`, nothing for `null`, numbers in their shortest
+/// form, lists and maps as JSON. `None` for bytes, times, types, optionals.
 pub(crate) fn text(value: &dyn Val) -> Option<String> {
     if let Some(text) = value.downcast_ref::<CelString>() {
         Some(text.inner().to_owned())
@@ -67,7 +67,7 @@ pub(crate) fn text(value: &dyn Val) -> Option<String> {
     }
 }
 
-/// The whole number that a value is, whatever its type.
+/// The value as a whole number, of any number type.
 pub(crate) fn integer(value: &dyn Val) -> Option<i64> {
     if let Some(number) = value.downcast_ref::<CelInt>() {
         Some(*number.inner())
@@ -80,7 +80,7 @@ pub(crate) fn integer(value: &dyn Val) -> Option<i64> {
     }
 }
 
-/// Compact JSON, the members of maps sorted. `None` for what JSON has no form for.
+/// Compact JSON with sorted members. `None` for values without a JSON form.
 pub(crate) fn json(value: &dyn Val) -> Option<String> {
     let mut out = String::new();
     write_json(value, &mut out).map(|()| out)

@@ -1,12 +1,12 @@
-//! An operator's yes to removals that the brake holds: a key of etcd that goes by itself.
+//! An operator's approval of removals that the brake holds: a key of etcd that expires.
 
 use hyperfleet_fleet::keys::{Error, KeyStore, Operation, Transaction};
 
-/// For how long removals are approved, in seconds.
+/// How long removals are approved.
 pub const SECONDS: u32 = 600;
 
-/// Where the keys of an adapter are, for a fleet below a prefix such as `/fleet/v3/`: beside those of fleet, which knows
-/// all of its own.
+/// Prefix of an adapter's keys, for a fleet below a prefix such as `/fleet/v3/`: beside fleet's keys, because
+/// fleet reports unknown keys below its own prefix.
 pub fn keys(fleet_prefix: &str, adapter: &str) -> String {
     let fleet = fleet_prefix.trim_matches('/');
     format!("/hyperfleet/fleet-adapter/{fleet}/{adapter}/")
@@ -17,9 +17,6 @@ fn key(keys: &str) -> String {
 }
 
 /// Approves the removals of the adapter with these [`keys`] for ten minutes.
-///
-/// # Errors
-/// Those of the store.
 pub async fn approve<S: KeyStore>(store: &S, keys: &str) -> Result<(), Error> {
     let lease = store.grant(SECONDS).await?;
     let put = Operation::Put(key(keys), b"yes".to_vec(), Some(lease));
@@ -33,9 +30,6 @@ pub async fn approve<S: KeyStore>(store: &S, keys: &str) -> Result<(), Error> {
 }
 
 /// Whether removals are approved now.
-///
-/// # Errors
-/// Those of the store.
 pub async fn is_approved<S: KeyStore>(store: &S, keys: &str) -> Result<bool, Error> {
     let key = key(keys);
     let found = store.commit(Transaction {

@@ -1,7 +1,8 @@
-//! Which units belong to which resources, and since when their services are active: kept by following fleet.
+//! Which units belong to which resources, and since when their services are active, kept current by following
+//! fleet.
 //!
-//! Nothing of it is stored. After a start it is read from the units themselves, so the adapter finds the units that it
-//! made before. What the units are now is read from fleet when a resource is reconciled.
+//! It is stored nowhere. After a start it is read from the units themselves, so the adapter finds its earlier
+//! units. The current state of units is read from fleet when a resource is reconciled.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -15,10 +16,10 @@ use tokio::time::{Instant, sleep};
 
 use crate::domain::Ownership;
 
-/// Pause before fleet is followed again.
+/// Pause before following is retried.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// The index. Wakes the adapter when a unit of a resource, or a state of one, changes.
+/// The index. It wakes the adapter when a unit of a resource, or its state, changes.
 #[derive(Debug)]
 pub struct Index {
     adapter: String,
@@ -31,12 +32,12 @@ pub struct Index {
 struct Known {
     units: HashMap<String, Unit>,
     resources: HashMap<String, Units>,
-    /// By unit and machine: the file that is active, and since when; `None` for services that were active before this
+    /// By unit and machine: the active file, and since when; `None` for services that were active before this
     /// adapter started.
     active: HashMap<StateKey, (String, Option<Instant>)>,
     /// Machines that report a unit, by unit.
     reporting: HashMap<String, BTreeSet<String>>,
-    /// Units that were destroyed, but are still reported: of their owners something is left.
+    /// Owners of destroyed units that are still reported.
     destroyed: HashMap<String, Ownership>,
     /// Units that are not stopping.
     kept: usize,
@@ -48,7 +49,6 @@ struct Unit {
     is_kept: bool,
 }
 
-/// The units of a resource.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Units {
     /// Path of the resource in the API.
@@ -56,7 +56,7 @@ pub struct Units {
     pub names: BTreeSet<String>,
 }
 
-/// Whether something was there when the index began to follow.
+/// Whether something existed when the index began to follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Seen {
     AtStart,
@@ -64,7 +64,7 @@ enum Seen {
 }
 
 impl Index {
-    /// An index of the units of an adapter, with the channel on which it names resources to reconcile.
+    /// An index of an adapter's units, and the channel of resources to reconcile.
     pub fn new(adapter: impl Into<String>) -> (Self, mpsc::UnboundedReceiver<String>) {
         let (wakes, woken) = mpsc::unbounded_channel();
         let index = Self {
@@ -86,7 +86,7 @@ impl Index {
             if let Err(error) = self.follow(fleet).await
                 && fleet.is_connected()
             {
-                tracing::debug!(error = %error, "fleet is followed from its present state");
+                tracing::debug!(error = %error, "following fleet from its current state");
             }
             sleep(PAUSE).await;
         }
@@ -102,7 +102,7 @@ impl Index {
         };
         let (mut listed, mut listed_states) = (HashSet::new(), HashSet::new());
         loop {
-            // States first: what is active has been so since before the first unit is looked at.
+            // States first: an active service has been active since before the first unit is read.
             tokio::select! {
                 biased;
                 told = states.next() => match told? {
@@ -136,7 +136,7 @@ impl Index {
 
     /// Waits until all units were read once.
     pub async fn wait_until_read(&self) {
-        // The sender lives as long as this.
+        // The sender lives as long as the index.
         let _ = self.is_read.subscribe().wait_for(|is_read| *is_read).await;
     }
 
@@ -268,18 +268,18 @@ impl Index {
     }
 
     fn wake(&self, path: String) {
-        // Where nobody reconciles any more there is nobody to wake.
+        // Without a receiver nothing reconciles.
         let _ = self.wakes.send(path);
     }
 
-    /// Names every resource that has units.
+    /// Wakes every resource that has units.
     pub fn wake_all(&self) {
         for (_, units) in self.resources() {
             self.wake(units.path);
         }
     }
 
-    /// Names of the units of a resource.
+    /// Names of a resource's units.
     pub fn names(&self, resource: &str) -> BTreeSet<String> {
         let known = self.known();
         let units = known.resources.get(resource);
@@ -290,17 +290,17 @@ impl Index {
         names
     }
 
-    /// The owner of a unit that was destroyed while machines still have it.
+    /// The owner of a destroyed unit that machines still have.
     pub fn destroyed(&self, name: &str) -> Option<Ownership> {
         self.known().destroyed.get(name).cloned()
     }
 
-    /// Ids of the resources that have units.
+    /// Ids of resources with units.
     pub fn ids(&self) -> HashSet<String> {
         self.known().resources.keys().cloned().collect()
     }
 
-    /// All resources that have units, by id.
+    /// All resources with units, by id.
     pub fn resources(&self) -> Vec<(String, Units)> {
         let known = self.known();
         let resources = known.resources.iter();
@@ -309,13 +309,13 @@ impl Index {
             .collect()
     }
 
-    /// How many units the adapter has that are not stopping.
+    /// How many of the adapter's units are not stopping.
     pub fn kept(&self) -> usize {
         self.known().kept
     }
 
-    /// For how long a service has been active on a machine with a file; the whole time for one that was active before the
-    /// adapter started.
+    /// How long a service has been active on a machine with its file; the longest duration if it was active
+    /// before the adapter started.
     pub fn active_for(&self, state: &StateView) -> Duration {
         match self.known().active.get(&key(state)) {
             Some((hash, None)) if *hash == state.hash => Duration::MAX,

@@ -1,4 +1,4 @@
-//! The lease of the adapter: of several replicas, the one that holds a key of etcd works.
+//! The lease of the adapter: of several replicas, only the holder of a key in etcd works.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,20 +8,20 @@ use hyperfleet_fleet::keys::{Error, Guard, Kept, KeyStore, Lease, Operation, Tra
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
-/// How often a lease is renewed within its time.
+/// How often a lease is renewed during its time.
 const RENEWALS: u32 = 3;
 
-/// What a replica knows of its lease. Clones share it.
+/// A replica's view of its lease. Clones share it.
 #[derive(Debug, Clone)]
 pub struct Tenure {
-    /// Until when the lease lasts for sure; `None` for a replica that is the only one.
+    /// Until when the lease certainly lasts; `None` for a single replica.
     lasts: Option<watch::Receiver<Instant>>,
-    /// How often this replica has taken the lease.
+    /// How often this replica has acquired the lease.
     terms: Arc<AtomicU64>,
 }
 
 impl Tenure {
-    /// Of a replica that is the only one.
+    /// For a single replica.
     pub fn unshared() -> Self {
         Self {
             lasts: None,
@@ -29,19 +29,19 @@ impl Tenure {
         }
     }
 
-    /// Whether no other replica can hold the lease now. Only then may fleet be changed.
+    /// Whether no other replica can hold the lease now. Only then fleet may be changed.
     pub fn is_certain(&self) -> bool {
         let lasts = self.lasts.as_ref().map(|lasts| *lasts.borrow());
         lasts.is_none_or(|until| Instant::now() < until)
     }
 
-    /// Differs from term to term of this replica.
+    /// Identifies a term of this replica.
     pub fn term(&self) -> u64 {
         self.terms.load(Ordering::Acquire)
     }
 }
 
-/// Takes the lease, and keeps it.
+/// Acquires and renews the lease.
 #[derive(Debug)]
 pub struct Keeper<S> {
     store: S,
@@ -54,7 +54,7 @@ pub struct Keeper<S> {
 }
 
 impl<S: KeyStore> Keeper<S> {
-    /// Prepares a lease of that many seconds on a key, for the replica of this name.
+    /// Prepares a lease on a key, for the replica of this name.
     pub fn new(store: S, key: String, instance: String, seconds: u32) -> Self {
         Self {
             store,
@@ -67,7 +67,7 @@ impl<S: KeyStore> Keeper<S> {
         }
     }
 
-    /// Says whether this replica works.
+    /// Reports whether this replica works.
     pub fn leads(&self) -> watch::Receiver<bool> {
         self.leads.subscribe()
     }
@@ -79,10 +79,10 @@ impl<S: KeyStore> Keeper<S> {
         }
     }
 
-    /// Holds the lease whenever it can be had, until `stop`, and then gives it back.
+    /// Acquires the lease whenever it is free, until `stop`, and then releases it.
     ///
-    /// A replica that loses etcd goes on to work: nobody else can take the lease then, and it can change nothing, but
-    /// report that etcd is away.
+    /// A replica that loses etcd continues to work: no other replica can acquire the lease then, and the only
+    /// effect is a report that etcd is away.
     pub async fn keep(self, stop: impl Future<Output = ()>) {
         tokio::pin!(stop);
         let mut held = None;
@@ -96,7 +96,7 @@ impl<S: KeyStore> Keeper<S> {
         if let Some(lease) = held
             && self.store.revoke(lease).await.is_err()
         {
-            tracing::info!("the lease of the adapter runs out by itself");
+            tracing::info!("releasing the adapter lease failed: it will expire");
         }
     }
 
@@ -109,25 +109,22 @@ impl<S: KeyStore> Keeper<S> {
                     self.terms.fetch_add(1, Ordering::AcqRel);
                     self.lasts.send_replace(asked_at + self.time);
                     self.leads.send_replace(true);
-                    tracing::info!(
-                        key = self.key,
-                        "this replica holds the lease of the adapter"
-                    );
+                    tracing::info!(key = self.key, "adapter lease acquired");
                 }
                 Ok(None) => {}
-                Err(error) => tracing::debug!(%error, "the lease of the adapter cannot be taken"),
+                Err(error) => tracing::debug!(%error, "acquiring the adapter lease failed"),
             },
             Some(lease) => match self.store.keep(lease).await {
                 Ok(Kept::Alive) => {
                     self.lasts.send_replace(asked_at + self.time);
                 }
                 Ok(Kept::Gone) => {
-                    tracing::warn!(key = self.key, "the lease of the adapter is lost");
+                    tracing::warn!(key = self.key, "adapter lease lost");
                     *held = None;
                     self.leads.send_replace(false);
                     return;
                 }
-                Err(error) => tracing::debug!(%error, "the lease of the adapter cannot be renewed"),
+                Err(error) => tracing::debug!(%error, "renewing the adapter lease failed"),
             },
         }
         sleep(self.time / RENEWALS).await;
@@ -153,7 +150,7 @@ impl<S: KeyStore> Keeper<S> {
         match taken.await {
             Ok(outcome) if outcome.succeeded => Ok(Some(lease)),
             not_taken => {
-                // After an error the key may be there: nobody is to hold it unknowingly.
+                // The key may exist after an error: no replica may hold it unknowingly.
                 let _ = self.store.revoke(lease).await;
                 not_taken.map(|_| None)
             }

@@ -1,14 +1,15 @@
-//! The fleet adapter: keeps systemd units in fleet for resources of the HyperFleet API, and reports what became of them.
+//! The fleet adapter: keeps systemd units in fleet for resources of the HyperFleet API, and reports their
+//! state.
 //!
 //! ```text
 //! API ─▶ resource ─▶ workloads ─▶ desired units ─┐
 //!                                                ├─▶ domain: plan, brake ─▶ steps ─▶ fleet
-//! fleet ─▶ index: whose units are there ─────────┘                │
+//! fleet ─▶ index: owners of units ─────────┘                │
 //!                                                                 └─▶ domain: findings ─▶ report ─▶ API
 //! ```
 //!
-//! It has no store of its own: every unit names its resource. Rules are in [`domain`] and `workloads`; `reconcile` reads,
-//! lets them decide, and writes. `docs/guides/fleet-adapter.md` is for its users.
+//! It stores nothing itself: every unit names its resource. Rules are in [`domain`] and `workloads`;
+//! `reconcile` reads, applies them, and writes. `docs/guides/fleet-adapter.md` is for its users.
 
 pub mod approval;
 pub mod domain;

@@ -1,7 +1,7 @@
-//! Units whose resource no longer exists: a force-delete removes it without asking the adapter.
+//! Removes units whose resource no longer exists: a force-delete does not wait for the adapter.
 //!
-//! Their removal waits for a grace period, so that an API that forgot resources for a while, as one whose database is
-//! being restored does, stops no service.
+//! The removal waits for a grace period, so that an API that temporarily lost resources, as during a restore of
+//! its database, stops no service.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -12,19 +12,18 @@ use tokio::time::{Instant, sleep};
 
 use crate::reconcile::FleetAdapter;
 
-/// When units are removed whose resource is gone.
 #[derive(Debug, Clone, Copy)]
 pub struct Settings {
-    /// How long they stay.
+    /// How long units of a missing resource stay.
     pub grace: Duration,
-    /// A resource that was not looked at for so long is asked for.
+    /// A resource that was not seen for this long is looked up.
     pub unseen: Duration,
     /// How often that is checked.
     pub interval: Duration,
 }
 
 impl<S: KeyStore> FleetAdapter<S> {
-    /// Removes units of resources that no longer exist, for ever, while `leads` says so.
+    /// Removes units of missing resources, for ever, while `leads` is true.
     pub async fn keep_removing_orphans(&self, settings: Settings, leads: watch::Receiver<bool>) {
         let mut gone = HashMap::new();
         loop {
@@ -49,14 +48,14 @@ impl<S: KeyStore> FleetAdapter<S> {
             }
             match self.api.get(&units.path).await {
                 Ok(None) => {}
-                // No list brings a kind that nothing is left to do for.
+                // Lists omit kinds that have nothing left to do.
                 Ok(Some(resource)) if self.is_without_workload(&resource.kind) => {}
                 Ok(Some(_)) => {
                     gone.remove(&id);
                     continue;
                 }
                 Err(error) => {
-                    tracing::debug!(resource = units.path, %error, "cannot tell whether a resource still exists");
+                    tracing::debug!(resource = units.path, %error, "checking whether a resource exists failed");
                     continue;
                 }
             }
@@ -66,7 +65,7 @@ impl<S: KeyStore> FleetAdapter<S> {
                     resource = id,
                     units,
                     grace_seconds,
-                    "units have no resource any more, or no workload"
+                    "removing units without a resource or workload"
                 );
                 Instant::now()
             });
@@ -77,7 +76,7 @@ impl<S: KeyStore> FleetAdapter<S> {
                 tracing::warn!(
                     resource = id,
                     error = format!("{error:#}"),
-                    "units without a resource cannot be removed"
+                    "removing units without a resource failed"
                 );
             }
         }

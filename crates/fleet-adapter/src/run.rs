@@ -1,4 +1,4 @@
-//! Everything that runs in an adapter, put together.
+//! The tasks of a running adapter.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -17,20 +17,19 @@ use crate::orphans;
 use crate::reconcile::{FleetAdapter, Parts, Settings};
 use crate::workloads::Workloads;
 
-/// How often it is checked whether etcd, engine and machines are there.
+/// How often etcd, engine and machines are checked.
 const CONDITION_INTERVAL: Duration = Duration::from_secs(1);
-/// Checks in a row that must agree before all resources are reported on: a moment without a leader is none.
+/// Equal checks in a row before all resources are reported again: a short gap between leaders is ignored.
 const CONDITION_CHECKS: u32 = 5;
 
-/// What an adapter runs with.
 pub struct Running<S: KeyStore> {
-    /// Its mirror is kept by the program.
+    /// The program keeps its mirror.
     pub fleet: Fleet<S>,
     pub store: S,
     pub api: Api,
     pub workloads: Workloads,
     pub adapter: Settings,
-    /// Path segments of the kinds that it reports on, such as `nodepools`.
+    /// Path segments of its kinds, such as `nodepools`.
     pub kinds: Vec<String>,
     pub runner: RunnerSettings,
     pub orphans: orphans::Settings,
@@ -83,12 +82,12 @@ pub async fn run<S: KeyStore>(running: Running<S>, stop: impl Future<Output = ()
     };
     let runner = Runner::with_lease(api, settings, adapter, leads);
     runner.with_wakes(woken).run(stop).await;
-    // Only now: another replica is not to work beside this one.
+    // Last, so that no other replica works beside this one.
     drop(release);
     let _ = kept.await;
 }
 
-/// Has all resources reported on when etcd, the engine or all machines go away, or come back.
+/// Reports all resources again when etcd, the engine or all machines disappear or return.
 async fn report_changes<S: KeyStore>(fleet: &Fleet<S>, index: &Index) {
     // Nothing is reported of fleet before; from then on it counts as reported.
     index.wait_until_read().await;

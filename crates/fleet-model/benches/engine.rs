@@ -1,7 +1,7 @@
-//! What the engine's decisions cost, from 100 machines and 1,000 units to 10,000 and 100,000.
+//! The cost of the engine's decisions, from 100 machines and 1,000 units to 10,000 and 100,000.
 //!
-//! `make bench-engine` prints a table; it ends with 1 if an aim is missed. Each row but the growth
-//! is measured in a process of its own, for its memory.
+//! `make bench-engine` prints a table and exits with 1 if a target is missed. Each row except the growth is
+//! measured in its own process, for its memory.
 #![expect(
     clippy::cast_precision_loss,
     reason = "counts and times are far below 2^52"
@@ -16,25 +16,22 @@ use hyperfleet_fleet_model::schedule::{Change, Cluster, Job, Machine, MachineId,
 use hyperfleet_fleet_model::unit::{DesiredState, Glob, Requirements, UnitName};
 use rustix::time::{ClockId, clock_gettime};
 
-/// Machines and units.
 const SIZES: [(usize, usize); 3] = [(100, 1_000), (1_000, 10_000), (10_000, 100_000)];
 const SHAPES: [&str; 3] = ["plain", "metadata", "conflicts"];
-/// As many units exclude each other.
+/// Units of a group exclude each other.
 const GROUP: usize = 10;
 const ZONES: usize = 10;
-/// The quickest of so many turns counts, others met noise.
+/// The fastest of these runs counts; the others had noise.
 const TURNS: usize = 5;
 
-/// Milliseconds of processor time for everything to be placed, by size, and for a pass without
-/// anything to do.
+/// Targets in milliseconds of processor time, by size: placing everything, and a pass without work.
 const PLACE_ALL_MAX: [f64; 3] = [f64::INFINITY, 100.0, 3_000.0];
 const IDLE_MAX: f64 = 1.0;
-/// By how much the exponent of the time for everything to be placed may exceed that of the tree, which
-/// says what N log N comes to on this machine: 1.13, and what memory costs that is further away. The
-/// cluster takes eight times the memory of the tree.
+/// By how much the exponent of placing everything may exceed that of the tree, which measures N log N on this
+/// machine (1.13). The rest is slower memory: the cluster takes eight times the memory of the tree.
 const EXPONENT_BEYOND_MAX: f64 = 0.2;
 
-/// What is measured, in milliseconds.
+/// The measured steps, in milliseconds.
 const STEPS: [&str; 8] = [
     "take in",
     "place all",
@@ -58,7 +55,7 @@ fn machine(index: usize) -> Change {
     Change::Machine(Machine::new(machine_id(index), metadata.into()))
 }
 
-/// Like those of systemd, and not in the order in which machines come.
+/// Ids like systemd's, in another order than the machines.
 fn machine_id(index: usize) -> MachineId {
     let scattered = (index as u128).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835);
     MachineId::new(format!("{scattered:032x}"))
@@ -85,14 +82,14 @@ fn milliseconds<T>(work: impl FnOnce() -> T) -> (f64, T) {
     (start.elapsed().as_secs_f64() * 1000.0, result)
 }
 
-/// How many milliseconds of a processor this thread has had.
+/// Milliseconds of processor time of this thread.
 fn processor() -> f64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as f64 * 1e3 + time.tv_nsec as f64 / 1e6
 }
 
-/// The same for a work that takes N log N by its nature, over as many names in as much memory: each
-/// is put into a tree, in the order of machines' ids.
+/// Processor time of a task that is N log N by nature, over as many names in as much memory: each name is
+/// inserted into a tree, in the order of machines' ids.
 fn tree(units: usize) -> f64 {
     let names: Vec<_> = (0..units)
         .map(|index| UnitName::stored(machine_id(index).as_str()))
@@ -113,7 +110,7 @@ fn carry_out(cluster: &mut Cluster, plan: &[Task]) {
     }
 }
 
-/// Each step once, in order, on one cluster.
+/// Runs each step once, in order, on one cluster.
 fn turn(shape: &str, machines: usize, units: usize) -> [f64; STEPS.len()] {
     let changes: Vec<_> = (0..machines)
         .map(machine)
@@ -156,7 +153,7 @@ fn turn(shape: &str, machines: usize, units: usize) -> [f64; STEPS.len()] {
     ]
 }
 
-/// The best of all turns, and the most memory that they took, in MB.
+/// The fastest runs, and their peak memory in MB.
 fn measure(shape: &str, machines: usize, units: usize) -> Vec<f64> {
     let mut best = [f64::INFINITY; STEPS.len()];
     for _ in 0..TURNS {
@@ -166,7 +163,7 @@ fn measure(shape: &str, machines: usize, units: usize) -> Vec<f64> {
     best.into_iter().chain([memory()]).collect()
 }
 
-/// The most memory that this process had, in MB; NaN where the system does not say.
+/// Peak memory of this process in MB; NaN where the system does not report it.
 fn memory() -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
@@ -174,7 +171,7 @@ fn memory() -> f64 {
     kilobytes.map_or(f64::NAN, |kilobytes| kilobytes / 1024.0)
 }
 
-/// The same in a process of its own.
+/// Measures in a process of its own.
 fn measured(shape: &str, machines: usize, units: usize) -> Vec<f64> {
     let itself = std::env::current_exe().expect("a program has a path");
     let arguments = ["cell", shape, &machines.to_string(), &units.to_string()];
@@ -211,7 +208,7 @@ fn main() -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Prints the rows of a shape. Gives the aims that it misses.
+/// Prints the rows of a shape. Returns the missed targets.
 fn row_group(shape: &str) -> Vec<String> {
     let rows = SIZES.map(|(machines, units)| {
         let row = measured(shape, machines, units);

@@ -1,12 +1,12 @@
-//! Texts that name something: cheap to clone, to compare and to look up.
+//! Names that are cheap to clone, to compare and to look up.
 
-/// Defines such a text, ordered by its bytes.
+/// Defines a name type, ordered by its bytes.
 macro_rules! identity {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
         #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
         pub struct $name {
-            /// Most comparisons end here, without a look at memory that is elsewhere.
+            /// Most comparisons end here, without access to other memory.
             head: u64,
             text: std::sync::Arc<str>,
         }
@@ -17,7 +17,6 @@ macro_rules! identity {
                 Self { head: crate::identity::head(&text), text }
             }
 
-            /// The text as it was given.
             pub fn as_str(&self) -> &str {
                 &self.text
             }
@@ -45,7 +44,7 @@ macro_rules! identity {
 
 pub(crate) use identity;
 
-/// The first eight bytes as a number, in the same order as the texts.
+/// The first eight bytes as a number, which sorts like the text.
 pub(crate) fn head(text: &str) -> u64 {
     let mut first = [0; 8];
     let length = text.len().min(8);

@@ -1,4 +1,4 @@
-//! The rules of fleet as plain functions over plain values, for its engine, its agents, its API and its clients.
+//! The rules of fleet as plain functions over plain values, for its engine, agents, API and clients.
 //!
 //! ```text
 //! wire ──▶ unit ◀── schedule
@@ -6,7 +6,7 @@
 //!         agent
 //! ```
 //!
-//! Nothing here awaits, reads a clock or a file, or knows a transport.
+//! The crate has no async, clock, files or transport.
 
 pub mod agent;
 mod identity;

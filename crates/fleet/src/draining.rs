@@ -1,4 +1,4 @@
-//! Machines that take no further units, and machines that their units leave.
+//! Cordons and drains machines.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,8 @@ use hyperfleet_fleet_model::schedule::Availability;
 use hyperfleet_fleet_model::wire::LeftUnit;
 
 impl<S: KeyStore> Fleet<S> {
-    /// Lets no further units come to a machine. Those that are there stay, and global units run on it as before.
+    /// Cordons a machine: no further units are placed on it. Units that are placed there stay, and global units
+    /// run on it as before.
     ///
     /// # Errors
     /// [`Error::NoMachine`]; [`Error::Foreign`].
@@ -22,10 +23,10 @@ impl<S: KeyStore> Fleet<S> {
         Ok(())
     }
 
-    /// Lets units come to a machine again, and ends its drain. The machine need not be there.
+    /// Removes a machine's cordon and ends its drain. The machine need not be there.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for what can be no id; [`Error::Foreign`].
+    /// [`Error::Invalid`] for an unusable id; [`Error::Foreign`].
     pub async fn uncordon(&self, id: &str) -> Result<(), Error> {
         let revision = self.registry.uncordon_machine(id).await?;
         self.mirror.wrote(revision);
@@ -33,8 +34,8 @@ impl<S: KeyStore> Fleet<S> {
         Ok(())
     }
 
-    /// Cordons a machine, and has the engine move its units elsewhere: each as soon as another machine can run it. After
-    /// that many seconds, if a deadline is given, the units that are left stay.
+    /// Cordons a machine and lets the engine move its units, each as soon as another machine can run it. Units
+    /// that are left after the deadline stay.
     ///
     /// # Errors
     /// [`Error::NoMachine`]; [`Error::Foreign`].
@@ -46,10 +47,10 @@ impl<S: KeyStore> Fleet<S> {
         Ok(())
     }
 
-    /// Lets the units that are left on a machine stay. It remains cordoned, and need not be there.
+    /// Ends a drain: remaining units stay. The machine remains cordoned and need not be there.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for what can be no id; [`Error::Foreign`].
+    /// [`Error::Invalid`] for an unusable id; [`Error::Foreign`].
     pub async fn end_drain(&self, id: &str) -> Result<(), Error> {
         let revision = self.registry.end_drain(id).await?;
         self.mirror.wrote(revision);
@@ -57,7 +58,8 @@ impl<S: KeyStore> Fleet<S> {
         Ok(())
     }
 
-    /// How far a drain is: the ordinary units that are placed on the machine, and why those stay that cannot leave.
+    /// The progress of a drain: the ordinary units that are placed on the machine, and why those stay that
+    /// cannot leave.
     ///
     /// # Errors
     /// [`Error::NoMachine`].
@@ -80,7 +82,7 @@ impl<S: KeyStore> Fleet<S> {
     }
 }
 
-/// How far the drain of a machine is, naming some of its units; none if nothing is known of the machine.
+/// The progress of a machine's drain, naming at most `units_max` units; `None` for an unknown machine.
 fn drain_view(picture: &Picture, machine: &str, units_max: usize) -> Option<DrainView> {
     let known = &picture.known;
     let availability = known.availability(machine);
@@ -88,7 +90,7 @@ fn drain_view(picture: &Picture, machine: &str, units_max: usize) -> Option<Drai
         return None;
     }
     let (cordoned, draining) = marks(availability);
-    // A unit that was placed elsewhere is left until it has stopped here.
+    // A unit that was placed elsewhere counts as left until it has stopped here.
     let is_global = |unit: &&str| {
         let body = known.bodies.get(*unit);
         body.is_some_and(|body| body.value.global.is_some())

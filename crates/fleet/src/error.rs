@@ -1,42 +1,39 @@
 use crate::registry::{Key, LabelKey, RunKey, StateKey};
 use crate::{keys, registry};
 
-/// Why a use case was refused or failed, by what its caller can do. Knows nothing of HTTP. Where a client may be told,
-/// the text is for it.
+/// Why a use case was refused or failed, by what its caller can do. Independent of HTTP. Texts that clients may
+/// see are written for them.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// What was sent cannot be meant.
+    /// The request is invalid.
     #[error("{0}")]
     Invalid(String),
-    /// What is there does not allow it, or does not suffice for it.
+    /// The current state does not allow the request, or the request lacks something in this state.
     #[error("{0}")]
     Conflict(String),
-    /// There is no such unit.
     #[error("unit does not exist")]
     NoUnit,
-    /// There is no such machine.
     #[error("machine does not exist")]
     NoMachine,
-    /// No machine reports the unit.
     #[error("unit state does not exist")]
     NoState,
-    /// The token, or the revision to go on from, is none that a list or a watch of this fleet gave.
+    /// The token or revision is not from a list or watch of this fleet.
     #[error("invalid value of nextPageToken query parameter")]
     Token,
-    /// What was to be gone on with is older than the history that is kept: begin again.
+    /// The list or watch is older than the history that is kept: start over.
     #[error("the history was compacted meanwhile: start over without a token or revision")]
     Stale,
-    /// It was written by a newer version of fleet, or is damaged, and is left alone. The text says which, and names
-    /// the key in etcd.
+    /// The record was written by a newer version of fleet, or is damaged, and is not changed. The text says
+    /// which, and names the key in etcd.
     #[error("{0}")]
     Foreign(String),
-    /// Others were faster too often. The same may succeed later.
+    /// Others were faster too often. A retry may succeed.
     #[error("too many changes at the same time: try again")]
     Busy,
-    /// etcd cannot be reached or cannot serve, or nobody has listed it yet. The same may succeed later.
+    /// etcd is unreachable or cannot serve, or the mirror is not connected. A retry may succeed.
     #[error("fleet server unable to communicate with etcd")]
     Unavailable(#[source] Option<registry::Error>),
-    /// Anything else; nothing for clients.
+    /// Anything else. Clients see no details.
     #[error("the registry failed")]
     Failed(#[source] registry::Error),
 }
@@ -58,18 +55,18 @@ impl From<registry::Error> for Error {
 }
 
 impl Error {
-    /// Whether a name was asked for that nothing can be called by: there is no such thing, then.
+    /// Whether the error is an unusable name. Nothing has such a name.
     pub(super) fn is_unusable_name(error: &registry::Error) -> bool {
         matches!(error, registry::Error::Unusable { .. })
     }
 }
 
-/// What is to be said of a key that is not ours to read, and what helps.
+/// Describes an unreadable key, with its remedy.
 fn foreign(key: &Key, name: &str, version: Option<u64>) -> String {
     let what = named(key);
     if registry::is_newer(version) {
         return format!(
-            "{what} was written by a newer version of fleet and is left alone: etcd key {name:?}"
+            "{what} was written by a newer version of fleet and is not changed: etcd key {name:?}"
         );
     }
     let mend = match key {
@@ -99,8 +96,8 @@ fn named(key: &Key) -> String {
         Key::Cordon(id) => format!("the cordon of machine {id}"),
         Key::Drain(id) => format!("the drain of machine {id}"),
         Key::LastReport(id) => format!("the last report of machine {id}"),
-        Key::Leader | Key::EngineVersion => "what the engine keeps".to_owned(),
+        Key::Leader | Key::EngineVersion => "the engine's record".to_owned(),
         Key::ReplacesOrder => "the order of units with Replaces".to_owned(),
-        Key::Resume => "the word to resume".to_owned(),
+        Key::Resume => "the order to resume".to_owned(),
     }
 }

@@ -1,4 +1,4 @@
-//! Why a unit is where it is, or nowhere.
+//! Explains why a unit is where it is, or on no machine.
 
 use super::mirror::Picture;
 use super::view::{current, unit_view};
@@ -13,8 +13,8 @@ use hyperfleet_fleet_model::schedule::{
 use hyperfleet_fleet_model::unit::{DesiredState, UnitName, unmet};
 
 impl<S: KeyStore> Fleet<S> {
-    /// Says why a unit is where it is, or nowhere. What is said of the unit is its newest state; what other machines
-    /// and units have to do with it comes from the mirror.
+    /// Explains why a unit is where it is, or on no machine. The unit itself is read from etcd, and other
+    /// machines and units from the mirror.
     ///
     /// # Errors
     /// [`Error::NoUnit`].
@@ -26,7 +26,7 @@ impl<S: KeyStore> Fleet<S> {
             .place
             .as_ref()
             .map(|place| place.value.machine.as_str());
-        // First what is foreign: nothing else that could be said would be true beside it.
+        // Unreadable records come first: they overrule every other explanation.
         let stays = place.and_then(|machine| self.stays(name, machine));
         let (reason, refusals) = match (stays, unit.want.value.state, place) {
             (Some(reason), ..) => (reason, Vec::new()),
@@ -53,7 +53,7 @@ impl<S: KeyStore> Fleet<S> {
         })
     }
 
-    /// What is there and not ours to read, of some keys: the first.
+    /// The first unreadable key among some.
     fn foreign(&self, keys: &[Key]) -> Option<String> {
         let is_foreign = |picture: &Picture, key: &&Key| picture.known.foreign.contains_key(key);
         let key = self
@@ -62,16 +62,16 @@ impl<S: KeyStore> Fleet<S> {
         Some(format!("etcd key {:?}", self.registry.name(key)))
     }
 
-    /// Why the engine leaves a unit on its machine, whatever is wanted of it; none if it does not.
+    /// Why the engine leaves a unit on its machine whatever its desired state; `None` if it does not.
     fn stays(&self, unit: &str, machine: &str) -> Option<String> {
         let keys = [Key::Machine(machine.to_owned()), Key::run(machine, unit)];
         let key = self.foreign(&keys).or_else(|| self.unreadable_run(unit))?;
         Some(format!(
-            "placed on {machine}, and left there: this version of fleet cannot read {key}"
+            "placed on {machine}, and pinned there: this version of fleet cannot read {key}"
         ))
     }
 
-    /// A machine's `run/` for a unit that cannot be read: the engine places no such unit.
+    /// A machine's unreadable `run/` of a unit: the engine does not place such a unit.
     fn unreadable_run(&self, unit: &str) -> Option<String> {
         let run = self.mirror.read(|picture| {
             let machine = picture.known.unreadable_runs(unit).next()?;
@@ -80,7 +80,7 @@ impl<S: KeyStore> Fleet<S> {
         Some(format!("etcd key {:?}", self.registry.name(&run?)))
     }
 
-    /// In the engine's words, if it has found why and they can be read.
+    /// The engine's stored reason, if it has one that can be read.
     async fn unplaced(&self, unit: &UnitRecord) -> Result<(String, Vec<Refusal>), Error> {
         if let Some(key) = self.unreadable_run(&unit.name) {
             let reason = format!(
@@ -104,7 +104,7 @@ impl<S: KeyStore> Fleet<S> {
         })
     }
 
-    /// Why a unit stays on a machine that is drained; none if it need not leave, or may still do so.
+    /// Why a unit stays on a drained machine; `None` if it need not leave or may still do so.
     fn stuck(&self, unit: &UnitRecord, machine: &str) -> Option<Why> {
         self.mirror.read(|picture| {
             let is_draining = picture.known.availability(machine) == Availability::Draining;
@@ -122,7 +122,7 @@ impl<S: KeyStore> Fleet<S> {
             .mirror
             .read(|picture| picture.known.machines.contains_key(machine));
         if !is_there {
-            return format!("placed on {machine}, which is not there any more: about to be moved");
+            return format!("placed on {machine}, which is gone: about to be moved");
         }
         let report = Key::State(StateKey {
             unit: unit.to_owned(),
@@ -138,7 +138,7 @@ impl<S: KeyStore> Fleet<S> {
         if let Some(UnitState { error, .. }) = state
             && !error.is_empty()
         {
-            return format!("placed on {machine}, where it is not as desired: {error}");
+            return format!("placed on {machine}, where it is not in its desired state: {error}");
         }
         match current(state) {
             DesiredState::Inactive => format!("placed on {machine}, which has not reported it yet"),
@@ -162,7 +162,7 @@ impl<S: KeyStore> Fleet<S> {
         }
     }
 
-    /// Machine by machine, so that the mirror is never held for long.
+    /// Machine by machine, so that the mirror is never locked for long.
     async fn global(&self, name: &str) -> String {
         let (ids, unread) = self.mirror.read(|picture| {
             let ids: Vec<String> = picture.known.machines.keys().cloned().collect();
@@ -192,7 +192,7 @@ impl<S: KeyStore> Fleet<S> {
         format!("global: belongs on {of} of {count} machines ({some}{more}){beside}{failing}")
     }
 
-    /// The first machine on which a unit is not as desired, with the error.
+    /// The first machine on which a unit is not in its desired state, with the error.
     fn failing(&self, name: &str) -> String {
         let failing = self.mirror.read(|picture| {
             let first = StateKey {
@@ -205,14 +205,14 @@ impl<S: KeyStore> Fleet<S> {
             failing.map(|(key, state)| (key.machine.clone(), state.value.error.clone()))
         });
         failing.map_or_else(String::new, |(machine, error)| {
-            format!("; on {machine} it is not as desired: {error}")
+            format!("; on {machine} it is not in its desired state: {error}")
         })
     }
 }
 
 fn inactive(unit: &UnitRecord) -> String {
     match &unit.place {
-        None => "inactive: it is to be on no machine".to_owned(),
+        None => "inactive: it needs no machine".to_owned(),
         Some(place) => {
             let machine = &place.value.machine;
             format!("inactive: about to leave {machine}")

@@ -1,11 +1,11 @@
-//! Units and machines of the registry as decisions see them: for the engine, which decides, and for the API, which says
-//! what would be decided.
+//! Units and machines of the registry in the form of decisions, for the engine, which decides, and for the API,
+//! which explains.
 
 use crate::registry::{Key, Place, Snapshot, StateKey, Stored, is_part};
 use hyperfleet_fleet_model::schedule::{Change, Job, Machine, MachineId};
 use hyperfleet_fleet_model::unit::{DesiredState, Requirements, UnitName};
 
-/// All that is known, for a cluster that knows nothing. Costs as much as there is.
+/// Everything known, for an empty cluster. Takes time in proportion to the registry.
 pub(crate) fn changes(known: &Snapshot) -> Vec<Change> {
     let machines = known.machines.keys();
     let machines = machines.map(|id| Change::Machine(machine(known, id)));
@@ -14,7 +14,7 @@ pub(crate) fn changes(known: &Snapshot) -> Vec<Change> {
     machines.chain(units).collect()
 }
 
-/// A machine that is there.
+/// An existing machine.
 pub(crate) fn machine(known: &Snapshot, id: &str) -> Machine {
     Machine {
         id: MachineId::new(id),
@@ -23,9 +23,9 @@ pub(crate) fn machine(known: &Snapshot, id: &str) -> Machine {
     }
 }
 
-/// As what a unit takes part in decisions; none if in none.
+/// A unit's part in decisions; `None` if it has none.
 ///
-/// A pinned unit asks for nothing of its machine, and keeps away those that it is known to exclude.
+/// A pinned unit requires nothing of its machine, and keeps away units that it is known to exclude.
 pub(crate) fn job(known: &Snapshot, name: &str) -> Option<Job> {
     let body = known.bodies.get(name).map(|body| &body.value);
     let place = placed(known, name);
@@ -41,7 +41,7 @@ pub(crate) fn job(known: &Snapshot, name: &str) -> Option<Job> {
         (requirements, DesiredState::Loaded)
     } else {
         let state = known.wants.get(name)?.value.state;
-        // A template runs nowhere, whatever desired state is stored for it.
+        // A template never runs, whatever its stored desired state.
         let is_template = unit.is_template();
         let state = if is_template {
             DesiredState::Inactive
@@ -61,17 +61,17 @@ pub(crate) fn job(known: &Snapshot, name: &str) -> Option<Job> {
     })
 }
 
-/// Whether something of a unit is unreadable: then nothing of it is the engine's to change.
+/// Whether some record of a unit is unreadable: the engine then must not change it.
 pub(crate) fn is_pinned(known: &Snapshot, name: &str) -> bool {
     is_misplaced(known, name) || known.is_pinned(name)
 }
 
-/// Whether a unit is placed on what can be no machine.
+/// Whether a unit's place names an impossible machine.
 pub(crate) fn is_misplaced(known: &Snapshot, name: &str) -> bool {
     known.places.contains_key(name) && placed(known, name).is_none()
 }
 
-/// The first machine that reports a unit, although the unit is placed nowhere. Agents report what they have loaded.
+/// The first machine that still reports an unplaced unit. Agents report units that are loaded.
 fn stopping_on(known: &Snapshot, name: &str) -> Option<MachineId> {
     let first = StateKey {
         unit: name.to_owned(),
@@ -89,7 +89,7 @@ fn stopping_on(known: &Snapshot, name: &str) -> Option<MachineId> {
     Some(MachineId::new(machine))
 }
 
-/// Where a unit is placed; none if the machine it names can be none.
+/// A unit's place, unless it names an impossible machine.
 fn placed<'a>(known: &'a Snapshot, name: &str) -> Option<&'a Stored<Place>> {
     let place = known.places.get(name);
     place.filter(|place| is_part(&place.value.machine))

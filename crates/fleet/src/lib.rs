@@ -1,17 +1,17 @@
-//! Fleet: what its users may ask and say, and the loops beside them (`docs/concepts/fleet.md`).
+//! Fleet: the use cases of its API, and the loops beside them (`docs/concepts/fleet.md`).
 //!
 //! ```text
-//! set_unit, units, states, machines, draining, explain, follow, observe, inspect     what users ask and say: the use cases of the API
+//! set_unit, units, states, machines, draining, explain, follow, observe, inspect     the use cases of the API
 //!        │                  │
 //!        │                  ▼
-//!        │               mirror ◀── engine     what is there, in memory, kept by one watch;
-//!        ▼                  │          │       the one of all that leads decides which unit runs where
-//!     registry ◀────────────┴──────────┘       what is there, and the one way to change it
+//!        │               mirror ◀── engine     the registry in memory, kept by one watch;
+//!        ▼                  │          │       the leading engine decides which unit runs where
+//!     registry ◀────────────┴──────────┘       the state of fleet, and the only way to change it
 //! ```
 //!
-//! Whatever is changed, and a single unit or state that is asked for, goes to the registry: that is the newest there
-//! is. Lists come from the mirror. Beside them is [`engine`]: the loop that decides what runs where, in one process of
-//! all; it follows the mirror, too.
+//! Writes, and reads of a single unit or state, go to the registry, so they see the newest state. Lists come
+//! from the mirror. Beside them is [`engine`]: the loop that decides what runs where, in one process of all; it
+//! follows the mirror, too.
 
 pub mod agent;
 pub mod api;
@@ -56,31 +56,29 @@ use crate::etcd::EtcdKeys;
 use crate::keys::KeyStore;
 use crate::registry::{LISTED_MAX, PageToken, Registry};
 
-/// How often something is read and decided anew because others were faster. Who writes here takes turns, so those
-/// are other processes; one of those who contend gets through each time.
+/// How often a write is decided again because another process was faster. Writers of this process take turns,
+/// and of those that compete one succeeds each time.
 const ATTEMPTS_MAX: u32 = 32;
 
-/// Fleet as the users of its API see it. Clones share one mirror, and take turns where they write the same unit.
+/// Fleet as the users of its API see it. Clones share one mirror and the turns of writers.
 #[derive(Debug, Clone)]
 pub struct Fleet<S: KeyStore> {
     registry: Registry<S>,
     mirror: Arc<Mirror>,
     turns: Arc<Turns>,
     page_size: usize,
-    /// For plans that an operator asks for.
+    /// Limits plans of rebalancing to one at a time.
     planning: Arc<Semaphore>,
 }
 
-/// Fleet on etcd.
 pub type EtcdFleet = Fleet<EtcdKeys>;
 
-/// A follower of it.
 pub type EtcdFollow<T> = Follow<EtcdKeys, T>;
 
 impl<S: KeyStore> Fleet<S> {
-    /// What is in a registry, in pages of that many ([`LISTED_MAX`] at most).
+    /// Fleet on a registry, with lists in pages of `page_size` ([`LISTED_MAX`] at most).
     ///
-    /// Somebody has to [keep the mirror](Self::keep_mirror): until then it is not connected.
+    /// The caller must [keep the mirror](Self::keep_mirror): until then it is not connected.
     pub fn new(registry: Registry<S>, page_size: usize) -> Self {
         Self {
             registry,
@@ -91,21 +89,21 @@ impl<S: KeyStore> Fleet<S> {
         }
     }
 
-    /// What it reads and writes, for an agent beside it.
+    /// The registry, for an agent of the same process.
     pub fn registry(&self) -> &Registry<S> {
         &self.registry
     }
 
-    /// Whether what the mirror knows is the present, as far as can be told: everything was listed, and the watch
-    /// lives. A server that falls silent is noticed within fifteen seconds, one that is gone at once.
+    /// Whether the mirror is current as far as can be known: everything was listed, and the watch lives. A
+    /// silent server is noticed within fifteen seconds, a stopped one at once.
     pub fn is_connected(&self) -> bool {
         self.mirror.is_connected()
     }
 
-    /// A page from the mirror; none if the mirror cannot give it.
+    /// A page from the mirror; `None` if the registry must be read instead.
     ///
-    /// It can if it lives and has come to what this process wrote; and of a list that goes on, if nothing has
-    /// changed since its first page.
+    /// The mirror has it if it is connected and has reached this process's writes, and, for a continued list,
+    /// if nothing has changed since the first page.
     async fn mirrored<T>(
         &self,
         after: Option<&PageToken>,
@@ -126,7 +124,7 @@ impl<S: KeyStore> Fleet<S> {
     }
 }
 
-/// The token that a client sends back.
+/// Parses the token of a client.
 fn parse_token(token: Option<&str>) -> Result<Option<PageToken>, Error> {
     Ok(token.map(PageToken::parse).transpose()?)
 }

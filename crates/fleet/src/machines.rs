@@ -1,4 +1,4 @@
-//! Machines, and what is said of them while they run.
+//! Use cases of machines.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::registry::{MoveOrder, Registry};
 use hyperfleet_fleet_model::schedule::Cluster;
 
 impl<S: KeyStore> Fleet<S> {
-    /// Machines that are there, by id. All pages of a list are of one moment.
+    /// Machines by id. All pages of a list show one moment.
     ///
     /// # Errors
     /// [`Error::Token`]; [`Error::Stale`] if the moment is too long ago.
@@ -28,11 +28,11 @@ impl<S: KeyStore> Fleet<S> {
         Ok(page.map(machine_view))
     }
 
-    /// Changes metadata of machines. Of two changes of the same, the later one counts.
+    /// Changes metadata of machines. Of two changes of the same key, the later one counts.
     ///
     /// # Guarantees
-    /// Nothing is changed if one of the changes cannot be made. For each machine all is changed at once, or
-    /// nothing; one machine after the other, by id.
+    /// Nothing is changed if one of the changes is invalid. The changes of a machine are made in one
+    /// transaction, one machine after the other, by id.
     ///
     /// # Errors
     /// [`Error::Invalid`] for names, values or numbers beyond the limits; [`Error::Foreign`].
@@ -53,19 +53,19 @@ impl<S: KeyStore> Fleet<S> {
         Ok(())
     }
 
-    /// Moves that would make machines carry alike, that many at most. Nothing is moved.
+    /// Plans at most `moves_max` moves that even out the machines' load. Nothing is moved.
     ///
     /// # Errors
-    /// [`Error::Unavailable`] while nothing is known of what there is.
+    /// [`Error::Unavailable`] while the mirror is not connected.
     pub async fn plan_rebalance(&self, moves_max: usize) -> Result<RebalanceView, Error> {
-        // One at a time: it costs as much as there is.
+        // One at a time: a plan takes time in proportion to the registry.
         let permit = Arc::clone(&self.planning).try_acquire_owned();
         let permit = permit.map_err(|_| Error::Busy)?;
         let changes = self
             .mirrored(None, |picture| Ok(known_units::changes(&picture.known)))
             .await?;
         let changes = changes.ok_or(Error::Unavailable(None))?;
-        // With many units this takes a while, which others need not wait for.
+        // On a thread of its own: with many units this takes a while.
         let planned = tokio::task::spawn_blocking(move || {
             let _permit = permit;
             let mut cluster = Cluster::new();
@@ -79,10 +79,10 @@ impl<S: KeyStore> Fleet<S> {
         planned.await.map_err(|_| Error::Unavailable(None))
     }
 
-    /// Asks the engine for moves. What is no longer right when it comes to them is left out.
+    /// Orders the engine to move units. It skips orders that are outdated when it comes to them.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for names that there cannot be; [`Error::Foreign`].
+    /// [`Error::Invalid`] for unusable names; [`Error::Foreign`].
     pub async fn rebalance(&self, moves: &[MoveView]) -> Result<(), Error> {
         let order = |one: &MoveView| {
             let (from, to) = (one.from.clone(), one.to.clone());
@@ -98,14 +98,11 @@ impl<S: KeyStore> Fleet<S> {
         Ok(())
     }
 
-    /// Tells agents to go on with what stands in the registry, although it went back in time.
-    ///
-    /// # Errors
-    /// Those of the registry.
+    /// Orders agents to resume with the current registry although it has gone back in time.
     pub async fn resume(&self) -> Result<(), Error> {
         let revision = self.registry.resume().await?;
         self.mirror.wrote(revision);
-        tracing::warn!(revision, "agents that have halted are told to go on");
+        tracing::warn!(revision, "halted agents ordered to resume");
         Ok(())
     }
 }

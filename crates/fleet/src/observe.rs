@@ -1,4 +1,4 @@
-//! What programs beside fleet compare with what they need: some units with the reports of all machines, at one moment.
+//! Observation by programs beside fleet: some units with the reports of all machines, at one moment.
 
 use std::collections::BTreeMap;
 
@@ -13,24 +13,23 @@ use crate::registry::StateKey;
 pub struct Observed {
     /// `None` if there is no such unit, or if it is unreadable.
     pub unit: Option<UnitView>,
-    /// By machine. A machine may report a unit that is destroyed until it has stopped it.
+    /// By machine. A machine may report a destroyed unit until it has stopped it.
     pub states: Vec<StateView>,
 }
 
 /// Whether fleet can place and start units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Condition {
-    /// Whether an engine leads.
     pub has_leader: bool,
-    /// Machines whose lease lives.
+    /// Machines with a live lease.
     pub machines: usize,
 }
 
 impl<S: KeyStore> Fleet<S> {
-    /// Units by name, all of one moment: at or after the last write of this process.
+    /// Units by name, all of one moment, which is not before the last write of this process.
     ///
     /// # Errors
-    /// [`Error::Unavailable`] while the mirror is not connected, or has not come to what this process wrote.
+    /// [`Error::Unavailable`] while the mirror is not connected or has not reached this process's writes.
     pub async fn observe(&self, names: &[String]) -> Result<BTreeMap<String, Observed>, Error> {
         let all = |picture: &Picture| {
             let observed = names.iter().map(|name| (name.clone(), of(picture, name)));
@@ -40,7 +39,7 @@ impl<S: KeyStore> Fleet<S> {
         observed.ok_or(Error::Unavailable(None))
     }
 
-    /// What the mirror knows of engines and machines; of the past while it is not connected.
+    /// The mirror's view of engines and machines. It is outdated while the mirror is not connected.
     pub fn condition(&self) -> Condition {
         self.mirror.read(|picture| Condition {
             has_leader: picture.known.leader.is_some(),

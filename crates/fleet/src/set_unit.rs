@@ -1,5 +1,5 @@
-//! Setting a unit: creating it, giving it another file, or saying what is wanted of it. What a request means
-//! depends on what is there (facts: reference fleet §1.3, in this order).
+//! Sets a unit: creates it, replaces its file, or changes its desired state. The current unit decides which, by
+//! the older server's rules in their order.
 
 use tokio::sync::MutexGuard;
 
@@ -14,35 +14,33 @@ use hyperfleet_fleet_model::unit::{
 };
 use hyperfleet_fleet_model::wire::SetUnit;
 
-/// What a request came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Set {
-    /// There is a new unit.
     Created,
-    /// It has another file.
     Replaced,
-    /// It has the file that it had, and something else may be wanted of it.
+    /// Its file is unchanged. Its desired state may have changed.
     Updated,
 }
 
 impl<S: KeyStore> Fleet<S> {
-    /// Creates a unit, gives it another file or says what is wanted of it.
+    /// Creates a unit, replaces its file or sets its desired state.
     ///
     /// # Guarantees
-    /// What is written was decided on what was there when it was written. A unit that gets another file stays where
-    /// it is placed. If nothing is said of what is wanted, it is inactive with its new file.
+    /// The write was decided on the records that it replaces. A unit with a new file stays where it is placed.
+    /// Without a desired state in the request, a unit with a new file is inactive.
     ///
     /// # Errors
-    /// [`Error::Invalid`] and [`Error::Conflict`], with what is wrong; [`Error::Busy`] if others changed it all the
-    /// time.
+    /// [`Error::Invalid`] and [`Error::Conflict`], with the reason; [`Error::Busy`] if other writers kept
+    /// changing it.
     pub async fn set_unit(&self, name: &str, request: SetUnit) -> Result<Set, Error> {
         self.set_unit_if(name, request, |_| true).await
     }
 
-    /// The same, if the unit that is there, of which the options are given, may be changed; `None` for no unit.
+    /// Like [`set_unit`](Self::set_unit), if `may_change` allows it. It is called with the options of the
+    /// current unit, or `None` without one.
     ///
     /// # Errors
-    /// Those of [`set_unit`](Self::set_unit); [`Error::Conflict`] if it may not.
+    /// Those of [`set_unit`](Self::set_unit); [`Error::Conflict`] if it is not allowed.
     pub async fn set_unit_if(
         &self,
         name: &str,
@@ -67,7 +65,7 @@ impl<S: KeyStore> Fleet<S> {
         Err(Error::Busy)
     }
 
-    /// Writes what was decided; none if it is not there any more what it was decided on.
+    /// Writes a decision; `None` if the records have changed since.
     async fn write(
         &self,
         name: &UnitName,
@@ -101,10 +99,11 @@ impl<S: KeyStore> Fleet<S> {
         })
     }
 
-    /// Refuses a file that closes a circle of units that replace each other. `None` for a file without `Replaces`.
+    /// Refuses a file that closes a circle of units that replace each other. `None` for a file without
+    /// `Replaces`.
     ///
-    /// Two units that are set at the same moment, here or by other servers, cannot close one together: of those that are
-    /// given `Replaces` each is checked with all before it.
+    /// Two units that are set at the same moment, here or by other servers, cannot close a circle together:
+    /// each unit with `Replaces` is checked against all earlier ones.
     async fn check_replaces(
         &self,
         name: &UnitName,
@@ -134,14 +133,14 @@ impl<S: KeyStore> Fleet<S> {
     }
 }
 
-/// A unit may be given `Replaces`, as far as other servers give it to none meanwhile. This one does not while this
-/// lives.
+/// Permission to give a unit `Replaces`. While it lives, no other request of this process may; other servers
+/// are detected by the guard.
 struct InTurn<'a> {
     turn: ReplacesTurn,
     _own: Option<MutexGuard<'a, ()>>,
 }
 
-/// Why a circle of units is refused; they are in the order in which they replace each other.
+/// The message for a circle of units, in the order in which they replace each other.
 fn circular(units: &[&str]) -> String {
     if let [first, second] = units {
         return format!("circular Replaces: {first:?} and {second:?} replace each other");
@@ -159,7 +158,7 @@ fn circular(units: &[&str]) -> String {
     format!("circular Replaces: {links}")
 }
 
-/// The name of the URL, if the body does not say another and it is one.
+/// The unit's name from the URL, checked, and compared with that in the body.
 fn checked_name(in_url: &str, in_body: Option<&str>) -> Result<UnitName, Error> {
     let in_body = in_body.filter(|name| !name.is_empty()).unwrap_or(in_url);
     if in_body != in_url {
@@ -172,7 +171,7 @@ fn checked_name(in_url: &str, in_body: Option<&str>) -> Result<UnitName, Error> 
     UnitName::parse(in_body).map_err(invalid)
 }
 
-/// What a request means, given what is there: its file, if that is another than the unit has, and what is wanted.
+/// What a request means for the current unit: the new file, if it differs, and the desired state.
 fn decide(
     name: &UnitName,
     request: &SetUnit,
@@ -201,7 +200,7 @@ pub(super) fn changed_meanwhile() -> Error {
     Error::Conflict("the unit was changed by others meanwhile".to_owned())
 }
 
-/// What the request says of what is wanted, if it does.
+/// The desired state in the request, if any.
 fn desired(request: &SetUnit) -> Result<Option<DesiredState>, Error> {
     let text = request.desired.as_deref().filter(|text| !text.is_empty());
     text.map(str::parse).transpose().map_err(invalid)

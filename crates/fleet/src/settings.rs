@@ -1,4 +1,5 @@
-//! Settings of fleet's registry, which both programs mount: `hyperfleet-api` below `fleet`, fleetd by older names.
+//! Settings of fleet's registry, which both programs mount: `hyperfleet-api` below `fleet`, fleetd under the
+//! older names.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -7,48 +8,44 @@ use serde::{Deserialize, Serialize};
 
 use hyperfleet_server_kit::settings::{Setting, SettingKind, defaults, row};
 
-/// Most items of a page: what the registry reads at a time.
+/// Largest page: what the registry reads at a time.
 pub const PAGE_SIZE_MAX: usize = 256;
-/// Least and most that the setting takes, as text: the most is `PAGE_SIZE_MAX`.
+/// Limits of the setting as text. The maximum is `PAGE_SIZE_MAX`.
 pub const PAGE_SIZES: Option<(&str, &str)> = Some(("1", "256"));
 
-/// How to reach etcd, and as whom. Servers are always verified where TLS is spoken.
+/// How to reach etcd. Servers are always verified over TLS.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Etcd {
-    /// URLs of its servers.
     pub endpoints: Vec<String>,
-    /// The user to log in as; empty for none.
+    /// Empty: no log-in.
     pub username: String,
-    /// File with its password.
     pub password_file: PathBuf,
     /// PEM file with the authorities of the servers' certificates.
     pub ca_file: PathBuf,
-    /// PEM file with the certificate to show.
+    /// PEM file with the client certificate.
     pub cert_file: PathBuf,
     /// PEM file with its private key.
     pub key_file: PathBuf,
-    /// The name that the servers' certificates are for, if not that of their URLs.
+    /// Name in the servers' certificates, if it is not that of their URLs.
     pub server_name: String,
-    /// What all keys begin with.
     pub key_prefix: String,
-    /// How long a call may take.
     #[serde(with = "humantime_serde")]
     pub request_timeout: Duration,
 }
 
-/// The rows, to be mounted.
+/// The rows to mount.
 #[rustfmt::skip]
 impl Etcd {
-    pub const ENDPOINTS: Setting = row("endpoints", SettingKind::List, "http://127.0.0.1:2379", "URLs of the servers of etcd that fleet's units and machines are kept in; all http, or all https");
-    pub const USERNAME: Setting = row("username", SettingKind::Text, "", "User to log in to etcd as");
-    pub const PASSWORD_FILE: Setting = row("password_file", SettingKind::File, "", "File with its password");
+    pub const ENDPOINTS: Setting = row("endpoints", SettingKind::List, "http://127.0.0.1:2379", "URLs of etcd's servers for fleet; all http, or all https");
+    pub const USERNAME: Setting = row("username", SettingKind::Text, "", "User of etcd");
+    pub const PASSWORD_FILE: Setting = row("password_file", SettingKind::File, "", "File with the password of etcd's user");
     pub const CA_FILE: Setting = row("ca_file", SettingKind::File, "", "PEM file with the authorities of etcd's certificates; needed for https");
-    pub const CERT_FILE: Setting = row("cert_file", SettingKind::File, "", "PEM file with the certificate to show to etcd");
+    pub const CERT_FILE: Setting = row("cert_file", SettingKind::File, "", "PEM file with the client certificate for etcd");
     pub const KEY_FILE: Setting = row("key_file", SettingKind::File, "", "PEM file with its private key");
-    pub const SERVER_NAME: Setting = row("server_name", SettingKind::Text, "", "Name that etcd's certificates are for, if not that of its URLs");
-    pub const KEY_PREFIX: Setting = row("key_prefix", SettingKind::Text, "/fleet/v3/", "What all of fleet's keys begin with");
-    pub const REQUEST_TIMEOUT: Setting = Setting { range: Some(("100ms", "1m")), ..row("request_timeout", SettingKind::Duration, "5s", "How long a call to etcd may take") };
+    pub const SERVER_NAME: Setting = row("server_name", SettingKind::Text, "", "Server name in etcd's certificates, if not that of its URLs");
+    pub const KEY_PREFIX: Setting = row("key_prefix", SettingKind::Text, "/fleet/v3/", "Prefix of all keys of fleet");
+    pub const REQUEST_TIMEOUT: Setting = Setting { range: Some(("100ms", "1m")), ..row("request_timeout", SettingKind::Duration, "5s", "Timeout of a call to etcd") };
 }
 
 impl Default for Etcd {

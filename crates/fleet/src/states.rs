@@ -1,4 +1,4 @@
-//! What machines report of units.
+//! Use cases of reported states.
 
 use super::view::state_view;
 use super::{Error, Fleet, Page, StateView, parse_token};
@@ -6,8 +6,8 @@ use crate::keys::KeyStore;
 use crate::registry::StateFilter;
 
 impl<S: KeyStore> Fleet<S> {
-    /// What machines report, by unit and then by machine. What is asked for is asked for by its whole name; an empty
-    /// name asks for nothing. All pages of a list are of one moment, and are to be asked for by the same filter.
+    /// What machines report, by unit and then by machine. The filter holds full names; an empty name selects
+    /// all. All pages of a list show one moment and need the same filter.
     ///
     /// # Errors
     /// [`Error::Token`]; [`Error::Stale`] if the moment is too long ago.
@@ -33,10 +33,10 @@ impl<S: KeyStore> Fleet<S> {
         }
     }
 
-    /// What is reported of a unit now; of several machines, by the one with the lowest id.
+    /// The current report of a unit; of several machines, that with the lowest id.
     ///
     /// # Errors
-    /// [`Error::NoState`] if none reports it.
+    /// [`Error::NoState`] if no machine reports it.
     pub async fn find_state(&self, unit: &str) -> Result<StateView, Error> {
         let filter = StateFilter {
             unit: Some(unit.to_owned()),
@@ -51,7 +51,7 @@ impl<S: KeyStore> Fleet<S> {
     }
 }
 
-/// The filter without what is empty.
+/// The filter without empty names.
 pub(super) fn given(filter: &StateFilter) -> StateFilter {
     let given = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
     StateFilter {

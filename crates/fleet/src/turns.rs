@@ -1,22 +1,20 @@
-//! Writers of one unit take turns. Writes are guarded by what they were decided on, so of those that race all but one
-//! have to decide again, and of many some would lose for ever. Turns are for speed alone: nothing goes wrong where
-//! they are not kept, as between two processes.
+//! Turns for writers of one unit. Writes are guarded by the records that were read, so all but one of several
+//! concurrent writers must decide again, and some could lose for ever. Turns only save time: correctness does
+//! not depend on them, and other processes do not share them.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::time::Duration;
 
 use tokio::sync::{Mutex, MutexGuard};
 
-/// How many units may be written at once, at most; names that fall together wait for each other. Bounds the memory,
-/// some 64 KiB.
+/// Number of locks. Names that share one wait for each other. Uses about 64 KiB.
 const PLACES: usize = 1024;
-/// How long a turn is waited for: a write takes milliseconds, and if etcd is in trouble nobody should wait for the
-/// trouble of all others.
+/// Longest wait for a turn. A write takes milliseconds, and if etcd is in trouble requests should not wait for
+/// each other.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Longest pause of one who lost a race against another process.
+/// Longest pause after a race lost against another process.
 const PAUSE_MAX: Duration = Duration::from_millis(64);
 
-/// Whose turn it is.
 #[derive(Debug)]
 pub(super) struct Turns {
     hasher: RandomState,
@@ -36,7 +34,7 @@ impl Default for Turns {
 }
 
 impl Turns {
-    /// Waits until nobody else here writes a unit of that name, first come, first served; not for ever.
+    /// Waits until no other request here writes a unit of that name, first come, first served, with a timeout.
     pub(super) async fn take(&self, name: &str) -> Option<MutexGuard<'_, ()>> {
         let at = self.hasher.hash_one(name) % (PLACES as u64);
         let place = usize::try_from(at)
@@ -45,17 +43,18 @@ impl Turns {
         tokio::time::timeout(PATIENCE, place.lock()).await.ok()
     }
 
-    /// Waits until nobody else here gives a unit `Replaces`; not for ever. To be taken after the unit's own turn.
+    /// Waits until no other request here gives a unit `Replaces`, with a timeout. Take it after the unit's own
+    /// turn.
     pub(super) async fn take_replaces(&self) -> Option<MutexGuard<'_, ()>> {
         let taken = tokio::time::timeout(PATIENCE, self.replaces.lock());
         taken.await.ok()
     }
 }
 
-/// Rests a random while after so many lost races, so that those who met do not meet again.
+/// Pauses for a random time after so many lost races, so that the same writers do not collide again.
 pub(super) async fn pause(lost: u32) {
     let longest = Duration::from_millis(1 << lost.min(6)).min(PAUSE_MAX);
-    // Of a hasher with keys of its own each time: chance enough, without another crate.
+    // The hasher has random keys: random enough, without another crate.
     let share = RandomState::new().hash_one(lost) % 1024;
     let pause = longest.mul_f64(f64::from(u32::try_from(share).unwrap_or(0)) / 1024.0);
     tokio::time::sleep(pause).await;

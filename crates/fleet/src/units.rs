@@ -1,4 +1,4 @@
-//! Units, but for setting them.
+//! Use cases of units, except setting them.
 
 use super::mirror::Picture;
 use super::set_unit::changed_meanwhile;
@@ -10,19 +10,20 @@ use crate::registry::{self, Stored, UnitRecord, UnitState, Written, is_newer};
 use hyperfleet_fleet_model::unit::{DesiredState, UnitOption};
 
 impl<S: KeyStore> Fleet<S> {
-    /// Removes a unit, wherever it is; one that is damaged, too.
+    /// Destroys a unit, also a damaged one.
     ///
     /// # Errors
-    /// [`Error::NoUnit`]; [`Error::Foreign`] if something of it is of a newer version; [`Error::Busy`] if others
-    /// changed it all the time.
+    /// [`Error::NoUnit`]; [`Error::Foreign`] if a record is of a newer version; [`Error::Busy`] if other
+    /// writers kept changing it.
     pub async fn destroy_unit(&self, name: &str) -> Result<(), Error> {
         self.destroy_unit_if(name, |_| true).await
     }
 
-    /// The same, if the unit that is there, of which the options are given, may be removed.
+    /// Like [`destroy_unit`](Self::destroy_unit), if `may_change` allows it. It is called with the options of
+    /// the current unit.
     ///
     /// # Errors
-    /// Those of [`destroy_unit`](Self::destroy_unit); [`Error::Conflict`] if it may not.
+    /// Those of [`destroy_unit`](Self::destroy_unit); [`Error::Conflict`] if it is not allowed.
     pub async fn destroy_unit_if(
         &self,
         name: &str,
@@ -41,11 +42,11 @@ impl<S: KeyStore> Fleet<S> {
         Err(Error::Busy)
     }
 
-    /// Has every machine that runs a unit restart it.
+    /// Requests a restart from every machine that runs a unit.
     ///
     /// # Errors
-    /// [`Error::NoUnit`]; [`Error::Conflict`] if the unit is not to be launched; [`Error::Foreign`]; [`Error::Busy`] if
-    /// others changed it all the time.
+    /// [`Error::NoUnit`]; [`Error::Conflict`] if its desired state is not launched; [`Error::Foreign`];
+    /// [`Error::Busy`] if other writers kept changing it.
     pub async fn restart_unit(&self, name: &str) -> Result<(), Error> {
         let _turn = self.turns.take(name).await;
         for lost in 0..ATTEMPTS_MAX {
@@ -96,7 +97,7 @@ impl<S: KeyStore> Fleet<S> {
         self.mirror.read(known)
     }
 
-    /// The unit of that name, as it is now.
+    /// The current unit with this name.
     ///
     /// # Errors
     /// [`Error::NoUnit`].
@@ -106,8 +107,7 @@ impl<S: KeyStore> Fleet<S> {
         Ok(unit_view((unit, state)))
     }
 
-    /// What the machine that a unit is placed on reports of it by now; nothing, if its agent is of a version that we
-    /// cannot read.
+    /// The report of the machine where a unit is placed; `None` if this version cannot read it.
     pub(super) async fn state_of(
         &self,
         unit: &UnitRecord,
@@ -130,8 +130,7 @@ impl<S: KeyStore> Fleet<S> {
         }
     }
 
-    /// Units by name; those of which something is not ours to read are left out. All pages of a list are of one
-    /// moment.
+    /// Units by name. Unreadable ones are left out. All pages of a list show one moment.
     ///
     /// # Errors
     /// [`Error::Token`]; [`Error::Stale`] if the moment is too long ago.

@@ -1,4 +1,4 @@
-//! What users are shown.
+//! The views of units, machines and states for users.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use hyperfleet_fleet_model::schedule::{Availability, MachineId, Move};
 use hyperfleet_fleet_model::unit::DesiredState;
 use hyperfleet_fleet_model::wire::{MachineView, MoveView, RebalanceView, StateView, UnitView};
 
-/// A unit, with what the machine that it is placed on reports of it; nothing, if it is on none.
+/// A unit, with the report of the machine where it is placed, if any.
 pub(super) fn unit_view((unit, state): ListedUnit) -> UnitView {
     let body = unit.body.value;
     let machine = unit.place.map(|place| place.value.machine);
@@ -24,7 +24,7 @@ pub(super) fn unit_view((unit, state): ListedUnit) -> UnitView {
     }
 }
 
-/// How far a unit is, by what the machine that it is placed on reports of it.
+/// A unit's current state, by the report of its machine.
 pub(super) fn current(state: Option<&UnitState>) -> DesiredState {
     match state {
         None => DesiredState::Inactive,
@@ -37,7 +37,6 @@ pub(super) fn current(state: Option<&UnitState>) -> DesiredState {
     }
 }
 
-/// What a machine reports of a unit.
 pub(super) fn state_view((key, state): ReportedState) -> StateView {
     let state = state.value;
     StateView {

@@ -30,7 +30,7 @@ use tokio::runtime;
 use session::Session;
 use signals::{Ending, Signals};
 
-/// Runs the command line of this process; gives the status to end with.
+/// Runs the command line of this process; returns the exit status.
 pub fn run() -> ExitCode {
     let cli = cli::of_process();
     let command = match cli.command {

@@ -1,4 +1,4 @@
-//! Machines as people name them and are shown them.
+//! Machines by name, and their short forms for tables.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,6 @@ use hyperfleet_fleet_model::unit::MachineIdentity;
 
 use hyperfleet_fleet_model::wire::MachineView;
 
-/// How much of a long text is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Detail {
     Short,
@@ -17,7 +16,7 @@ pub(crate) enum Detail {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Machines(BTreeMap<String, MachineView>);
 
-/// A name that fits no machine, or several.
+/// A name that matches no machine, or several.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum UnknownMachine {
     #[error("Could not find machine {0}; fleetctl list-machines --full lists them")]
@@ -51,12 +50,12 @@ impl Machines {
         }
     }
 
-    /// The machine with this ID, or the only one whose ID begins so.
+    /// The machine with this ID, or the only one with this prefix.
     ///
     /// # Errors
-    /// None fits, or several do.
+    /// None matches, or several do.
     pub(crate) fn find(&self, name: &str) -> Result<&MachineView, UnknownMachine> {
-        // Tables show IDs with dots behind them.
+        // Tables append dots to IDs.
         let start = name.strip_suffix("...").unwrap_or(name);
         if let Some(machine) = self.get(start) {
             return Ok(machine);

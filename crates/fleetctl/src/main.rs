@@ -1,4 +1,4 @@
-//! The command line of fleet.
+//! The program `fleetctl`.
 
 use std::process::ExitCode;
 

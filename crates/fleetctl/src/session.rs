@@ -1,4 +1,4 @@
-//! What commands share: the global flags, and a client that connects when it is first needed.
+//! State shared by all commands: the global flags, and a client that connects when it is first needed.
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ use crate::ssh::{SshHost, SshOptions, Tunnel};
 pub(crate) struct Session {
     global: GlobalArgs,
     connection: OnceCell<Connection>,
-    /// The next signal is the command's.
+    /// The command handles the next signal.
     handles_signal: Cell<bool>,
 }
 
@@ -48,8 +48,8 @@ impl Session {
         Ok(&connection.client)
     }
 
-    /// Waits for a signal, which does not end fleetctl then: the command does what it has to, and ends. A second one
-    /// ends fleetctl.
+    /// Waits for a signal, which then does not end fleetctl: the command completes its work, and ends. A second
+    /// signal ends fleetctl.
     pub(crate) async fn interrupted(&self) -> Ending {
         let Ok(mut signals) = Signals::new() else {
             // Without signals nothing interrupts.
@@ -65,15 +65,11 @@ impl Session {
         ending
     }
 
-    /// Whether the command handles the signal that has come.
+    /// Whether the command handles the signal that arrived.
     pub(crate) fn leaves_signal_to_command(&self) -> bool {
         self.handles_signal.replace(false)
     }
 
-    /// The machines of the cluster.
-    ///
-    /// # Errors
-    /// The API's.
     pub(crate) async fn machines(&self) -> anyhow::Result<Machines> {
         Ok(Machines::new(self.client().await?.machines().await?))
     }
@@ -87,7 +83,6 @@ impl Session {
         tunnel.map(SshHost::parse).transpose().context("--tunnel")
     }
 
-    /// Files of certificates and keys.
     pub(crate) fn tls_files(&self) -> TlsFiles {
         let GlobalArgs {
             cert_file,
@@ -103,12 +98,10 @@ impl Session {
         }
     }
 
-    /// Longest time to wait for an answer.
     pub(crate) fn request_timeout(&self) -> Duration {
         self.global.request_timeout
     }
 
-    /// Options for ssh.
     pub(crate) fn ssh_options(&self) -> SshOptions {
         SshOptions {
             username: self.global.ssh_username.clone(),
@@ -164,7 +157,7 @@ impl Drop for Handling<'_> {
     }
 }
 
-/// What ssh forwards to on the other side.
+/// The target of ssh's forwarding on the other side.
 fn tunnel_target(endpoint: &Endpoint) -> anyhow::Result<String> {
     match endpoint {
         Endpoint::Unix(path) => Ok(path.display().to_string()),
@@ -186,7 +179,7 @@ fn tunnel_target(endpoint: &Endpoint) -> anyhow::Result<String> {
     }
 }
 
-/// A path whose `~` is the home of the user; it stays without HOME.
+/// A path whose `~` is the user's home; unchanged without HOME.
 fn below_home(path: &str) -> PathBuf {
     let home = std::env::var_os("HOME").filter(|home| !home.is_empty());
     match (path.strip_prefix("~/"), home) {

@@ -1,14 +1,13 @@
-//! Signals that ask fleetctl to end: Ctrl-C, SIGTERM, and SIGHUP of a terminal that was closed.
+//! Signals that end fleetctl: Ctrl-C, SIGTERM, and SIGHUP of a closed terminal.
 
 use std::io;
 use std::process::ExitCode;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// A program that a signal ends has this and the number of the signal as its status.
+/// The exit status after a signal is this plus its number.
 const SIGNALLED: u8 = 128;
 
-/// A signal that came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ending {
     Hangup = 1,
@@ -23,12 +22,12 @@ impl From<Ending> for ExitCode {
     }
 }
 
-/// The signals that come from now on.
+/// Signals from the creation of this.
 #[derive(Debug)]
 pub(crate) struct Signals {
     interrupt: Signal,
     terminate: Signal,
-    /// None below `nohup`, which has it ignored.
+    /// `None` below `nohup`, which ignores it.
     hangup: Option<Signal>,
 }
 
@@ -44,7 +43,6 @@ impl Signals {
         })
     }
 
-    /// Waits for the next one.
     pub(crate) async fn next(&mut self) -> Ending {
         let hangup = async {
             match &mut self.hangup {
@@ -60,13 +58,13 @@ impl Signals {
     }
 }
 
-/// Whether the parent process has SIGHUP ignored. A handler would undo that.
+/// Whether the parent process ignores SIGHUP. A handler would undo that.
 fn ignores_hangup() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     is_hangup_in(status.lines().find_map(|line| line.strip_prefix("SigIgn:")))
 }
 
-/// Whether a mask of signals has SIGHUP, the first one.
+/// Whether a mask of signals includes SIGHUP, the first one.
 fn is_hangup_in(mask: Option<&str>) -> bool {
     let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
     mask.is_some_and(|mask| mask & 1 == 1)

@@ -1,4 +1,4 @@
-//! The agent as a task that ends only when it is told to, and how.
+//! The agent as a task that stops only on request, in the configured way.
 
 use std::collections::BTreeMap;
 use std::net::UdpSocket;
@@ -13,24 +13,23 @@ use hyperfleet_fleet::agent::{self, Leave, Status};
 use hyperfleet_fleet::registry::Machine;
 use hyperfleet_server_kit::supervise::{PAUSE, supervise};
 
-/// An address of the internet. Nothing is sent there: it tells from which address of this machine that would be
-/// (TEST-NET-1, RFC 5737).
+/// An internet address (TEST-NET-1, RFC 5737). Nothing is sent to it: the route to it selects this machine's
+/// own address.
 const ELSEWHERE: &str = "192.0.2.1:9";
 
-/// An agent that runs.
 pub(super) struct Agent {
     stop: watch::Sender<Option<Leave>>,
     has_left: watch::Receiver<bool>,
     /// Ends with this.
     task: JoinHandle<()>,
     leave: Leave,
-    /// What the machine says of itself.
+    /// The machine's description.
     machine: watch::Sender<Machine>,
     status: watch::Receiver<Status>,
 }
 
 impl Agent {
-    /// Works from now on, whatever goes wrong.
+    /// Starts the agent, which retries after every failure.
     pub(super) fn start(
         fleet: &EtcdFleet,
         settings: &settings::Agent,
@@ -81,17 +80,18 @@ impl Agent {
         }
     }
 
-    /// How it is, also once it has ended.
+    /// Its status, also after it has stopped.
     pub(super) fn status(&self) -> watch::Receiver<Status> {
         self.status.clone()
     }
 
-    /// Whether units move to other machines before it ends.
+    /// Whether units move to other machines before it stops.
     pub(super) fn hands_over(&self) -> bool {
         self.leave == Leave::Moved
     }
 
-    /// Takes what can change while it runs: what the machine says of itself, and what becomes of units at the end.
+    /// Applies settings that can change at run time: the machine's description, and what happens to units at
+    /// the stop.
     pub(super) fn take(&mut self, settings: &settings::Agent) {
         self.leave = settings.leave();
         let now = machine(settings);
@@ -102,10 +102,10 @@ impl Agent {
         });
     }
 
-    /// Ends it in the configured way, and waits until it has ended.
+    /// Stops it in the configured way, and waits for its end.
     pub(super) async fn leave(mut self) {
         self.stop.send_replace(Some(self.leave));
-        // It cannot be told only if there is no agent any more.
+        // The send fails only if the agent has ended.
         let _ = self.has_left.wait_for(|has_left| *has_left).await;
     }
 }
@@ -130,7 +130,7 @@ fn machine(settings: &settings::Agent) -> Machine {
     }
 }
 
-/// The address by which this machine reaches others.
+/// The address from which this machine reaches others.
 fn own_address() -> Option<String> {
     let socket = UdpSocket::bind("0.0.0.0:0").ok()?;
     socket.connect(ELSEWHERE).ok()?;

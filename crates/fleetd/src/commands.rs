@@ -1,4 +1,4 @@
-//! What each command does.
+//! The commands of fleetd.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -18,11 +18,10 @@ use hyperfleet_server_kit::openapi::print_document;
 use hyperfleet_server_kit::program::{self, Build, print, print_completion, print_version};
 use hyperfleet_server_kit::settings::CheckOptions;
 
-/// Runs a command to its end; gives what the process is to end with.
+/// Runs a command. Returns the exit code of the process.
 ///
 /// # Errors
-///
-/// Why it could not be done.
+/// Why the command failed.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let Args {
         config: file,
@@ -30,7 +29,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     } = args;
     match command {
         None => {
-            // Before there are threads: it changes the environment.
+            // Before any thread starts, because it changes the environment.
             let handed_over = activation::handed_over().context(Misuse)?;
             program::run(daemon::run(file, handed_over))?;
         }
@@ -54,7 +53,7 @@ fn version() -> String {
     format!("fleetd version {version}\ncommit: {commit}\nbuilt: {time}\n")
 }
 
-/// Prints the settings and checks them as far as that goes without etcd.
+/// Prints the settings and checks them as far as possible without etcd.
 fn check(file: Option<&Path>, options: CheckOptions) -> anyhow::Result<()> {
     let loaded = settings::load(file);
     let notes = Plan::of(&loaded, &Doors::Named).map(|plan| plan.notes);

@@ -1,4 +1,4 @@
-//! One fleetd while it runs: what runs in it, and what it is asked meanwhile.
+//! The running daemon: its parts, and the signals that it handles.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -31,17 +31,16 @@ use hyperfleet_server_kit::telemetry::{self, MetricTable, Telemetry, Told};
 use hyperfleet_server_kit::tls;
 use hyperfleet_server_kit::unix_socket::SocketFile;
 
-/// How long the engine may take to resign, beyond which its lease runs out.
+/// How long the engine may take to resign. After that its lease expires.
 const RESIGN_TIME_MAX: Duration = Duration::from_secs(5);
 
-/// Runs until a signal comes or a listener fails, and ends in order.
+/// Runs until a signal arrives or a listener fails, then stops gracefully.
 ///
 /// # Errors
-///
-/// Settings that cannot be used; a socket that cannot be had; a listener that failed; requests that had to be cut at
-/// the end. Never that etcd is away.
+/// Unusable settings, a socket that cannot be bound, a failed listener, or requests that were cut off at the
+/// end. Never an outage of etcd.
 pub(super) async fn run(file: Option<PathBuf>, handed_over: Vec<Listener>) -> anyhow::Result<()> {
-    // First of all: an impatient SIGHUP is to end nothing.
+    // First, so that an early SIGHUP does not kill the process.
     let (signals, wishes) = (Signals::catch()?, Wishes::catch()?);
     let loaded = settings::load(file.as_deref());
     let doors = Doors::of(&handed_over);
@@ -73,7 +72,7 @@ pub(super) async fn run(file: Option<PathBuf>, handed_over: Vec<Listener>) -> an
 }
 
 fn start_log(settings: &Settings) -> anyhow::Result<Telemetry> {
-    // Series of an engine or an agent are there where one runs.
+    // Metrics of an engine or agent exist only where it runs.
     let tables: &[MetricTable] = match (settings.engine.is_disabled, settings.agent.is_disabled) {
         (false, false) => &[engine::METRICS, agent::METRICS],
         (false, true) => &[engine::METRICS],
@@ -92,11 +91,10 @@ fn start_log(settings: &Settings) -> anyhow::Result<Telemetry> {
     })
 }
 
-/// How long units may take to move and stop, where they are to stop with it. What has not stopped then runs on, and its machine's
-/// lease runs out.
+/// How long units may take to move and stop, if they stop with fleetd. Units that have not stopped by then keep
+/// running, and the machine's lease expires.
 const LEAVE_TIME_MAX: Duration = Duration::from_secs(110);
 
-/// What runs.
 struct Daemon {
     running: Running,
     facts: Facts,
@@ -104,14 +102,14 @@ struct Daemon {
     serving: Serving,
     engine: Option<Engine>,
     agent: Option<Agent>,
-    /// Ended when it is dropped.
+    /// Aborted when dropped.
     beside: JoinSet<()>,
-    /// Of unix sockets.
+    /// Files of unix sockets.
     files: Vec<SocketFile>,
 }
 
 impl Daemon {
-    /// Listens and answers, if only by saying that etcd is not there yet.
+    /// Opens listeners, and answers 503 until etcd is reached.
     fn start(
         running: Running,
         plan: Plan,
@@ -169,7 +167,7 @@ impl Daemon {
         })
     }
 
-    /// Does what it is asked until it is told to end.
+    /// Handles signals until it must stop.
     async fn serve(mut self, mut signals: Signals, mut wishes: Wishes) -> anyhow::Result<()> {
         let mut watchdog = Watchdog::of_manager();
         manager::ready();
@@ -179,7 +177,7 @@ impl Daemon {
                 () = watchdog.beat() => {}
                 error = self.serving.failed() => break Err(error),
                 wish = wishes.next() => match wish {
-                    // Whatever it waits for, it can be told to end meanwhile.
+                    // A stop interrupts whatever this waits for.
                     Wish::Reload => tokio::select! {
                         () = reload(&mut self.running) => {
                             if let Some(agent) = &mut self.agent {
@@ -199,23 +197,24 @@ impl Daemon {
         failed.and(self.end(signals).await)
     }
 
-    /// Answers what is under way. Meanwhile the engine resigns, so that another one leads at once, and the agent leaves.
+    /// Completes requests in progress. Meanwhile the engine resigns, so that another one leads at once, and the
+    /// agent stops.
     async fn end(self, mut signals: Signals) -> anyhow::Result<()> {
         let times = Times {
-            // Nobody is asked whether this is ready: clients find no socket, and take another fleetd.
+            // No load balancer checks readiness here: clients find no socket and use another fleetd.
             delay: Duration::ZERO,
             drain: self.running.started.settings.shutdown_timeout,
             drain_setting: "shutdown_timeout",
         };
         let agent = self.agent;
-        // Units that are handed over are moved by an engine, which may be this one alone.
+        // An engine moves the units that are handed over, and this may be the only one.
         let (has_left, may_resign) = oneshot::channel();
         let is_handing_over = (agent.as_ref()).is_some_and(Agent::hands_over);
         let left = async {
             if let Some(agent) = agent
                 && timeout(LEAVE_TIME_MAX, agent.leave()).await.is_err()
             {
-                tracing::warn!("stopping: not all units have stopped; they run on");
+                tracing::warn!("stopping: some units have not stopped; they keep running");
             }
             let _ = has_left.send(());
         };
@@ -227,7 +226,7 @@ impl Daemon {
             if let Some(engine) = engine
                 && timeout(RESIGN_TIME_MAX, engine.resign()).await.is_err()
             {
-                tracing::warn!("stopping: the engine could not resign; its lease runs out");
+                tracing::warn!("stopping: the engine could not resign; its lease will expire");
             }
         };
         let ended = tokio::spawn(async { tokio::join!(left, resigned) });

@@ -1,4 +1,4 @@
-//! The engine as a task that ends only when it is told to, and then gives up its lead first.
+//! The engine as a task that stops only on request, and resigns first.
 
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -8,7 +8,6 @@ use hyperfleet_fleet::{EtcdFleet, engine};
 use hyperfleet_server_kit::clock::Clock;
 use hyperfleet_server_kit::supervise::{PAUSE, supervise};
 
-/// An engine that runs.
 pub(super) struct Engine {
     stop: watch::Sender<bool>,
     has_resigned: watch::Receiver<bool>,
@@ -17,7 +16,7 @@ pub(super) struct Engine {
 }
 
 impl Engine {
-    /// Stands by or leads from now on, whatever goes wrong.
+    /// Starts the engine, which retries after every failure.
     pub(super) fn start(fleet: EtcdFleet, settings: &settings::Engine, machine_id: &str) -> Self {
         engine::count_from_zero();
         let settings = engine::Settings {
@@ -34,7 +33,7 @@ impl Engine {
             let (mut until, resigned) = (stopping.clone(), resigned.clone());
             async move {
                 let stopped = async {
-                    // Nobody can say so any more only if nobody waits either.
+                    // A dropped sender means that nothing waits for the engine.
                     let _ = until.wait_for(|is_due| *is_due).await;
                 };
                 Box::pin(engine.run(stopped)).await;
@@ -51,10 +50,10 @@ impl Engine {
         }
     }
 
-    /// Stops it, and waits until another one may lead.
+    /// Stops it, and waits until another engine can lead.
     pub(super) async fn resign(mut self) {
         self.stop.send_replace(true);
-        // It cannot be told only if there is no engine any more.
+        // The send fails only if the engine has ended.
         let _ = self
             .has_resigned
             .wait_for(|has_resigned| *has_resigned)

@@ -1,4 +1,4 @@
-//! The daemon of fleet: its commands, how it starts, and how it ends.
+//! The daemon of fleet: its commands, start and shutdown.
 //!
 //! ```text
 //! settings, their files checked ▸ sockets ▸ API, which answers 503 ▸ mirror, engine: etcd may come or go
@@ -20,7 +20,6 @@ use hyperfleet_server_kit::program::Build;
 
 pub use commands::run;
 
-/// This program.
 const BUILD: Build = Build {
     component: "fleetd",
     version: env!("CARGO_PKG_VERSION"),

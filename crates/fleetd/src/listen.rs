@@ -1,4 +1,4 @@
-//! Where fleetd listens: what the service manager hands over, or else what the settings name.
+//! fleetd's listeners: those that the service manager passes, or else those of the settings.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -9,12 +9,11 @@ use hyperfleet_server_kit::server::Listener;
 use hyperfleet_server_kit::sockets;
 use hyperfleet_server_kit::unix_socket::{self as socket, SocketFile};
 
-/// Takes what was handed over; binds what the settings name if that is nothing. The files are to be dropped when nobody
-/// is to connect any more.
+/// Takes the passed sockets, or binds those of the settings if there are none. The files must be dropped when
+/// no further client should connect.
 ///
 /// # Errors
-///
-/// A socket that cannot be had, with the setting to change.
+/// A socket that cannot be bound, with the setting to change.
 pub(super) fn open(
     handed_over: Vec<Listener>,
     listen: &Listen,
@@ -53,17 +52,17 @@ fn bind(address: &Address, mode: u32, files: &mut Vec<SocketFile>) -> anyhow::Re
     }
 }
 
-/// Where clients come in.
+/// Where clients connect.
 #[derive(Debug, Clone)]
 pub(super) enum Doors {
-    /// Where the settings say.
+    /// The listeners of the settings.
     Named,
-    /// By what the service manager handed over: the first of it that other machines may reach.
+    /// Listeners passed by the service manager: the first one that other machines can reach.
     HandedOver(Option<String>),
 }
 
 impl Doors {
-    /// As they are with what was handed over.
+    /// The doors for these passed listeners.
     pub(super) fn of(handed_over: &[Listener]) -> Self {
         if handed_over.is_empty() {
             return Self::Named;
@@ -79,7 +78,7 @@ impl Doors {
         Self::HandedOver(reachable.map(activation::shown))
     }
 
-    /// The first by which other machines may come in.
+    /// The first listener that other machines can reach.
     pub(super) fn reachable(&self, listen: &Listen) -> Option<String> {
         match self {
             Self::HandedOver(reachable) => reachable.clone(),
@@ -95,7 +94,7 @@ impl Doors {
     }
 }
 
-/// Whether a host is this machine whatever a resolver says.
+/// Whether a host is this machine without asking a resolver.
 pub(super) fn is_of_this_machine(host: &str) -> bool {
     host.eq_ignore_ascii_case("localhost") || host.parse().is_ok_and(is_loopback)
 }
@@ -137,7 +136,7 @@ mod tests {
             let listen = listen(&["unix:/a", address]);
             let reachable = Doors::of(&[]).reachable(&listen);
             assert_eq!(reachable.as_deref(), Some(address));
-            // What is handed over counts instead.
+            // Passed listeners replace the settings.
             let socket = TcpListener::bind("127.0.0.1:0").unwrap();
             let doors = Doors::of(&[Listener::Tcp(socket)]);
             assert_eq!(doors.reachable(&listen), None);

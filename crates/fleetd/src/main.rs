@@ -1,4 +1,4 @@
-//! The daemon of fleet.
+//! The program `fleetd`.
 
 use std::process::ExitCode;
 
@@ -6,7 +6,7 @@ use hyperfleet_fleetd::settings::Args;
 use hyperfleet_server_kit::{crypto, ending};
 
 fn main() -> ExitCode {
-    // Dropped when everything else has ended, be it by a panic.
+    // Dropped last, also after a panic.
     let _log = ending::LogWritten;
     crypto::install();
     ending::conclude(hyperfleet_fleetd::run(Args::of_process()))

@@ -1,4 +1,4 @@
-//! What the settings come to, checked before anything is started.
+//! Checks the settings together before anything starts.
 
 use std::path::Path;
 
@@ -13,14 +13,14 @@ use hyperfleet_server_kit::faults::Faults;
 use hyperfleet_server_kit::files;
 use hyperfleet_server_kit::tls;
 
-/// Where systemd keeps the id of a machine (`machine-id(5)`).
+/// File with the machine's id (`machine-id(5)`).
 const MACHINE_ID: &str = "/etc/machine-id";
 const MACHINE_ID_BYTES_MAX: u64 = 4096;
 
-/// The permission of everybody to write to a file; for a socket, to connect to it.
+/// Write permission for others; on a socket, the right to connect.
 const OTHERS_WRITE: u32 = 0o002;
 
-/// What the settings of etcd are called here.
+/// fleetd's names of the etcd settings.
 const ETCD: etcd::SettingNames = etcd::SettingNames {
     endpoints: "etcd_servers",
     username: "etcd_username",
@@ -30,24 +30,22 @@ const ETCD: etcd::SettingNames = etcd::SettingNames {
     key_file: "etcd_keyfile",
 };
 
-/// What fleetd is to be.
+/// The parts that fleetd will start.
 pub(super) struct Plan {
-    /// Where units and machines are kept.
+    /// Where the registry is stored.
     pub(super) registry: RegistryLocation,
     pub(super) machine_id: String,
-    /// TLS of TCP listeners, if they have it, and what looks after its files.
+    /// TLS of TCP listeners with its watched files, if configured.
     pub(super) tls: Option<(ServerConfig, tls::Watched)>,
-    /// What is odd, but stops nothing.
+    /// Warnings.
     pub(super) notes: Vec<String>,
 }
 
 impl Plan {
-    /// Reads the files that the settings name, and nothing else.
+    /// Reads only the files that the settings name.
     ///
     /// # Errors
-    ///
-    /// Everything that makes no sense, each with its setting: what is wrong with single settings, too, so that all of
-    /// it is told at once.
+    /// Every fault with its setting, including faults of single settings, so that all are reported at once.
     pub(super) fn of(loaded: &Loaded, doors: &Doors) -> anyhow::Result<Self> {
         let settings = &loaded.settings;
         let mut faults = Faults::default();
@@ -97,7 +95,7 @@ impl Plan {
     }
 }
 
-/// What this machine is called: what the settings say, or else systemd.
+/// The machine's id, from the settings or from systemd.
 fn own_machine_id(settings: &Settings) -> anyhow::Result<String> {
     if !settings.machine_id.is_empty() {
         return Ok(settings.machine_id.clone());
@@ -127,8 +125,8 @@ fn tls(settings: &Settings) -> anyhow::Result<Option<(ServerConfig, tls::Watched
     .map(Some)
 }
 
-/// Refuses to let other machines in unless somebody says who they are, or says that nobody has to: whoever may call
-/// may run anything as root on every machine of the fleet.
+/// Refuses listeners for other machines unless clients are authenticated or the settings allow anonymous ones:
+/// a client of the API can run anything as root on every machine of the fleet.
 fn guarded(settings: &Settings, doors: &Doors) -> anyhow::Result<()> {
     let listen = &settings.listen;
     if listen.is_anonymous || !listen.client_ca_file.as_os_str().is_empty() {
@@ -143,7 +141,7 @@ fn guarded(settings: &Settings, doors: &Doors) -> anyhow::Result<()> {
     }
 }
 
-/// Refuses to tell other machines of an address where they cannot prove who they are.
+/// Refuses to advertise an address at which other machines cannot authenticate.
 fn reachable_by_peers(settings: &Settings) -> anyhow::Result<()> {
     if settings.agent.advertise_address.is_empty() || settings.listen.peer_files().is_some() {
         return Ok(());
@@ -165,20 +163,17 @@ fn notes(
         && let Some(address) = doors.reachable(listen)
     {
         notes.push(format!(
-            "listen_anonymous: whoever reaches {address} may run anything on every machine of the fleet"
+            "listen_anonymous: any client that reaches {address} can run anything on every machine of the fleet"
         ));
     }
     if listen.socket_mode & OTHERS_WRITE != 0 {
         notes.push(format!(
-            "listen_socket_mode: with {:04o} every user of this machine may run anything on every machine of the fleet",
+            "listen_socket_mode: with {:04o} every user of this machine can run anything on every machine of the fleet",
             listen.socket_mode
         ));
     }
     if etcd.tls.is_none() && !etcd.endpoints.iter().all(|url| is_of_this_machine(url)) {
-        notes.push(
-            "etcd_servers: units and the right to change them go over http to other machines unprotected; use https"
-                .to_owned(),
-        );
+        notes.push("etcd_servers: http to other machines is unprotected; use https".to_owned());
     }
     notes
 }

@@ -1,5 +1,5 @@
-//! SIGHUP: the settings are read again, what can be taken is taken, and the rest is named. Nothing else stops meanwhile,
-//! and what cannot be used leaves everything as it is: the older fleetd lost itself here (fleet.md §5.1).
+//! SIGHUP: reads the settings again, applies those that can change at run time, and names the rest. Nothing
+//! stops meanwhile, and unusable settings change nothing; the older fleetd failed here.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,35 +12,35 @@ use super::plan::Plan;
 use crate::settings::{self, Loaded};
 use hyperfleet_server_kit::telemetry;
 
-/// How long the settings may take to be read: what is named as their file may never end.
+/// How long reading the settings may take: the file may be a pipe that never ends.
 const READ_TIME_MAX: Duration = Duration::from_secs(10);
 
-/// The settings while it runs.
+/// The settings of the running process.
 pub(super) struct Running {
-    /// The file that was named.
+    /// The file on the command line.
     pub(super) file: Option<PathBuf>,
-    /// What counts, but for what a reload has taken.
+    /// The settings in effect.
     pub(super) started: Loaded,
-    /// What was last read.
+    /// The settings that were last read.
     pub(super) latest: Loaded,
     pub(super) doors: Doors,
-    /// A reading that took too long, and may go on for ever.
+    /// A read that exceeded its time, and may never end.
     pub(super) stuck: Option<JoinHandle<Read>>,
 }
 
-/// What was read, with what is odd about it.
+/// Settings with their warnings.
 type Read = anyhow::Result<(Loaded, Vec<String>)>;
 
 impl Running {
-    /// Reads the settings again, and takes what can be taken.
+    /// Reads the settings again and applies what can change.
     pub(super) async fn reload(&mut self) {
         if self
             .stuck
             .as_ref()
             .is_some_and(|stuck| !stuck.is_finished())
         {
-            // Each would keep a thread.
-            tracing::error!("the settings stay as they were: they are still being read");
+            // Each attempt would occupy another thread.
+            tracing::error!("settings unchanged: the previous reload is still reading them");
             return;
         }
         let (file, doors) = (self.file.clone(), self.doors.clone());
@@ -55,10 +55,10 @@ impl Running {
             Ok(Err(panicked)) => panicked.to_string(),
             Err(_) => {
                 self.stuck = Some(reading);
-                "they take too long to be read".to_owned()
+                "reading them takes too long".to_owned()
             }
         };
-        tracing::error!("the settings stay as they were: {fault}");
+        tracing::error!("settings unchanged: {fault}");
     }
 
     fn take(&mut self, loaded: Loaded, notes: &[String]) {
@@ -67,17 +67,17 @@ impl Running {
         }
         let taken = loaded.changed_since(&self.latest).at_once.join(", ");
         let settings = loaded.summary();
-        tracing::info!(settings, taken, "the settings were read again");
+        tracing::info!(settings, taken, "settings reloaded");
         let waiting = loaded.changed_since(&self.started).at_a_start;
         if !waiting.is_empty() {
             let keys = waiting.join(", ");
-            tracing::warn!("these changes count after a restart: {keys}");
+            tracing::warn!("these changes need a restart: {keys}");
         }
-        // Last: what is told of a reload is told as before.
+        // Last, so that messages of the reload itself appear at the earlier level.
         let level = loaded.settings.logging.level;
         let is_new = level != self.latest.settings.logging.level;
         if is_new && !telemetry::set_level(level) {
-            tracing::warn!("log_level does not count: RUST_LOG does");
+            tracing::warn!("log_level is ignored: RUST_LOG overrides it");
         }
         self.latest = loaded;
     }

@@ -18,13 +18,13 @@ use hyperfleet_server_kit::server::{Listener, Options, Server, Serving};
 use hyperfleet_server_kit::sockets::{self, Needs, Room};
 use hyperfleet_server_kit::telemetry::{self, Metrics};
 
-/// The setting that says how many clients may be connected.
+/// Setting of the maximum number of connections.
 const CONNECTIONS: &str = "max_connections";
-/// Where the kernel tells what this machine is called (`proc_sys_kernel(5)`).
+/// File with this machine's host name (`proc_sys_kernel(5)`).
 const HOST_NAME: &str = "/proc/sys/kernel/hostname";
 const HOST_NAME_BYTES_MAX: u64 = 256;
 
-/// What the API answers from.
+/// The parts that the API uses.
 pub(super) struct Served {
     pub(super) fleet: EtcdFleet,
     pub(super) gate: Gate,
@@ -32,7 +32,7 @@ pub(super) struct Served {
     pub(super) machine_id: String,
 }
 
-/// Answers from now on.
+/// Starts to serve.
 pub(super) fn start(
     listeners: Vec<Listener>,
     tls: Option<ServerConfig>,
@@ -64,14 +64,15 @@ pub(super) fn start(
     Ok(Server::bind(listeners, app, Some(memory), &options)?.start())
 }
 
-/// Without an agent this machine runs no units, and others are asked all the same.
+/// Without an agent this machine runs no units, and other machines are still asked.
 fn inspector(settings: &Settings, machine_id: &str) -> Inspector {
     let (bus, files) = (settings.agent.bus(), settings.listen.peer_files());
     Inspector::of_machine(machine_id, bus, files)
 }
 
-/// Where no certificate says who calls, a browser on this machine could be made to. Where anybody else may call,
-/// too, that gains nobody anything, and others call by names that only they know.
+/// Without client certificates a web page could make a browser on this machine call the API, so only own host
+/// names are accepted. Where anonymous clients from elsewhere are allowed, the check would protect nothing, and
+/// those clients use names that only they know.
 fn hosts(listen: &Listen) -> Hosts {
     if listen.is_anonymous || !listen.client_ca_file.as_os_str().is_empty() {
         return Hosts::Any;
@@ -86,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_where_this_machine_alone_may_call_names_are_looked_at() {
+    fn host_names_are_checked_only_if_the_listener_is_local() {
         let mut listen = Listen {
             addresses: Vec::new(),
             socket_mode: 0o660,

@@ -1,4 +1,4 @@
-//! SIGUSR1: how it is, as one line of JSON on standard output, as the older fleetd did.
+//! SIGUSR1: prints the status as one line of JSON on standard output, as the older fleetd did.
 
 use std::io::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,30 +11,30 @@ use hyperfleet_fleet::EtcdFleet;
 use hyperfleet_fleet::agent::Status;
 use tokio::sync::watch;
 
-/// Whether a line is on its way: who does not read them gets no more.
+/// Whether a line is being written: without a reader no further line is started.
 static IS_WRITING: AtomicBool = AtomicBool::new(false);
 
-/// What does not change while it runs, and where the rest is found.
+/// Constant facts, and the sources of the rest.
 pub(super) struct Facts {
     pub(super) machine_id: String,
     pub(super) listeners: Vec<String>,
     pub(super) endpoints: Vec<String>,
     pub(super) fleet: EtcdFleet,
-    /// `None` where no agent runs.
+    /// `None` without an agent.
     pub(super) agent: Option<watch::Receiver<Status>>,
     pub(super) started_at: DateTime<Utc>,
 }
 
-/// Prints how it is. On a thread of its own: nobody may read it.
+/// Prints the status. On a thread of its own, because standard output may block.
 pub(super) fn describe(facts: &Facts, connections: usize) {
     if IS_WRITING.swap(true, Ordering::AcqRel) {
-        tracing::warn!("the state before this one was not read yet: this one is left out");
+        tracing::warn!("status not printed: the previous one was not read yet");
         return;
     }
     let line = format!("{}\n", state(facts, connections));
     tokio::task::spawn_blocking(move || {
         let mut output = std::io::stdout().lock();
-        // Nobody may be there to read it: that is no fault of ours.
+        // A missing reader is no error.
         let _ = output
             .write_all(line.as_bytes())
             .and_then(|()| output.flush());

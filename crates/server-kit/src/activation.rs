@@ -1,4 +1,4 @@
-//! Sockets that the service manager hands over (`sd_listen_fds(3)`): any number, TCP and unix mixed.
+//! Sockets passed by the service manager (`sd_listen_fds(3)`): any number, TCP and unix mixed.
 
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixListener;
@@ -9,23 +9,22 @@ use rustix::net::sockopt;
 
 use crate::server::Listener;
 
-/// What was handed over: nothing where the process was started by hand.
+/// The passed sockets; none if the process was started by hand.
 ///
-/// To be called before there are threads: it takes the variables that say so out of the environment, so that no
-/// child is told of sockets that it does not have.
+/// Call it before any thread starts: it removes its variables from the environment, so that children do not
+/// inherit them.
 ///
 /// # Errors
-///
-/// One of them is no socket that clients connect to.
+/// One of them is no listening socket.
 pub fn handed_over() -> anyhow::Result<Vec<Listener>> {
-    // Without it the variable was meant for somebody else.
+    // Without it the variables are for another process.
     if std::env::var_os("LISTEN_PID").is_none() {
         return Ok(Vec::new());
     }
     let mut sockets = ListenFd::from_env();
     let taken = (0..sockets.len()).map(|index| {
         let taken = take(&mut sockets, index);
-        taken.with_context(|| format!("socket {index} of those handed over (LISTEN_FDS)"))
+        taken.with_context(|| format!("socket {index} passed by the service manager (LISTEN_FDS)"))
     });
     taken.collect()
 }
@@ -38,22 +37,22 @@ fn take(sockets: &mut ListenFd, index: usize) -> anyhow::Result<Listener> {
     }
     let unix: Option<UnixListener> = sockets.take_unix_listener(index).ok().flatten();
     let Some(socket) = unix else {
-        bail!("it is neither a TCP socket nor a unix stream socket: set ListenStream= alone");
+        bail!("it is neither a TCP socket nor a unix stream socket: use ListenStream= only");
     };
     check(&socket)?;
     socket.set_nonblocking(true)?;
     Ok(Listener::Unix(socket))
 }
 
-/// Whether clients can connect to it: a socket of one connection (`Accept=yes`) is none.
+/// Checks that clients can connect to it; a socket of one connection (`Accept=yes`) is refused.
 fn check(socket: impl AsFd) -> anyhow::Result<()> {
     if sockopt::socket_acceptconn(socket)? {
         return Ok(());
     }
-    bail!("nobody can connect to it: leave out Accept=yes, and set ListenStream= alone")
+    bail!("it does not listen: remove Accept=yes, and use ListenStream= only")
 }
 
-/// Where it listens, for people.
+/// Its address, for people.
 pub fn shown(listener: &Listener) -> String {
     match listener {
         Listener::Tcp(socket) => {

@@ -1,8 +1,8 @@
-//! Errors as the log tells them.
+//! Formats errors for the log.
 
 use std::error::Error;
 
-/// An error with its causes, less those that only repeat what was said.
+/// An error with its causes, without repetitions.
 pub fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut next = error.source();

@@ -6,17 +6,16 @@ use crate::ending::Misuse;
 use crate::program::{print, print_to_stderr};
 use crate::settings::{self, CheckOptions, OutputFormat};
 
-/// Prints settings with their values and origins, and the notes on them and on the plan made from them.
+/// Prints settings with their values and origins, and notes on them and on the plan made from them.
 ///
 /// # Errors
-///
 /// The settings or the plan have faults.
 pub fn print_check<S>(
     loaded: &settings::Loaded<S>,
     of_plan: anyhow::Result<Vec<String>>,
     options: CheckOptions,
 ) -> anyhow::Result<()> {
-    // What has a fault has no value that could be shown.
+    // A setting with a fault has no value to show.
     if loaded.faults.is_empty() {
         let mut effective = loaded.effective();
         effective.retain(|setting| !(options.changed && setting.is_default));

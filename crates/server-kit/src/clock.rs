@@ -1,11 +1,11 @@
-//! The one reader of the wall clock.
+//! The only reader of the wall clock.
 
 use std::fmt;
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 
-/// Where everything that needs the time gets it, so that tests can set it.
+/// The source of the current time. Tests can set it.
 #[derive(Clone)]
 pub struct Clock(Arc<dyn Fn() -> DateTime<Utc> + Send + Sync>);
 
@@ -16,13 +16,12 @@ impl Clock {
         Self(Arc::new(Utc::now))
     }
 
-    /// Any other.
+    /// Any other source.
     pub fn new(read: impl Fn() -> DateTime<Utc> + Send + Sync + 'static) -> Self {
         Self(Arc::new(read))
     }
 
-    /// The time in whole microseconds: what the database keeps, so that an answer shows the same
-    /// time as every later one.
+    /// The time in whole microseconds, the database's precision, so that every response shows the same time.
     pub fn now(&self) -> DateTime<Utc> {
         let now = (self.0)();
         DateTime::from_timestamp_micros(now.timestamp_micros()).unwrap_or(now)

@@ -1,9 +1,9 @@
-//! Which implementation of cryptography TLS uses: `ring`, everywhere.
+//! The cryptography of TLS: `ring`, everywhere.
 
 use rustls::crypto::ring;
 
-/// Chooses it for the process, once; needed before anything speaks TLS, or makes an HTTP client.
+/// Installs it for the process. Needed before any TLS or HTTP client.
 pub fn install() {
-    // Fails only if it was chosen before.
+    // Fails only if a provider is installed already.
     let _ = ring::default_provider().install_default();
 }

@@ -1,19 +1,19 @@
-//! How the program ends: why is told, and everything that was told is written.
+//! The end of the program: the reason is logged, and the log is written completely.
 
 use std::process::ExitCode;
 
 use super::causes::chain;
 use super::{program, telemetry};
 
-/// The exit code where the command line or the settings are wrong: starting again will not help.
+/// Exit code for a wrong command line or wrong settings: a restart does not help.
 const MISUSE: u8 = 2;
 
-/// What is wrong with how the program was started: with its settings, wherever they come from.
+/// Marks an error of the command line or the settings.
 #[derive(Debug, thiserror::Error)]
 #[error("the settings cannot be used")]
 pub struct Misuse;
 
-/// Waits, when it is dropped, until the log is written: for a second at most where nobody reads it.
+/// On drop it waits until the log is written, for a second at most without a reader.
 #[derive(Debug)]
 pub struct LogWritten;
 
@@ -23,7 +23,7 @@ impl Drop for LogWritten {
     }
 }
 
-/// What the process ends with. An error is told in the log, or on standard error where there is none.
+/// The exit code of the process. An error is logged, or printed to standard error without a log.
 pub fn conclude(ended: anyhow::Result<ExitCode>) -> ExitCode {
     let error = match ended {
         Ok(code) => return code,
@@ -40,9 +40,8 @@ pub fn conclude(ended: anyhow::Result<ExitCode>) -> ExitCode {
     }
 }
 
-/// Ends the process without waiting for anything but the log's reader, and for that only while it
-/// reads.
+/// Ends the process immediately, after writing the log while it has a reader.
 pub fn at_once() -> ! {
-    telemetry::say_last(|| tracing::warn!("ended at once: told to a second time"));
+    telemetry::say_last(|| tracing::warn!("stopped immediately: second signal"));
     std::process::exit(1)
 }

@@ -1,18 +1,17 @@
-//! Everything that is wrong with how a program is to be started, so that all of it is said at once.
+//! Collects faults of the start, so that all are reported at once.
 
-/// The faults found so far, a text each.
+/// One text per fault.
 #[derive(Debug, Default)]
 pub struct Faults(pub Vec<String>);
 
 impl Faults {
-    /// One part of the start, unless it has a fault.
+    /// The value of one part, unless it has a fault.
     pub fn part<T>(&mut self, made: anyhow::Result<T>) -> Option<T> {
         made.map_err(|fault| self.0.push(format!("{fault:#}"))).ok()
     }
 
     /// # Errors
-    ///
-    /// All of them, a line each.
+    /// All faults, one per line.
     pub fn refuse(self) -> anyhow::Result<()> {
         if self.0.is_empty() {
             return Ok(());
@@ -20,8 +19,8 @@ impl Faults {
         Err(anyhow::anyhow!("{}", self.0.join("\n")))
     }
 
-    /// One part, made from settings. Where these have faults of their own, nothing is made of them: its
-    /// faults would only follow from those.
+    /// Like [`part`](Self::part), but skipped if the settings it is made from have faults, which would cause
+    /// further ones.
     pub fn part_if<T>(
         &mut self,
         is_known: bool,

@@ -1,13 +1,12 @@
-//! Files that are read as a whole, if they are not too large.
+//! Reads whole files up to a maximum size.
 
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
 
-/// What a file holds.
+/// The content of a file.
 ///
 /// # Errors
-///
 /// It cannot be read, or has more than `bytes_max` bytes, of which no more are read.
 pub fn read(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
@@ -21,11 +20,10 @@ pub fn read(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// What a file holds, as text.
+/// The content of a text file.
 ///
 /// # Errors
-///
-/// As for [`read`]; it is no UTF-8.
+/// As [`read`], or it is not UTF-8.
 pub fn read_text(path: &Path, bytes_max: u64) -> io::Result<String> {
     let text = String::from_utf8(read(path, bytes_max)?);
     text.map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is no UTF-8"))
@@ -42,7 +40,7 @@ mod tests {
         assert_eq!(read_text(file.path(), 5).unwrap(), "12345");
         let fault = read(file.path(), 4).unwrap_err().to_string();
         assert_eq!(fault, "it has more than 4 bytes");
-        // Which never ends.
+        // It never ends.
         assert!(read(Path::new("/dev/zero"), 4).is_err());
         std::fs::write(file.path(), [0xff]).unwrap();
         assert_eq!(read(file.path(), 4).unwrap(), [0xff]);

@@ -1,5 +1,5 @@
-//! JSON beyond what `serde_json` offers: objects member by member, for readers that must see what a map hides (the order
-//! of names, and names that stand twice), and members that are JSON text already.
+//! JSON beyond what `serde_json` offers: reads objects member by member, for code that needs the order of names and
+//! repeated names, which a map hides; writes members that are JSON text already.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,11 +11,11 @@ use serde_json::ser::Formatter;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-/// The members of an object in their order, each name as often as it stands there.
+/// The members of an object in their order, including repeated names.
 #[derive(Debug, Default)]
 pub struct RawMembers<'a>(pub Vec<(Cow<'a, str>, &'a RawValue)>);
 
-/// A member's name, borrowed from the text unless it holds escapes.
+/// Borrowed from the text unless it has escapes.
 #[derive(serde::Deserialize)]
 struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
 
@@ -74,12 +74,11 @@ pub fn to_vec(value: &impl Serialize, length: usize) -> serde_json::Result<Vec<u
     Ok(text)
 }
 
-/// Reads an object in which no name stands twice, at any depth; `None` for anything else. Of two
-/// equal names readers take different ones, and then one of them checks what the other does not
-/// use (RFC 8725 §2.4).
+/// Reads an object without repeated names at any depth; `None` for anything else. Parsers differ in which of
+/// two equal names they use, so one could check a value that another does not use (RFC 8725 §2.4).
 pub fn unique_object(text: &[u8]) -> Option<Map<String, Value>> {
     let object = Value::Object(serde_json::from_slice(text).ok()?);
-    // Of equal names the map keeps one; the text has a colon for each.
+    // The map keeps one of equal names; the text has a colon for each.
     let is_unique = count_members(&object) == count_colons(text);
     match object {
         Value::Object(members) if is_unique => Some(members),
@@ -102,7 +101,7 @@ fn count_colons(text: &[u8]) -> usize {
     while let Some(byte) = bytes.next() {
         match byte {
             b'"' => is_string = !is_string,
-            // The next byte is escaped, a quote perhaps.
+            // The next byte is escaped, and may be a quote.
             b'\\' => drop(bytes.next()),
             b':' if !is_string => count += 1,
             _ => {}

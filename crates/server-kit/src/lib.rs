@@ -1,5 +1,5 @@
-//! What every daemon of HyperFleet is made of, whatever it serves: settings, listeners, TLS, limits, logs, metrics,
-//! traces, health and shutdown. Depends on no product; its metrics have the prefix that dashboards of the API know.
+//! The common parts of HyperFleet's daemons: settings, listeners, TLS, limits, logs, metrics, traces, health
+//! and shutdown. It depends on no product. Its metrics have the prefix of the API's existing dashboards.
 
 pub mod activation;
 pub mod causes;

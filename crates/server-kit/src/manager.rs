@@ -1,4 +1,4 @@
-//! What the service manager is told (`sd_notify(3)`), if there is one that listens. Whether it hears stops nothing.
+//! Messages to the service manager (`sd_notify(3)`), if there is one. Failures to send them are ignored.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ pub fn ready() {
     tell(&[NotifyState::Ready]);
 }
 
-/// The settings are read again; [`ready`] follows.
+/// The settings are being read again; [`ready`] follows.
 pub fn reloading() {
     match NotifyState::monotonic_usec_now() {
         Ok(now) => tell(&[NotifyState::Reloading, now]),
@@ -18,22 +18,22 @@ pub fn reloading() {
     }
 }
 
-/// It ends.
+/// The program is stopping.
 pub fn stopping() {
     tell(&[NotifyState::Stopping]);
 }
 
-/// Signs of life for a service manager that restarts what falls silent (`WatchdogSec=`).
+/// Keep-alives for a service manager that restarts silent services (`WatchdogSec=`).
 #[derive(Debug)]
 pub struct Watchdog(Option<Interval>);
 
 impl Watchdog {
-    /// The one that the service manager has asked for, if it has.
+    /// The interval of the service manager, if it has set one.
     pub fn of_manager() -> Self {
         Self::every(sd_notify::watchdog_enabled())
     }
 
-    /// Twice in that time, as `sd_watchdog_enabled(3)` asks for.
+    /// Twice per interval, as `sd_watchdog_enabled(3)` recommends.
     fn every(time: Option<Duration>) -> Self {
         let time = time.filter(|time| !time.is_zero());
         Self(time.map(|time| {
@@ -43,7 +43,7 @@ impl Watchdog {
         }))
     }
 
-    /// Waits for the next sign of life, and gives it. Without a watchdog it waits for ever. May be given up half-way.
+    /// Waits for the next keep-alive, and sends it. Without a watchdog it waits for ever. Cancel-safe.
     pub async fn beat(&mut self) {
         let Some(beats) = &mut self.0 else {
             return std::future::pending().await;
@@ -55,6 +55,6 @@ impl Watchdog {
 
 fn tell(state: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(state) {
-        tracing::warn!("the service manager cannot be told how it is: {error}");
+        tracing::warn!("cannot notify the service manager: {error}");
     }
 }

@@ -1,4 +1,4 @@
-//! Which program this is, and what every program does at its start and end.
+//! The identity of this program, and functions for its start and end.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -8,23 +8,19 @@ use serde_json::json;
 
 use crate::settings::OutputFormat;
 
-/// What a program knows of its own making. Programs alone set it: a library that did would be
-/// rebuilt with each commit.
+/// Constants of the build. Only programs set it: a library with the commit would be rebuilt with each one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Build {
-    /// What its log lines and series are labelled with.
+    /// Label of its log lines and metrics.
     pub component: &'static str,
-    /// Its version.
     pub version: &'static str,
-    /// The commit it was built from.
     pub commit: &'static str,
-    /// When it was built.
     pub time: &'static str,
     /// The compiler and its version.
     pub compiler: &'static str,
 }
 
-/// The name that this program was started with.
+/// The name in the command line.
 pub fn name() -> String {
     let name = std::env::args_os().next();
     let name = name.as_deref().and_then(|name| Path::new(name).file_name());
@@ -34,8 +30,8 @@ pub fn name() -> String {
     )
 }
 
-/// Runs a command to its end, and does not wait for threads it leaves behind: a name that does not
-/// resolve holds one for as long as the system's resolver likes, while signals are no longer heard.
+/// Runs a command, and does not wait for threads that it leaves behind: a lookup of a host name occupies one
+/// for as long as the resolver takes, while signals are no longer handled.
 pub fn run<T>(command: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -46,18 +42,18 @@ pub fn run<T>(command: impl Future<Output = anyhow::Result<T>>) -> anyhow::Resul
     result
 }
 
-/// Prints to standard output. That its reader has left is no error.
+/// Prints to standard output. A closed pipe is no error.
 pub fn print(text: &str) {
     let _ = std::io::stdout().write_all(text.as_bytes());
 }
 
-/// Prints a line to standard error. That its reader has left is no error: `eprintln!` would panic, and the exit code
-/// would say that the program has a defect.
+/// Prints a line to standard error. A closed pipe is no error: `eprintln!` would panic, and the exit code would
+/// report a defect.
 pub fn print_to_stderr(line: &str) {
     let _ = std::io::stderr().write_all(format!("{line}\n").as_bytes());
 }
 
-/// Prints which program this is: for people by `text`.
+/// Prints the version of this program: for people as `text`.
 pub fn print_version(build: &Build, format: OutputFormat, text: &str) {
     let Build {
         version,

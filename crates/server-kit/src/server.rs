@@ -21,44 +21,42 @@ use tokio::task::JoinHandle;
 use crate::http::{Connection, ResponseBudget};
 use crate::settings::Timeouts;
 
-/// How long actix waits for requests under way once it is told to stop, in seconds: longer than
-/// anybody waits for it, because who stops the server limits that (`shutdown`).
+/// How long actix waits for requests in progress, in seconds. Longer than any caller waits, because `shutdown`
+/// limits the time itself.
 const DRAIN_SECONDS_MAX: u64 = 24 * 3600;
 
-/// What the kernel holds of an answer that its client does not take, for each connection (accepted
-/// sockets inherit it; Linux doubles it for its own needs). Left alone, it grows to megabytes that
-/// nobody counts, and hides for long whether a client goes on reading. Enough for 5 MB/s at a
-/// distance of 100 ms.
+/// The kernel's send buffer per connection (accepted sockets inherit it; Linux doubles it for its own needs).
+/// By default it grows to uncounted megabytes, and hides for long whether a client still reads. Enough for 5
+/// MB/s with a round trip of 100 ms.
 const SEND_BYTES: usize = 256 * 1024;
 
-/// A socket that clients connect to.
+/// A listening socket.
 #[derive(Debug)]
 pub enum Listener {
-    /// TLS is spoken here, if at all.
+    /// With or without TLS.
     Tcp(TcpListener),
-    /// Of the file system.
+    /// In the file system.
     Unix(UnixListener),
 }
 
-/// How a listener treats its clients.
+/// Settings of a listener's connections.
 #[derive(Clone)]
 pub struct Options {
-    /// Threads that answer.
+    /// Worker threads.
     pub workers: usize,
-    /// Connections at a time, over all threads; more wait to be accepted.
+    /// Most connections at a time, over all threads. Further ones wait to be accepted.
     pub connections_max: usize,
-    /// How long the head of a connection's first request may take; a TLS handshake, too.
+    /// Timeout for the head of a connection's first request, and for a TLS handshake.
     pub head_time: Duration,
     /// How long a connection is kept for the next request.
     pub idle_time: Duration,
-    /// How long until the whole head of the next request is there; and how long a piece of an answer may lie untaken.
+    /// Timeout for the whole head of a later request, and for reading a piece of a response.
     pub next_time: Duration,
-    /// TLS, if it is spoken here.
     pub tls: Option<ServerConfig>,
 }
 
 impl Options {
-    /// As settings say it, with a thread for each processor.
+    /// By the settings, with a thread for each processor.
     pub fn new(times: &Timeouts, connections_max: usize, tls: Option<ServerConfig>) -> Self {
         Self {
             workers: std::thread::available_parallelism().map_or(2, usize::from),
@@ -71,18 +69,17 @@ impl Options {
     }
 }
 
-/// A server that listens but does not yet answer.
+/// A server that listens but does not answer yet.
 pub struct Server {
     pub(super) running: actix_web::dev::Server,
     connections: Arc<()>,
 }
 
 impl Server {
-    /// Binds an application to listeners. Large answers are held in `memory`, if this server has such.
+    /// Binds an application to listeners. Large responses are held in `memory`, if this server has a budget.
     ///
     /// # Errors
-    ///
-    /// The machine does not give what a server needs.
+    /// The machine lacks resources for a server.
     pub fn bind<T, B>(
         listeners: Vec<Listener>,
         app: impl Fn() -> App<T> + Clone + Send + 'static,
@@ -105,14 +102,13 @@ impl Server {
         let mut server = HttpServer::new(app)
             .workers(options.workers)
             .max_connections(connections_max)
-            // Handshakes are limited by nothing else: those that hang must not keep others out.
+            // The only limit on handshakes: hanging ones must not keep others out.
             .max_connection_rate(connections_max)
             .client_request_timeout(options.head_time)
             .tls_handshake_timeout(options.head_time)
             .keep_alive(options.idle_time)
             .shutdown_timeout(DRAIN_SECONDS_MAX)
-            // A client that goes away ends its request: nobody waits for the answer, and its connection
-            // to the database is for others.
+            // A client that disconnects ends its request: its database connection becomes free for others.
             .h1_allow_half_closed(false)
             .disable_signals()
             .on_connect(move |io, data| {
@@ -120,7 +116,7 @@ impl Server {
                 Connection::open(data, socket(io), next_time, memory.as_ref(), guard);
             });
         for listener in listeners {
-            // Of every listener, so that what a slow client leaves untaken has a bound.
+            // For every listener, so that unread data has a bound.
             if let Listener::Tcp(socket) = &listener {
                 sockopt::set_socket_send_buffer_size(socket, SEND_BYTES)?;
             }
@@ -138,7 +134,7 @@ impl Server {
         })
     }
 
-    /// Answers from now on.
+    /// Starts to answer.
     pub fn start(self) -> Serving {
         Serving {
             handle: self.running.handle(),
@@ -148,8 +144,8 @@ impl Server {
     }
 }
 
-/// A second handle on the socket of a connection, below TLS if that is spoken. `None` where the
-/// process has no descriptor left: there the times of actix itself are all there is.
+/// A second handle on the socket of a connection, below TLS. `None` if the process has no descriptor left: only
+/// actix's own timeouts apply then.
 fn socket(io: &dyn Any) -> Option<OwnedFd> {
     if let Some(stream) = io.downcast_ref::<UnixStream>() {
         return stream.as_fd().try_clone_to_owned().ok();
@@ -160,10 +156,10 @@ fn socket(io: &dyn Any) -> Option<OwnedFd> {
     socket.as_fd().try_clone_to_owned().ok()
 }
 
-/// A server while it answers.
+/// A running server.
 pub struct Serving {
     pub(super) handle: ServerHandle,
-    /// This one, and one for each connection.
+    /// One reference for the server, and one per connection.
     connections: Arc<()>,
     task: JoinHandle<io::Result<()>>,
 }

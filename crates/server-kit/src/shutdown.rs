@@ -1,4 +1,4 @@
-//! How the API ends: nobody is sent away who was asked to come.
+//! Graceful shutdown of the API: requests in progress are completed.
 
 use std::time::Duration;
 
@@ -11,29 +11,29 @@ use super::signals::Signals;
 use super::telemetry::Traces;
 use crate::http::Gate;
 
-/// How often it is looked whether requests are still under way.
+/// How often open connections are checked.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// How long each part may take.
+/// Timeouts of the phases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Times {
-    /// For those who send requests to notice that no more are wanted.
+    /// Time for load balancers to notice that the service is stopping.
     pub delay: Duration,
-    /// For requests under way to be answered.
+    /// Time for requests in progress.
     pub drain: Duration,
-    /// What says how long that is.
+    /// The setting of that time.
     pub drain_setting: &'static str,
 }
 
-/// Says that the service is not ready, goes on for a while, takes no new connections, and waits
-/// until every request under way is answered.
+/// Reports the service as not ready, continues for a while, then accepts no new connections, and waits until
+/// every request in progress is answered.
 ///
-/// actix closes connections without a request at once when it is told to stop, and the others
-/// when theirs is answered: what is still open is under way.
+/// When it stops, actix closes idle connections at once and the others after their response, so open
+/// connections are requests in progress.
 ///
 /// # Errors
 ///
-/// Requests took longer than they may: they are cut.
+/// Requests took too long and were cut off.
 pub async fn drain(
     gate: &Gate,
     serving: &Serving,
@@ -44,35 +44,38 @@ pub async fn drain(
     let delay_seconds = times.delay.as_secs_f64();
     tracing::info!(
         delay_seconds,
-        "stopping: not ready any more; again to stop at once"
+        "stopping: not ready; send the signal again to stop immediately"
     );
     pause(signals, times.delay).await;
     let open = serving.open_connections();
-    tracing::info!(connections = open, "stopping: answering what is under way");
-    // Sent at once. When all threads have ended, which they look at once a second, is nobody's
-    // business: what counts is that nothing is open.
+    tracing::info!(
+        connections = open,
+        "stopping: completing requests in progress"
+    );
+    // Sent at once. The end of all threads, which they check once a second, does not matter: only open
+    // connections count.
     drop(serving.handle.stop(true));
     let deadline = Instant::now() + times.drain;
-    // A connection that was accepted a moment ago is not counted yet.
+    // A connection that was just accepted is not counted yet.
     pause(signals, LOOK * 5).await;
     while serving.open_connections() > 0 {
         if Instant::now() >= deadline {
             let requests = serving.open_connections();
             let seconds = times.drain.as_secs_f64();
-            tracing::error!(requests, seconds, "stopping: requests are cut");
+            tracing::error!(requests, seconds, "stopping: cutting off requests");
             let setting = times.drain_setting;
-            bail!("{requests} requests were cut: they took longer than {setting}");
+            bail!("{requests} requests were cut off: they took longer than {setting}");
         }
         tokio::select! {
             () = sleep(LOOK) => {}
             () = signals.next() => ending::at_once(),
         }
     }
-    tracing::info!("stopped: everything is answered");
+    tracing::info!("stopped: all requests completed");
     Ok(())
 }
 
-/// Waits so long, unless another signal ends the process at once.
+/// Waits, unless another signal ends the process immediately.
 async fn pause(signals: &mut Signals, time: Duration) {
     tokio::select! {
         () = sleep(time) => {}
@@ -80,8 +83,8 @@ async fn pause(signals: &mut Signals, time: Duration) {
     }
 }
 
-/// Sends the last spans, unless a signal ends the process at once: whoever listened to signals while
-/// there was something to serve does not any more.
+/// Exports the last spans, unless a signal ends the process immediately: signals are handled here because the
+/// server that handled them has stopped.
 pub async fn send_spans(traces: Traces) {
     let Ok(mut signals) = Signals::catch() else {
         return traces.end().await;

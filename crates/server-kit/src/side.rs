@@ -1,5 +1,4 @@
-//! The listeners of health and metrics: each with a thread of its own, so that they answer however
-//! busy the API is.
+//! The listeners of health and metrics, each on its own thread, so that they answer however busy the API is.
 
 use std::io;
 use std::net::TcpListener;
@@ -16,10 +15,9 @@ use super::server::{Listener, Options, Server};
 use crate::clock::Clock;
 use crate::http::{self, ChooseWording};
 
-/// How long a connection is kept for the next question, however little of it comes: not so long that those who ask
-/// nothing leave no room for those who do.
+/// How long an idle connection is kept. Short, so that idle clients leave room for others.
 const IDLE_TIME: Duration = Duration::from_secs(5);
-/// How long answers under way may take when everything else has ended.
+/// How long responses in progress may take after everything else has stopped.
 pub const DRAIN_TIME: Duration = Duration::from_secs(2);
 
 /// A small server on its own thread.
@@ -30,7 +28,7 @@ pub struct Side {
 }
 
 impl Side {
-    /// Answers on these routes alone, from now on.
+    /// Serves only these routes.
     pub fn start(
         name: &'static str,
         listener: TcpListener,
@@ -56,7 +54,7 @@ impl Side {
             next_time: IDLE_TIME,
             tls,
         };
-        // Nobody counts its connections: its end waits for so long and no longer.
+        // Its connections are not counted: its end waits this long and no longer.
         let server = Server::bind(vec![Listener::Tcp(listener)], app, None, &options)?.running;
         let handle = server.handle();
         let (end, ended) = oneshot::channel();
@@ -65,7 +63,7 @@ impl Side {
             .build()?;
         let thread = std::thread::Builder::new().name(name.to_owned());
         thread.spawn(move || {
-            // Fails only if nobody wants to know any more.
+            // Fails only without a receiver.
             let _ = end.send(runtime.block_on(server));
         })?;
         Ok(Self {
@@ -84,7 +82,7 @@ impl Side {
         }
     }
 
-    /// Ends it, once what is under way is answered.
+    /// Stops it after completing responses in progress.
     pub async fn stop(self) {
         let _ = tokio::time::timeout(DRAIN_TIME, self.handle.stop(true)).await;
     }

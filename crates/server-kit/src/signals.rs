@@ -1,17 +1,17 @@
-//! What ends the process, and what is asked of it while it runs.
+//! Signals that end the process, and signals that request something of it.
 
 use std::io;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// SIGTERM and SIGINT, from the moment on that they are caught.
+/// SIGTERM and SIGINT, handled from the creation of this.
 pub struct Signals {
     terminate: Signal,
     interrupt: Signal,
 }
 
 impl Signals {
-    /// Catches them from now on.
+    /// Installs the handlers.
     pub fn catch() -> io::Result<Self> {
         Ok(Self {
             terminate: signal(SignalKind::terminate())?,
@@ -19,7 +19,7 @@ impl Signals {
         })
     }
 
-    /// Waits for the next one.
+    /// Waits for the next signal.
     pub async fn next(&mut self) {
         tokio::select! {
             _ = self.terminate.recv() => {}
@@ -28,23 +28,23 @@ impl Signals {
     }
 }
 
-/// What is asked of a process that goes on.
+/// A request to a running process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wish {
-    /// SIGHUP: take what the settings say now.
+    /// SIGHUP: read the settings again.
     Reload,
-    /// SIGUSR1: say how things are.
+    /// SIGUSR1: print the status.
     Describe,
 }
 
-/// SIGHUP and SIGUSR1, from the moment on that they are caught.
+/// SIGHUP and SIGUSR1, handled from the creation of this.
 pub struct Wishes {
     hangup: Signal,
     user: Signal,
 }
 
 impl Wishes {
-    /// Catches them from now on: until then they end the process.
+    /// Installs the handlers. Without them these signals end the process.
     pub fn catch() -> io::Result<Self> {
         Ok(Self {
             hangup: signal(SignalKind::hangup())?,
@@ -52,7 +52,7 @@ impl Wishes {
         })
     }
 
-    /// Waits for the next one. Several of a sort that come together are one.
+    /// Waits for the next request. Several of one kind at once are combined.
     pub async fn next(&mut self) -> Wish {
         tokio::select! {
             _ = self.hangup.recv() => Wish::Reload,

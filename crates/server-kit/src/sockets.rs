@@ -1,4 +1,4 @@
-//! Sockets of listeners, and how many connections they have room for.
+//! Listening sockets, and limits of connections.
 
 use std::io::{self, ErrorKind};
 use std::net::TcpListener;
@@ -11,23 +11,22 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use crate::http::Limits;
 use crate::settings::{self, Timeouts};
 
-/// Connections that may wait to be accepted: all that the kernel lets wait by its own default. The
-/// standard library asks for 128, which a burst of clients fills before a busy thread comes by.
+/// Connections waiting to be accepted: the kernel's default maximum. The standard library uses 128, which a
+/// burst of clients exceeds.
 pub const BACKLOG: i32 = 4096;
-/// Connections of clients of health, and as many of metrics: of a few orchestrators and collectors.
+/// Most connections for health, and for metrics: from a few orchestrators and collectors.
 const SIDE_CONNECTIONS_MAX: u64 = 1024;
-/// Descriptors that every program needs besides: what each thread waits with, probes, issuers, the
-/// collector, files, pipes.
+/// Descriptors that every program needs besides: event loops of threads, probes, issuers, the collector, files,
+/// pipes.
 const DESCRIPTORS_SPARE: u64 = 256;
-/// Descriptors of a connection: the second is to end it when its client takes too long.
+/// Descriptors per connection. The second one is for closing it when its client is too slow.
 const DESCRIPTORS_EACH: u64 = 2;
 
-/// Listens for clients of a listener that `--{name}-host` and `--{name}-port` place; answers may lie untaken for
-/// `write_time` ([`give_up_after`]).
+/// Binds the listener of `--{name}-host` and `--{name}-port`. Unread responses time out after `write_time`
+/// ([`give_up_after`]).
 ///
 /// # Errors
-///
-/// An address that cannot be had, with the flag to change.
+/// An address that cannot be bound, with the flag to change.
 pub fn bind(
     host: &str,
     port: u16,
@@ -40,7 +39,7 @@ pub fn bind(
     Ok(socket)
 }
 
-/// Listens for clients, with room for a burst of them.
+/// Listens with a large backlog.
 pub fn listen(host: &str, port: u16) -> io::Result<TcpListener> {
     let socket = TcpListener::bind((host, port))?;
     socket.set_nonblocking(true)?;
@@ -59,14 +58,14 @@ fn cannot_listen(error: &io::Error, host: &str, port: u16, name: &str) -> anyhow
     anyhow!("cannot listen on {host}:{port}: {advice} ({error})")
 }
 
-/// What Linux takes for times of `TCP_KEEPIDLE`.
+/// Linux' minimum of `TCP_KEEPIDLE`.
 const KEEPALIVE_MIN: Duration = Duration::from_secs(1);
 const KEEPALIVE_MAX: Duration = Duration::from_secs(32767);
 
-/// Connections of this listener are closed once what was sent over them has not been taken for so
-/// long: accepted sockets inherit `TCP_USER_TIMEOUT` on Linux. It bounds a client that takes
-/// nothing at all, not one that takes a little now and then. Where nothing is sent for as long, the kernel asks whether
-/// the client is still there: an answer that waits for news would outlive a client that was cut off.
+/// Closes connections of this listener whose client has acknowledged nothing for this time: accepted sockets
+/// inherit `TCP_USER_TIMEOUT` on Linux. It bounds clients that read nothing at all, not slow readers. On silent
+/// connections the kernel probes the client: an endless response would otherwise outlive a client that was cut
+/// off.
 pub fn give_up_after(socket: &TcpListener, time: Duration) -> io::Result<()> {
     let milliseconds = u32::try_from(time.as_millis()).unwrap_or(u32::MAX);
     sockopt::set_tcp_user_timeout(socket, milliseconds)?;
@@ -76,7 +75,7 @@ pub fn give_up_after(socket: &TcpListener, time: Duration) -> io::Result<()> {
     Ok(sockopt::set_socket_keepalive(socket, true)?)
 }
 
-/// What lets requests in, by these settings.
+/// The admission by these settings.
 pub fn admission(limits: &settings::Limits, times: &Timeouts) -> Limits {
     Limits {
         in_flight_max: limits.max_in_flight,
@@ -87,37 +86,35 @@ pub fn admission(limits: &settings::Limits, times: &Timeouts) -> Limits {
     }
 }
 
-/// Fewest connections that a start says nothing about, where the settings ask for no number of them: a machine for
-/// trying a program out has room for as many.
+/// The start logs no shortage above this number, unless the setting is given: it is enough to try a program out.
 const CONNECTIONS_FEW: usize = 1000;
 
-/// How many connections of clients there is room for.
+/// How many connections fit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Room {
-    /// Of the API.
     pub api: usize,
-    /// Of health, and as many of metrics.
+    /// For health, and as many for metrics.
     pub side: usize,
 }
 
-/// What a program asks for.
+/// A program's demand.
 #[derive(Debug, Clone, Copy)]
 pub struct Needs {
     /// Connections of its clients.
     pub connections_max: usize,
-    /// The setting that says so.
+    /// The setting of that number.
     pub key: &'static str,
-    /// Whether a source gives the setting: otherwise its default asks for more than most programs need.
+    /// Whether a source gives the setting. Its default is more than most programs need.
     pub is_given: bool,
-    /// Descriptors of its requests besides.
+    /// Further descriptors of its requests.
     pub others: usize,
-    /// Whether health and metrics have listeners of their own.
+    /// Whether health and metrics have their own listeners.
     pub has_sides: bool,
 }
 
 impl Room {
-    /// As many connections as a program asks for, if the machine allows so many open files. Raises the
-    /// limit of the process as far as it goes.
+    /// As many connections as a program needs, if the limit of open files allows. Raises the limit as far as
+    /// possible.
     pub fn of(needs: &Needs) -> Self {
         let limit = raised_limit();
         let room = Self::within(limit, needs);
@@ -144,8 +141,8 @@ impl Room {
         self.api < expected
     }
 
-    /// The room that so many open files leave. Health and metrics have a quarter of it at most, and
-    /// each listener one connection at least.
+    /// The connections within a limit of open files. Health and metrics get at most a quarter of it, and each
+    /// listener at least one connection.
     fn within(limit: Option<u64>, needs: &Needs) -> Self {
         let count = |number: u64| usize::try_from(number).unwrap_or(usize::MAX).max(1);
         let sides = if needs.has_sides { 2 } else { 0 };
@@ -161,8 +158,7 @@ impl Room {
     }
 }
 
-/// Raises the number of files that the process may have open to what it may raise it to. Gives that;
-/// unset for any number.
+/// Raises the limit of open files to its maximum, and returns it; `None` for no limit.
 fn raised_limit() -> Option<u64> {
     let limit = getrlimit(Resource::Nofile);
     if limit.current != limit.maximum {
@@ -246,7 +242,7 @@ mod tests {
         };
         assert_eq!(Room::within(Some(1_048_576), &needs(10_000, 16)), wide);
         assert_eq!(Room::within(None, &needs(10_000, 16)), wide);
-        // So few that nothing fits: they are tried all the same.
+        // Nothing fits: the minimum is tried all the same.
         let least = Room { api: 1, side: 1 };
         assert_eq!(Room::within(Some(100), &needs(10_000, 16)), least);
     }

@@ -1,5 +1,5 @@
-//! Tasks that never end. One that panics has a defect; ending the process for it would turn a small
-//! defect into an outage of every instance, so it is logged and the task starts again.
+//! Supervises tasks that never end. A panic is a defect; ending the process for it would turn a small defect
+//! into an outage of every instance, so it is logged and the task restarts.
 
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 
-/// Before a task starts again: a defect that shows at once must not fill the log.
+/// Pause before a restart: an immediate defect must not fill the log.
 pub const PAUSE: Duration = Duration::from_secs(5);
 
 /// Runs a task, and restarts it after a pause whenever it panics or ends; each restart is logged at
@@ -22,11 +22,11 @@ where
         let run = AssertUnwindSafe(async { start().await }).catch_unwind();
         let what = match run.await {
             Ok(()) => "ended",
-            // The panic itself is a line of its own, with its place.
+            // The panic itself is logged with its location.
             Err(_) => "panicked",
         };
         let pause_seconds = pause.as_secs_f64();
-        tracing::error!(task, pause_seconds, "a task {what}; it starts again");
+        tracing::error!(task, pause_seconds, "task {what}: restarting");
         tokio::time::sleep(pause).await;
     }
 }
@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_task_that_panics_or_ends_is_told_and_starts_again() {
+    async fn a_task_that_panics_or_ends_is_logged_and_restarts() {
         let kept = Kept::default();
         let subscriber = tracing_subscriber::registry().with(kept.clone());
         let _told = tracing::subscriber::set_default(subscriber);
@@ -72,7 +72,7 @@ mod tests {
                 match runs {
                     1 => panic!("on purpose"),
                     2 => {}
-                    // Half-way, as most do.
+                    // In the middle of the work, as most do.
                     3 => {
                         tokio::task::yield_now().await;
                         panic!("on purpose")
@@ -90,14 +90,12 @@ mod tests {
         }
         let told = kept.0.lock().unwrap().join(" ");
         assert_eq!(
-            told.matches("message=a task panicked; it starts again")
-                .count(),
+            told.matches("message=task panicked: restarting").count(),
             2,
             "{told}"
         );
         assert_eq!(
-            told.matches("message=a task ended; it starts again")
-                .count(),
+            told.matches("message=task ended: restarting").count(),
             1,
             "{told}"
         );

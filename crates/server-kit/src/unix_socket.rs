@@ -1,4 +1,4 @@
-//! A socket in the file system: made where nobody listens, and gone when its process ends in order.
+//! A unix socket in the file system: created where no process listens, and removed at a graceful shutdown.
 
 use std::fs::{self, File, Metadata, TryLockError};
 use std::io::{self, ErrorKind};
@@ -16,28 +16,27 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
 use crate::sockets::BACKLOG;
 
-/// Nobody but us.
+/// Access for the owner only.
 const LOCK_MODE: u32 = 0o600;
 
-/// The file of a socket. Dropped, it is removed if it is still the same one.
+/// The file of a socket. It is removed on drop if it is still the same file.
 #[derive(Debug)]
 pub struct SocketFile {
     path: PathBuf,
     /// Device and inode.
     identity: (u64, u64),
-    /// Held for as long as the process listens: whoever starts beside it must not take the socket for a left-over.
+    /// Locked while the process listens, so that no other process replaces the socket as a leftover.
     _lock: File,
 }
 
-/// Listens at a path, for those whom `mode` lets in. Makes the folder if there is none. What a dead process has left
-/// there is replaced.
+/// Listens at a path with this mode. Creates the folder if necessary, and replaces the socket of a dead
+/// process.
 ///
-/// Beside the socket a file is locked, `….lock`, which stays: between looking for a listener and making a socket,
-/// somebody else could do the same.
+/// A file beside the socket, `….lock`, is locked and stays: without it, two processes could both find no
+/// listener and replace each other's socket.
 ///
 /// # Errors
-///
-/// A process listens there; something else is there; there is no right to make it.
+/// A process listens there, another file is there, or permission is missing.
 pub fn listen(path: &Path, mode: u32) -> anyhow::Result<(UnixListener, SocketFile)> {
     let socket = make(path, mode);
     socket.with_context(|| format!("cannot listen on unix:{}", path.display()))
@@ -53,7 +52,7 @@ fn make(path: &Path, mode: u32) -> anyhow::Result<(UnixListener, SocketFile)> {
     let address = SocketAddrUnix::new(path)?;
     let socket = socket()?;
     rustix::net::bind(&socket, &address)?;
-    // Nobody gets in before it listens, and then only who may.
+    // Before it listens, the mode is restricted.
     fs::set_permissions(path, fs::Permissions::from_mode(mode))?;
     let file = SocketFile {
         identity: identity(&fs::symlink_metadata(path)?),
@@ -76,8 +75,8 @@ fn locked(path: &Path) -> anyhow::Result<File> {
     }
 }
 
-/// Whoever can open it can lock it, and keep fleetd from starting: one that others were let into by an older version
-/// is closed to them. A link that somebody has laid there is not followed.
+/// Opens the lock file for the owner only: any process that can open it could lock it and keep fleetd from
+/// starting. A file with a wider mode from an older version is restricted. Links are not followed.
 fn open_lock(path: &Path) -> io::Result<File> {
     let mut options = File::options();
     options.create(true).append(true).mode(LOCK_MODE);
@@ -91,7 +90,7 @@ fn open_lock(path: &Path) -> io::Result<File> {
 
 fn in_use() -> anyhow::Error {
     anyhow!(
-        "another process listens there: end it, or name another socket (listen = unix:/path, FLEET_LISTEN)"
+        "another process listens there: stop it, or set another socket (listen = unix:/path, FLEET_LISTEN)"
     )
 }
 
@@ -102,17 +101,17 @@ fn remove_left_over(path: &Path) -> anyhow::Result<()> {
         Err(error) => return Err(error.into()),
     };
     if !found.file_type().is_socket() {
-        bail!("something is there that is no socket: it is left alone");
+        bail!("there is a file that is no socket: remove it, or set another socket");
     }
     if is_living(path)? {
         return Err(in_use());
     }
     fs::remove_file(path)?;
-    tracing::info!(path = %path.display(), "the socket of a process that is gone is replaced");
+    tracing::info!(path = %path.display(), "socket of a dead process replaced");
     Ok(())
 }
 
-/// Whether somebody listens: who is stopped, or has no room for one more, does.
+/// Whether a process listens, including a stopped one, and one with a full queue.
 fn is_living(path: &Path) -> io::Result<bool> {
     match rustix::net::connect(socket()?, &SocketAddrUnix::new(path)?) {
         Err(Errno::CONNREFUSED) => Ok(false),
@@ -135,7 +134,7 @@ impl Drop for SocketFile {
     fn drop(&mut self) {
         let now = fs::symlink_metadata(&self.path);
         if now.is_ok_and(|now| identity(&now) == self.identity) {
-            // What cannot be removed is a left-over for the next one.
+            // If this fails, the next start replaces the leftover.
             let _ = fs::remove_file(&self.path);
         }
     }
@@ -195,7 +194,7 @@ mod tests {
         drop(UnixListener::bind(&path).unwrap());
         let (_listener, _file) = listen(&path, 0o600).unwrap();
         assert!(fault(&path).contains("another process listens there"));
-        // It was left alone.
+        // It was not changed.
         UnixStream::connect(&path).unwrap();
     }
 
@@ -221,13 +220,13 @@ mod tests {
     }
 
     #[test]
-    fn one_of_a_program_that_locks_nothing_is_left_alone_even_if_it_takes_nobody() {
+    fn the_socket_of_a_program_without_a_lock_is_not_changed_even_if_it_is_full() {
         let (_folder, path) = place();
         fs::create_dir(path.parent().unwrap()).unwrap();
         let socket = socket().unwrap();
         rustix::net::bind(&socket, &SocketAddrUnix::new(&path).unwrap()).unwrap();
         rustix::net::listen(&socket, 0).unwrap();
-        // As many as find room in front of a process that does not accept.
+        // As many as fit into the queue of a process that does not accept.
         let connect = || {
             let client = super::socket().unwrap();
             let address = SocketAddrUnix::new(&path).unwrap();
@@ -241,11 +240,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_socket_or_somebody_elses_is_left_alone() {
+    fn other_files_and_other_programs_sockets_are_not_changed() {
         let (_folder, path) = place();
         fs::create_dir(path.parent().unwrap()).unwrap();
         fs::write(&path, "precious").unwrap();
-        assert!(fault(&path).contains("something is there that is no socket"));
+        assert!(fault(&path).contains("there is a file that is no socket"));
         assert_eq!(fs::read_to_string(&path).unwrap(), "precious");
         fs::remove_file(&path).unwrap();
         let (_listener, file) = listen(&path, 0o600).unwrap();
@@ -255,6 +254,6 @@ mod tests {
         assert!(path.exists());
         fs::remove_file(&path).unwrap();
         std::os::unix::fs::symlink("/nowhere", &path).unwrap();
-        assert!(fault(&path).contains("something is there that is no socket"));
+        assert!(fault(&path).contains("there is a file that is no socket"));
     }
 }

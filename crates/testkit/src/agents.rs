@@ -1,4 +1,4 @@
-//! Real agents on simulated machines: many of them, without a systemd for each.
+//! Real agents on simulated machines: many of them, without a real systemd.
 //!
 //! Tests and `make bench-fleet` share this file.
 
@@ -14,7 +14,7 @@ use tokio::task::JoinHandle;
 
 use super::SimulatedSystemd;
 
-/// An agent that runs on a machine of its own. Dropped, it is lost with its machine.
+/// An agent on its own machine. Dropped, it is lost with its machine.
 #[derive(Debug)]
 pub struct SimulatedMachine {
     pub systemd: SimulatedSystemd,
@@ -57,7 +57,7 @@ impl RunningAgent {
 }
 
 impl SimulatedMachine {
-    /// A machine whose lease lives for that long.
+    /// A machine with this lease.
     pub fn start<S: KeyStore>(registry: Registry<S>, id: &str, lease_seconds: u32) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let systemd = SimulatedSystemd::new();
@@ -70,16 +70,16 @@ impl SimulatedMachine {
         }
     }
 
-    /// Loses the agent's process, and starts another one on the same machine.
+    /// Kills the agent's process, and starts another one on the same machine.
     pub fn restart<S: KeyStore>(&mut self, registry: Registry<S>, id: &str, lease_seconds: u32) {
         self.agent.task.abort();
         let settings = settings(&self.folder, id, lease_seconds);
         self.agent = RunningAgent::start(registry, &self.systemd, settings);
     }
 
-    /// Tells the agent to end, and waits until it has.
+    /// Stops the agent gracefully.
     pub async fn leave(&mut self, leave: Leave) {
-        let stop = self.agent.stop.take().expect("it is told once");
+        let stop = self.agent.stop.take().expect("stopped once");
         stop.send(leave).expect("it runs");
         (&mut self.agent.task).await.unwrap();
     }
@@ -93,7 +93,7 @@ impl SimulatedMachine {
             .with(|state| state.running.keys().cloned().collect())
     }
 
-    /// Units that it was told to stop, oldest first.
+    /// Units that it was ordered to stop, oldest first.
     pub fn stopped(&self) -> Vec<String> {
         self.systemd.with(|state| state.stopped.clone())
     }

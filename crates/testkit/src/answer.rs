@@ -1,13 +1,13 @@
 use reqwest::header::HeaderMap;
 use serde_json::Value;
 
-/// What the server said.
+/// A response of the server.
 #[derive(Debug, Clone)]
 pub struct Answer {
     pub status: u16,
     pub headers: HeaderMap,
     pub bytes: Vec<u8>,
-    /// `null` when the body is empty.
+    /// `null` for an empty body.
     pub body: Value,
 }
 
@@ -16,7 +16,7 @@ impl Answer {
         Self::try_of(response).await.unwrap()
     }
 
-    /// `None` if the connection is lost before the answer is there.
+    /// `None` if the connection is lost before the response.
     pub async fn try_of(response: reqwest::Response) -> Option<Self> {
         let status = response.status().as_u16();
         let headers = response.headers().clone();
@@ -52,7 +52,7 @@ impl Answer {
         self.headers.get(name).map(|value| value.to_str().unwrap())
     }
 
-    /// The status and the code of a problem, without its common beginning.
+    /// Status and code of a problem, without the common prefix.
     pub fn problem(&self) -> (u16, &str) {
         let code = self.body["code"].as_str().unwrap_or_default();
         (
@@ -65,7 +65,6 @@ impl Answer {
         self.body["detail"].as_str().unwrap_or_default()
     }
 
-    /// One condition of a resource.
     pub fn condition(&self, kind: &str) -> &Value {
         let conditions = self.body["status"]["conditions"].as_array().unwrap();
         let found = conditions.iter().find(|c| c["type"] == kind);
@@ -73,7 +72,7 @@ impl Answer {
     }
 }
 
-/// A client for HTTP, and for HTTPS if a test wants that.
+/// A client for HTTP and HTTPS.
 pub fn http_client() -> reqwest::Client {
     hyperfleet_server_kit::crypto::install();
     reqwest::Client::new()

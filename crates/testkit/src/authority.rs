@@ -1,4 +1,4 @@
-//! Certificates, and an authority that they come from.
+//! Test certificates and their authority.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use rustls::ServerConfig;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use tempfile::TempDir;
 
-/// An authority of certificates. It lives as long as somebody has use for its file.
+/// A certificate authority. Its file lives as long as this.
 pub struct Authority {
     issuer: Issuer<'static, KeyPair>,
     folder: TempDir,
@@ -38,7 +38,7 @@ impl Authority {
         self.folder.path().join("ca.pem")
     }
 
-    /// A certificate for a machine's or a client's name.
+    /// A certificate for the name of a machine or client.
     pub fn issue(&self, name: &str) -> Issued {
         let (certificate, key) = self.signed(name);
         Issued {
@@ -47,7 +47,7 @@ impl Authority {
         }
     }
 
-    /// What a server of that name speaks TLS with.
+    /// TLS settings of a server with that name.
     pub fn server(&self, name: &str) -> ServerConfig {
         hyperfleet_server_kit::crypto::install();
         let (certificate, key) = self.signed(name);

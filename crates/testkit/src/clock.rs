@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use chrono::{DateTime, Utc};
 use hyperfleet_server_kit::clock::Clock;
 
-/// A clock that stands still until it is set.
+/// A clock that only tests move.
 #[derive(Clone)]
 pub struct TestClock(Arc<AtomicI64>);
 
@@ -23,7 +23,6 @@ impl TestClock {
         DateTime::from_timestamp_micros(self.0.load(Ordering::SeqCst)).unwrap()
     }
 
-    /// Moves it on.
     pub fn advance(&self, seconds: i64) {
         self.0.fetch_add(seconds * 1_000_000, Ordering::SeqCst);
     }

@@ -1,4 +1,4 @@
-//! What the panels of a Grafana dashboard ask for.
+//! The queries of a Grafana dashboard.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! An engine by itself.
+//! An engine without an agent.
 
 use std::future::Future;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use hyperfleet_fleet::engine::{Engine, Settings};
 use hyperfleet_fleet::keys::KeyStore;
 use hyperfleet_fleet::registry::Registry;
 
-/// The usual settings of the engine of a machine.
+/// The default settings of a machine's engine.
 pub fn engine_settings(id: &str) -> Settings {
     Settings {
         id: id.to_owned(),
@@ -18,7 +18,7 @@ pub fn engine_settings(id: &str) -> Settings {
     }
 }
 
-/// Runs an engine, and keeps a mirror for it alone, until `until` ends.
+/// Runs an engine with its own mirror, until `until` ends.
 pub async fn run_engine<S: KeyStore>(
     registry: Registry<S>,
     settings: Settings,

@@ -26,19 +26,19 @@ use crate::{
     shared_etcd, until,
 };
 
-/// Fleet's API as fleetd serves it, on a free port, with a part of etcd of its own. There is no engine and no agent:
-/// tests do what they would.
+/// Fleet's API as fleetd serves it, on a free port, with its own prefix in etcd. There is no engine and no
+/// agent: tests act in their place.
 pub struct TestFleet {
-    /// `http://127.0.0.1:<port>`; it listens on a unix socket, too.
+    /// `http://127.0.0.1:<port>`; it also listens on a unix socket.
     pub base: String,
     pub client: reqwest::Client,
     pub registry: Registry<EtcdKeys>,
     pub fleet: EtcdFleet,
     pub gate: Gate,
-    /// One for each connection, one of ours, and one of the server's.
+    /// One reference for each connection, one of ours, and one of the server's.
     connections: Arc<()>,
     leading: tokio::sync::OnceCell<Leading>,
-    /// Where the unix socket is.
+    /// Folder of the unix socket.
     folder: tempfile::TempDir,
 }
 
@@ -48,21 +48,21 @@ impl TestFleet {
         Self::spawn_with(|_| {}).await
     }
 
-    /// With something else than usual.
+    /// With adjusted settings.
     pub async fn spawn_with(adjust: impl FnOnce(&mut FleetApi)) -> Self {
         let test = Self::unconnected(shared_etcd().await, 100, adjust);
         test.connect().await;
         test
     }
 
-    /// Connections may lie idle for so long.
+    /// With this idle time of connections.
     pub async fn spawn_with_idle_time(idle_time: Duration) -> Self {
         let test = Self::prepared(shared_etcd().await, 100, idle_time, |_| {});
         test.connect().await;
         test
     }
 
-    /// On a store, before anybody keeps its mirror.
+    /// On a store, without a kept mirror.
     pub fn unconnected(
         store: EtcdKeys,
         page_size: usize,
@@ -105,28 +105,26 @@ impl TestFleet {
         }
     }
 
-    /// Keeps the mirror, and waits until it is there.
+    /// Keeps the mirror, and waits until it is connected.
     pub async fn connect(&self) {
         tokio::spawn(self.fleet.clone().keep_mirror());
         until("fleet is connected", async || self.fleet.is_connected()).await;
     }
 
-    /// The unix socket on which it listens, too.
+    /// Its unix socket.
     pub fn socket(&self) -> PathBuf {
         self.folder.path().join(SOCKET)
     }
 
-    /// How many connections are open.
     pub fn open_connections(&self) -> usize {
         Arc::strong_count(&self.connections) - 2
     }
 
-    /// Where the server listens.
     pub fn address(&self) -> &str {
         self.base.strip_prefix("http://").unwrap()
     }
 
-    /// Sends a request as it is said, and follows no redirect.
+    /// Sends a request unchanged, and follows no redirect.
     pub async fn send(
         &self,
         method: &str,
@@ -154,20 +152,19 @@ impl TestFleet {
         self.send("DELETE", path, &[], "").await
     }
 
-    /// Puts a unit as JSON.
     pub async fn put(&self, path: &str, body: &Value) -> Answer {
         let headers = [("content-type", "application/json")];
         self.send("PUT", path, &headers, &body.to_string()).await
     }
 
-    /// Sends a head with its path as it is.
+    /// Sends a head with an unencoded path.
     pub async fn raw(&self, method: &str, path: &str) -> RawAnswer {
         let head = format!("{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
         let answer = send_raw_to(self.address(), head.as_bytes(), Then::Wait).await;
         answer.expect("an answer")
     }
 
-    /// A machine comes, and reports what it is told to.
+    /// Registers a machine, with its reports.
     pub async fn machine(&self, id: &str) -> Reports {
         let machine = Machine {
             address: String::new(),
@@ -180,7 +177,7 @@ impl TestFleet {
         let Registered::As(registration) = registered.unwrap() else {
             panic!("{id} is taken");
         };
-        // Lists come from the mirror, which is told of others' writes a little later.
+        // Lists come from the mirror, which sees writes of others a little later.
         until("the machine is listed", async || {
             let mut token = None;
             loop {
@@ -200,7 +197,7 @@ impl TestFleet {
         Reports::new(registration)
     }
 
-    /// The only machine that a test has reports that these units run.
+    /// The test's only machine reports that these units run.
     pub async fn report(&self, reports: &mut Reports, units: &[&str]) {
         let state = |unit: &&str| {
             let state = UnitState {
@@ -234,7 +231,7 @@ impl TestFleet {
         self.carry_out(crate::place(&found, machine)).await;
     }
 
-    /// Says why a unit is not placed, as an engine would.
+    /// Stores why a unit is not placed, as an engine would.
     pub async fn refuse(&self, unit: &str, requirement: &str, machine: &str) {
         let found = self.registry.find_unit(unit).await.unwrap().unwrap();
         let step = Step::Explain {
@@ -267,10 +264,10 @@ impl TestFleet {
     }
 }
 
-/// How long a connection may lie idle in these tests.
+/// Idle time of connections in these tests.
 pub const IDLE_TIME: Duration = Duration::from_secs(2);
 
-/// What the kernel keeps of an answer that is not taken, as of the real server's.
+/// The kernel's send buffer, as of the real server.
 const SEND_BYTES: usize = 64 * 1024;
 
 const SOCKET: &str = "fleet.sock";

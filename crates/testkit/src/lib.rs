@@ -1,4 +1,4 @@
-//! What tests of several crates share. It never names the HyperFleet API's own crate.
+//! Test support for several crates. It does not depend on the HyperFleet API's own crate.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -6,8 +6,7 @@
     clippy::must_use_candidate,
     clippy::new_without_default,
     clippy::should_implement_trait,
-    missing_docs,
-    reason = "for tests: one that fails, panics, and names say what helpers do"
+    reason = "helpers of tests: one that fails, panics"
 )]
 
 mod agents;
@@ -60,10 +59,10 @@ pub use simulated_systemd::SimulatedSystemd;
 pub use steps::{move_to, place, withdraw};
 pub use systemd::PrivateSystemd;
 
-/// How long an answer may take before a test gives up on it.
+/// Timeout of requests in tests.
 pub const PATIENCE: Duration = Duration::from_mins(1);
 
-/// Asks again and again until it is so; fails when that takes too long.
+/// Repeats a check until it succeeds; fails after a timeout.
 pub async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
     let since = Instant::now();
     while !is_so().await {

@@ -1,4 +1,4 @@
-//! Machines with a systemd of their own, for tests of the programs as they are installed. They share the network of this
+//! Machines with their own systemd, for tests of the installed programs. They share the network of this
 //! machine, or have links to a [`PrivateNetwork`].
 
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use super::systemd::{Ended, hand_over, private_systemd};
 use super::{PrivateNetwork, RunningProgram, until};
 
-/// What a machine boots: little, and fleetd.
+/// The boot target of a machine: the minimum, and fleetd.
 const TARGET: &str = "[Unit]
 Requires=dbus.socket basic.target
 After=dbus.socket basic.target
@@ -17,16 +17,13 @@ Wants=fleetd.service
 AllowIsolate=yes
 ";
 
-/// What a machine is made of.
 pub struct MachineSetup<'a> {
-    /// Tells it from the other machines of a test.
+    /// Distinguishes the machines of a test.
     pub number: u32,
     pub id: String,
-    /// The program.
     pub fleetd: &'a Path,
-    /// Folder of fleetd's units, as they are installed.
+    /// Folder of fleetd's systemd units, as installed.
     pub services: &'a Path,
-    /// Settings of fleetd.
     pub settings: &'a [(&'a str, &'a str)],
     /// Further files, by path: below `bin` they are in `/opt`, below `units` in `/etc/systemd/system`.
     pub files: &'a [(String, String)],
@@ -34,12 +31,12 @@ pub struct MachineSetup<'a> {
     pub network: Option<&'a PrivateNetwork>,
 }
 
-/// A machine that runs fleetd as a service. Dropped, it dies at once, with all processes that it runs.
+/// A machine that runs fleetd as a service. Dropped, it dies at once with all its processes.
 pub struct PrivateMachine {
     pub number: u32,
     pub id: String,
     folder: TempDir,
-    /// What `scripts/private-systemd` is told about it.
+    /// Arguments of `scripts/private-systemd`.
     arguments: Vec<String>,
     /// `None` while it is dead.
     running: Option<Running>,
@@ -52,12 +49,12 @@ struct Running {
 }
 
 impl PrivateMachine {
-    /// The id that tests give to the machine of a number.
+    /// The id of the machine with a number.
     pub fn id_of(number: u32) -> String {
         format!("{number:032x}")
     }
 
-    /// Boots a machine. `None` where none can be booted: the test is skipped then, and says why, unless
+    /// Boots a machine. `None` if that is impossible here: the test is skipped then, with a message, unless
     /// `SYSTEMD_REQUIRED` is set.
     pub async fn boot(setup: &MachineSetup<'_>) -> Option<Self> {
         let folder = tempfile::Builder::new()
@@ -94,7 +91,7 @@ impl PrivateMachine {
         machine.start().await.then_some(machine)
     }
 
-    /// Writes the settings with which fleetd starts from the next `systemctl daemon-reload` on.
+    /// Writes the settings that fleetd uses after the next `systemctl daemon-reload`.
     fn write_settings(&self, settings: &[(&str, &str)]) {
         let settings = settings.iter();
         let settings = settings.map(|(key, value)| format!("Environment=FLEET_{key}={value}\n"));
@@ -104,7 +101,7 @@ impl PrivateMachine {
         std::fs::write(file, local).unwrap();
     }
 
-    /// Whether it has booted; false where it cannot.
+    /// Whether it has booted; false if that is impossible here.
     async fn start(&mut self) -> bool {
         let arguments: Vec<_> = self.arguments.iter().map(String::as_str).collect();
         let mut program = private_systemd(&arguments);
@@ -116,14 +113,14 @@ impl PrivateMachine {
         true
     }
 
-    /// Ends it as a loss of power does.
+    /// Kills it, as a loss of power would.
     pub fn kill(&mut self) {
         if let Some(mut running) = self.running.take() {
             Ended::wait(&mut running.program);
         }
     }
 
-    /// Boots it after [`kill`](Self::kill). What was in its memory and in `/run` is gone.
+    /// Boots it after [`kill`](Self::kill). Its memory and `/run` are lost.
     pub async fn boot_again(&mut self) {
         assert!(self.running.is_none(), "it runs");
         assert!(self.start().await, "it has booted before");
@@ -133,7 +130,7 @@ impl PrivateMachine {
         self.running.is_some()
     }
 
-    /// Puts another file in the place of the program fleetd, as an upgrade does.
+    /// Replaces the program fleetd, as an upgrade does.
     pub fn replace_program(&self, fleetd: &Path) {
         let bin = self.folder.path().join("bin");
         let new = bin.join("fleetd.new");
@@ -141,13 +138,13 @@ impl PrivateMachine {
         std::fs::rename(new, bin.join("fleetd")).unwrap();
     }
 
-    /// A file of the machine, as this one sees it.
+    /// The path of a machine's file on this machine.
     pub fn file(&self, path: &str) -> PathBuf {
         let init = self.running.as_ref().map(|running| running.init.as_str());
         PathBuf::from(format!("/proc/{}/root{path}", init.unwrap_or("none")))
     }
 
-    /// Where fleetd's API is.
+    /// The socket of fleetd's API.
     pub fn socket(&self) -> PathBuf {
         self.file("/run/fleet.sock")
     }
@@ -161,13 +158,13 @@ impl PrivateMachine {
         command.output().unwrap()
     }
 
-    /// Runs `systemctl` there, which has to succeed.
+    /// Runs `systemctl` there, which must succeed.
     pub fn systemctl(&self, arguments: &[&str]) {
         let output = self.run(&[&["systemctl"], arguments].concat());
         assert!(output.status.success(), "{arguments:?}: {output:?}");
     }
 
-    /// A property of a unit, as its systemd knows it.
+    /// A property of a unit, from its systemd.
     pub fn property(&self, unit: &str, name: &str) -> String {
         self.properties(&[unit], name).remove(0)
     }
@@ -177,7 +174,7 @@ impl PrivateMachine {
         let show = ["systemctl", "show", "--value", "--property", name];
         let output = self.run(&[&show, units].concat());
         let text = String::from_utf8(output.stdout).unwrap();
-        // An empty line stands between the values of two units.
+        // An empty line separates the values of two units.
         let values: Vec<String> = text
             .split("\n\n")
             .map(|text| text.trim().to_owned())
@@ -186,7 +183,6 @@ impl PrivateMachine {
         values
     }
 
-    /// What fleetd has logged.
     pub fn log(&self) -> String {
         let output = self.run(&["journalctl", "--unit", "fleetd", "--no-pager"]);
         String::from_utf8_lossy(&output.stdout).into_owned()

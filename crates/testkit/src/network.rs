@@ -1,4 +1,4 @@
-//! A network of a test's own, with a bridge to which machines have links that can be cut.
+//! A private network with a bridge. Machines have links to it that can be cut.
 
 use std::net::Ipv4Addr;
 use std::process::Command;
@@ -6,7 +6,7 @@ use std::process::Command;
 use super::RunningProgram;
 use super::systemd::{Ended, private_systemd};
 
-/// A network namespace with a bridge. Nothing outside reaches it or is reached from it; dropped, it is gone.
+/// A network namespace with a bridge, isolated from the outside, removed on drop.
 pub struct PrivateNetwork {
     program: RunningProgram,
     /// A process in it.
@@ -14,10 +14,11 @@ pub struct PrivateNetwork {
 }
 
 impl PrivateNetwork {
-    /// Address of the bridge, and so of servers that run inside the network.
+    /// Address of the bridge, and so of servers in the network.
     pub const ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 88, 0, 1);
 
-    /// `None` where no network can be made: the test is skipped then, and says why, unless `SYSTEMD_REQUIRED` is set.
+    /// `None` if no network can be created: the test is skipped then, with a message, unless `SYSTEMD_REQUIRED`
+    /// is set.
     pub async fn create() -> Option<Self> {
         let address = format!("{}/24", Self::ADDRESS);
         let mut program = private_systemd(&["network", &address]);
@@ -25,18 +26,18 @@ impl PrivateNetwork {
         Some(Self { program, inside })
     }
 
-    /// Address of the machine of that number, with the length of the network's prefix.
+    /// Address of the machine with a number, with the prefix length.
     pub(super) fn machine_address(number: u32) -> String {
         let [a, b, c, _] = Self::ADDRESS.octets();
         format!("{a}.{b}.{c}.{}/24", 10 + number)
     }
 
-    /// The process whose network this is.
+    /// The process that holds the network.
     pub(super) fn process(&self) -> &str {
         &self.inside
     }
 
-    /// Takes the link of a machine down: what it sends is lost, and so is what it is sent.
+    /// Takes the link of a machine down in both directions.
     pub fn cut(&self, machine: u32) {
         self.set_link(machine, "down");
     }

@@ -9,7 +9,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::until;
 
-/// A running program. Killed with the test, should that end first.
+/// A running program. Killed if the test ends before it.
 pub struct RunningProgram {
     child: Child,
     output: Arc<Mutex<String>>,
@@ -22,7 +22,7 @@ impl RunningProgram {
         Self::start_with_output(command, Stdio::piped())
     }
 
-    /// With something else where its standard output goes.
+    /// With a chosen standard output.
     pub fn start_with_output(mut command: Command, output: Stdio) -> Self {
         command.stdout(output).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
@@ -42,22 +42,22 @@ impl RunningProgram {
         self.child.id()
     }
 
-    /// How it has ended, if it has.
+    /// Its exit status, if it has ended.
     pub fn status(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().unwrap()
     }
 
-    /// What it has written to its standard output so far.
+    /// Its standard output so far.
     pub fn output(&self) -> String {
         self.output.lock().unwrap().clone()
     }
 
-    /// All that it has written so far: its standard output, then its standard error.
+    /// Its standard output so far, then its standard error.
     pub fn said(&self) -> String {
         self.output() + &self.errors.lock().unwrap()
     }
 
-    /// Waits until something is found in what it has said; fails when it ends before.
+    /// Waits until something is found in its output; fails if it ends before.
     pub async fn until_found<T>(&mut self, what: &str, find: impl Fn(&str) -> Option<T>) -> T {
         let mut found = None;
         until(what, async || {
@@ -74,8 +74,8 @@ impl RunningProgram {
         found.unwrap()
     }
 
-    /// Waits until it says these words.
-    pub async fn until_said(&mut self, words: &str) {
+    /// Waits until its output contains these words.
+    pub async fn until_output(&mut self, words: &str) {
         let is_said = |said: &str| said.contains(words).then_some(());
         self.until_found(&format!("it says {words:?}"), is_said)
             .await;
@@ -86,7 +86,7 @@ impl RunningProgram {
         kill_process(Pid::from_raw(pid).unwrap(), signal).unwrap();
     }
 
-    /// Waits for its end, and for the last of what it says.
+    /// Waits for its end, and for the last of its output.
     pub async fn ended(&mut self) -> ExitStatus {
         let mut status = None;
         until("it ends", async || {
@@ -103,7 +103,7 @@ impl RunningProgram {
 
 impl Drop for RunningProgram {
     fn drop(&mut self) {
-        // One that is stopped by a signal, too.
+        // Also ends a process that a signal has stopped.
         let _ = self.child.kill();
         let _ = self.child.wait();
         if std::thread::panicking() {
@@ -112,7 +112,7 @@ impl Drop for RunningProgram {
     }
 }
 
-/// Keeps what comes out of a pipe.
+/// Collects the output of a pipe.
 fn keep(pipe: impl Read + Send + 'static, text: &Arc<Mutex<String>>) -> JoinHandle<()> {
     let text = text.clone();
     std::thread::spawn(move || {

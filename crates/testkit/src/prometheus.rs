@@ -1,4 +1,4 @@
-//! A private Prometheus with the recording rules and alerts of the chart, thrown away afterwards.
+//! A private, temporary Prometheus with the recording rules and alerts of the chart.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ pub fn monitoring_files() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../charts/hyperfleet/files")
 }
 
-/// A program of Debian's package `prometheus`, if it is installed. A machine without it may skip the test; CI may not.
+/// A program of Debian's package `prometheus`, if it is installed. Tests are skipped without it, except in CI.
 pub fn prometheus_program(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let mut programs = std::env::split_paths(&path).map(|folder| folder.join(name));
@@ -33,7 +33,7 @@ pub fn prometheus_program(name: &str) -> Option<PathBuf> {
     found
 }
 
-/// What a Prometheus scrapes under one name.
+/// A scrape job of Prometheus.
 pub struct ScrapeJob<'a> {
     pub name: &'a str,
     /// `host:port` of each instance.
@@ -54,14 +54,14 @@ struct LoadedRule {
     error: String,
 }
 
-/// A query, and what it is for.
+/// A query with its purpose.
 #[derive(Debug, Clone)]
 pub struct NamedQuery {
     pub name: String,
     pub expression: String,
 }
 
-/// A server of its own on a free port, which scrapes and evaluates every second.
+/// A private server on a free port, which scrapes and evaluates every second.
 pub struct TestPrometheus {
     base: String,
     _program: RunningProgram,
@@ -77,7 +77,7 @@ impl TestPrometheus {
         for name in ["recording.yaml", "alerts.yaml"] {
             let rules = monitoring_files().join("rules").join(name);
             let rules = std::fs::read_to_string(rules).unwrap();
-            // Error budgets are renewed every five minutes, which no test waits for.
+            // Error budgets are evaluated every five minutes otherwise.
             let rules = rules.replace("    interval: 5m\n", "");
             std::fs::write(folder.path().join(name), rules).unwrap();
         }
@@ -109,11 +109,10 @@ impl TestPrometheus {
         }
     }
 
-    /// The series that a query answers with.
+    /// The series of a query.
     ///
     /// # Errors
-    ///
-    /// Prometheus cannot answer it, and why.
+    /// Why Prometheus cannot answer it.
     pub async fn ask(&self, expression: &str) -> Result<Vec<Value>, String> {
         let url = format!("{}/query", self.base);
         let url = Url::parse_with_params(&url, [("query", expression)]).unwrap();
@@ -128,8 +127,8 @@ impl TestPrometheus {
         }
     }
 
-    /// What shows that rules of these groups work: of a recording rule its own series, of an alert those that it
-    /// reads, because one that does not fire has none. Fails if any rule at all cannot be evaluated.
+    /// Queries that show that the rules of these groups work: the series of a recording rule, and those that an
+    /// alert reads, because an alert that does not fire has none. Fails if any rule cannot be evaluated.
     pub async fn rule_queries(&self, is_asked: impl Fn(&str) -> bool) -> Vec<NamedQuery> {
         let rules = self.rules().await;
         for rule in &rules {
@@ -184,7 +183,7 @@ impl TestPrometheus {
         rules.collect()
     }
 
-    /// Asks until every query is answered with series; fails with those that are not.
+    /// Repeats every query until it returns series; fails with those that do not.
     pub async fn assert_answered(&self, queries: &[NamedQuery]) {
         let since = Instant::now();
         let mut missing = queries.to_vec();

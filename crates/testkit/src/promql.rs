@@ -1,12 +1,12 @@
-//! What a query of Prometheus reads.
+//! Parses the names in Prometheus queries.
 
 use std::collections::BTreeSet;
 
-/// Beginnings of our metrics and recording rules, and of what every process and Prometheus itself has.
+/// Prefixes of our metrics and recording rules, and of those of every process and of Prometheus itself.
 const PREFIXES: &[&str] = &["hyperfleet_", "fleet_", "namespace_job", "process_"];
 const NAMES: &[&str] = &["up", "ALERTS"];
 
-/// Selectors of an expression, `name{labels}` or `name`, each once.
+/// Selectors of an expression, `name{labels}` or `name`, without repetitions.
 pub(super) fn selectors(expression: &str) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     let mut rest = expression;

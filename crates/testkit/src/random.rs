@@ -1,4 +1,4 @@
-/// Numbers that look random and are the same in every run (`SplitMix64`).
+/// Random-looking numbers that are the same in every run (`SplitMix64`).
 pub struct Random(u64);
 
 impl Random {
@@ -14,7 +14,7 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// From 0 to one less than `count`.
+    /// From 0 to `count - 1`.
     pub fn below(&mut self, count: usize) -> usize {
         let count = u64::try_from(count).unwrap();
         usize::try_from(self.next() % count).unwrap()

@@ -5,50 +5,50 @@ use tokio::time::timeout;
 
 use crate::PATIENCE;
 
-/// What came back over a bare connection.
+/// A response over a bare connection.
 #[derive(Debug)]
 pub struct RawAnswer {
     pub status: u16,
-    /// Status line and headers, as they came.
+    /// Status line and headers, unparsed.
     pub head: String,
-    /// `null` when the body is no JSON.
+    /// `null` when the body is not JSON.
     pub body: Value,
 }
 
-/// What becomes of our half of a connection once the request is sent.
+/// The client's half of the connection after the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Then {
     /// It stays open.
     Wait,
-    /// It is closed: nothing more will come.
+    /// It is closed.
     Finish,
 }
 
-/// Sends exactly these bytes to a server and gives what comes back until it closes the connection; `None` if nothing
-/// that looks like an answer does.
+/// Sends exactly these bytes to a server and returns its response until it closes the connection; `None`
+/// without a response.
 pub async fn send_raw_to(address: &str, bytes: &[u8], then: Then) -> Option<RawAnswer> {
     let mut stream = TcpStream::connect(address).await.unwrap();
     let (mut reader, mut writer) = stream.split();
     let mut received = Vec::new();
     let write = async {
-        // The server may refuse the rest; what it said before counts.
+        // The server may refuse the rest; its earlier output counts.
         let _ = writer.write_all(bytes).await;
         if then == Then::Finish {
             let _ = writer.shutdown().await;
         }
     };
-    // A connection that is reset keeps what came before.
+    // A reset connection keeps what was received.
     let read = reader.read_to_end(&mut received);
     let both = async { tokio::join!(write, read) };
     let _ = timeout(PATIENCE, both).await.expect("an answer in time");
     RawAnswer::parse(&received)
 }
 
-/// Everything that comes until the server closes the connection.
+/// Everything until the server closes the connection.
 pub async fn rest(stream: &mut TcpStream) -> Vec<u8> {
     let mut bytes = Vec::new();
     let read = timeout(PATIENCE, stream.read_to_end(&mut bytes)).await;
-    // A connection that is reset keeps what came before.
+    // A reset connection keeps what was received.
     let _ = read.expect("the connection is closed");
     bytes
 }

@@ -1,4 +1,4 @@
-//! A private etcd that speaks TLS, with client certificates and users.
+//! A private etcd with TLS, client certificates and users.
 
 use std::fs;
 
@@ -15,7 +15,7 @@ pub fn etcd_identity(issued: Issued) -> Identity {
     }
 }
 
-/// A server that asks its clients for certificates.
+/// A server that requires client certificates.
 pub async fn secure_etcd(authority: &Authority) -> (TestEtcd, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let issued = authority.issue("127.0.0.1");
@@ -33,7 +33,8 @@ pub async fn secure_etcd(authority: &Authority) -> (TestEtcd, tempfile::TempDir)
     (TestEtcd::start_with("https", &arguments).await, folder)
 }
 
-/// Makes the users `root` and `fleet`; the password of `fleet` is `right`, and its role ends with the default prefix.
+/// Creates the users `root` and `fleet`. The password of `fleet` is `right`, and its role is limited to the
+/// default prefix.
 pub async fn prepare_etcd_users(server: &TestEtcd, authority: &Authority, identity: &Identity) {
     let tls = TlsOptions::new()
         .ca_certificate(etcd_client::Certificate::from_pem(

@@ -1,6 +1,5 @@
 use std::collections::BTreeMap;
 
-/// One series of a scrape.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Series {
     pub name: String,
@@ -9,7 +8,7 @@ pub struct Series {
 }
 
 impl Series {
-    /// Everything that a scrape holds, in the text format of Prometheus.
+    /// All series of a scrape in Prometheus' text format.
     pub fn read(text: &str) -> Vec<Self> {
         let lines = text.lines();
         lines
@@ -18,7 +17,7 @@ impl Series {
             .collect()
     }
 
-    /// Whether it has all of these labels with these values.
+    /// Whether it has all these labels.
     pub fn has(&self, labels: &[(&str, &str)]) -> bool {
         let has = |(name, value): &(&str, &str)| self.labels.get(*name).is_some_and(|v| v == value);
         labels.iter().all(has)

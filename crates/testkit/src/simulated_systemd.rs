@@ -1,4 +1,4 @@
-//! A systemd that only remembers: for many agents at once, and for what a real one does not do on request.
+//! A simulated systemd, for many agents at once, and for behaviour that a real one does not show on request.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -8,43 +8,43 @@ use std::time::Duration;
 use hyperfleet_fleet::agent::{Connect, Error, Origin, Systemd, SystemdSignal, SystemdState};
 use tokio::sync::broadcast;
 
-/// Signals that wait to be read by an agent.
+/// Most signals that wait for an agent.
 const SIGNALS_MAX: usize = 4096;
 
-/// One machine's systemd. Clones are the same.
+/// One machine's systemd. Clones share it.
 #[derive(Debug, Clone)]
 pub struct SimulatedSystemd {
     state: Arc<Mutex<State>>,
     signals: broadcast::Sender<SystemdSignal>,
 }
 
-/// What a simulated systemd knows, and what it is told to do otherwise than usual.
+/// The state of a simulated systemd, and its deviations from usual behaviour.
 #[derive(Debug, Default)]
 pub struct State {
-    /// Unit files that are linked, by unit.
+    /// Linked unit files by unit.
     linked: BTreeMap<String, PathBuf>,
-    /// What was read of them at the last reload.
+    /// Their contents at the last reload.
     loaded: BTreeMap<String, String>,
     pub enabled: BTreeSet<String>,
-    /// Units that run, each with the file that it was started with.
+    /// Running units, each with the file at its start.
     pub running: BTreeMap<String, String>,
-    /// Units that take until [`SimulatedSystemd::finish_stopping`] to stop.
+    /// Units that stop only at [`SimulatedSystemd::finish_stopping`].
     pub stops_slowly: BTreeSet<String>,
     stopping: BTreeSet<String>,
-    /// Units whose start waits until [`SimulatedSystemd::finish_queueing`].
+    /// Units that start only at [`SimulatedSystemd::finish_queueing`].
     pub starts_queued: BTreeSet<String>,
     queued: BTreeSet<String>,
     /// Units of which every task fails.
     pub refused: BTreeSet<String>,
-    /// Whether unit files cannot be read again.
+    /// Whether reloads fail.
     pub refuses_reload: bool,
-    /// Whether nobody can reach it.
+    /// Whether it is unreachable.
     pub is_away: bool,
-    /// How long each call takes.
+    /// Duration of each call.
     pub delay: Duration,
     /// How often it was started.
     pub boots: u32,
-    /// All that it was asked to do, oldest first.
+    /// All calls, oldest first.
     pub calls: Vec<String>,
     /// Units that were stopped, oldest first.
     pub stopped: Vec<String>,
@@ -65,7 +65,7 @@ impl SimulatedSystemd {
         }
     }
 
-    /// Looks at it, or changes what it does.
+    /// Reads or changes its state.
     pub fn with<T>(&self, look: impl FnOnce(&mut State) -> T) -> T {
         look(&mut self.lock())
     }
@@ -74,13 +74,13 @@ impl SimulatedSystemd {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The state of a unit has changed.
+    /// Signals a changed unit state.
     fn signal(&self, unit: &str) {
         let unit = unit.to_owned();
         self.send(SystemdSignal::Changed { unit });
     }
 
-    /// The start of a unit is not queued any more.
+    /// Signals a start that left the queue.
     fn signal_start(&self, unit: &str) {
         self.signal(unit);
         let unit = unit.to_owned();
@@ -88,17 +88,17 @@ impl SimulatedSystemd {
     }
 
     fn send(&self, signal: SystemdSignal) {
-        // Nobody may listen.
+        // There may be no listener.
         let _ = self.signals.send(signal);
     }
 
-    /// A unit that was told to stop has stopped.
+    /// Completes the stop of a unit.
     pub fn finish_stopping(&self, unit: &str) {
         self.with(|state| state.stopping.remove(unit));
         self.signal(unit);
     }
 
-    /// A unit whose start was queued starts.
+    /// Starts a unit whose start was queued.
     pub fn finish_queueing(&self, unit: &str) {
         self.with(|state| {
             if state.queued.remove(unit) {
@@ -109,7 +109,7 @@ impl SimulatedSystemd {
         self.signal_start(unit);
     }
 
-    /// A unit whose start was queued is not started: one that it requires has failed.
+    /// Cancels the queued start of a unit, as after the failure of a required unit.
     pub fn give_up_queued(&self, unit: &str) {
         self.with(|state| state.queued.remove(unit));
         self.signal(unit);
@@ -117,13 +117,13 @@ impl SimulatedSystemd {
         self.send(SystemdSignal::GaveUp { unit });
     }
 
-    /// A unit ends by itself.
+    /// Ends a unit by itself.
     pub fn end(&self, unit: &str) {
         self.with(|state| state.running.remove(unit));
         self.signal(unit);
     }
 
-    /// The machine boots: nothing runs, and nothing is known.
+    /// Boots the machine: nothing runs, and nothing is known.
     pub fn boot(&self) {
         self.with(|state| {
             *state = State {
@@ -165,7 +165,7 @@ impl SimulatedConnection {
         Ok(state)
     }
 
-    /// Notes a call about a unit.
+    /// Records a call about a unit.
     fn call(&self, doing: &'static str, unit: &str) -> Result<MutexGuard<'_, State>, Error> {
         let mut state = self.state(doing)?;
         state.calls.push(format!("{doing} {unit}"));
@@ -282,7 +282,7 @@ impl Systemd for SimulatedConnection {
         let Some(file) = state.loaded.get(unit).cloned() else {
             return Err(Error::NoSuchUnit);
         };
-        // As systemd does: a start comes after a stop that is under way, and changes nothing of what runs.
+        // As in systemd: a start comes after a stop in progress, and does not affect a running unit.
         state.stopping.remove(unit);
         let is_queued = state.starts_queued.contains(unit) && !state.running.contains_key(unit);
         if is_queued {

@@ -1,10 +1,10 @@
-//! What an engine would do with a unit.
+//! Steps of an engine for one unit.
 
 use hyperfleet_fleet::registry::{Place, Run, Step, Stored, UnitRecord};
 use hyperfleet_fleet_model::schedule::{MachineId, Reason, Task};
 use hyperfleet_fleet_model::unit::{DesiredState, UnitName};
 
-/// Places a unit that is placed nowhere.
+/// Places an unplaced unit.
 pub fn place(unit: &UnitRecord, machine: &str) -> Step {
     step(unit, None, Some(machine))
 }
@@ -14,7 +14,6 @@ pub fn withdraw(unit: &UnitRecord) -> Step {
     step(unit, Some(placed_on(unit)), None)
 }
 
-/// Moves a unit.
 pub fn move_to(unit: &UnitRecord, machine: &str) -> Step {
     step(unit, Some(placed_on(unit)), Some(machine))
 }

@@ -1,4 +1,4 @@
-//! A private systemd, that of a user, for tests of agents. Nothing of the machine's own is touched.
+//! A private systemd of a user, for tests of agents. The machine's own is not touched.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -11,17 +11,18 @@ use tempfile::TempDir;
 
 use super::{PATIENCE, RunningProgram, until};
 
-/// What `scripts/private-systemd` ends with where it cannot run.
+/// Exit code of `scripts/private-systemd` where it cannot run.
 const CANNOT_RUN: i32 = 3;
 
-/// A systemd that runs as `nobody`. Ended when it is dropped, with all that it runs.
+/// A systemd of the user `nobody`. Dropped, it ends with everything that it runs.
 pub struct PrivateSystemd {
     program: RunningProgram,
     folder: TempDir,
 }
 
 impl PrivateSystemd {
-    /// Starts one. `None` where none can run: the test is skipped then, and says why, unless `SYSTEMD_REQUIRED` is set.
+    /// Starts one. `None` if that is impossible here: the test is skipped then, with a message, unless
+    /// `SYSTEMD_REQUIRED` is set.
     pub async fn start() -> Option<Self> {
         let folder = tempfile::Builder::new()
             .prefix("hyperfleet-systemd-")
@@ -42,7 +43,7 @@ impl PrivateSystemd {
         Some(systemd)
     }
 
-    /// A file that its user may read.
+    /// Writes a file that its user may read.
     pub fn write(&self, path: &str, text: &str) {
         let path = self.home().join(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -54,7 +55,7 @@ impl PrivateSystemd {
         self.folder.path().join("home")
     }
 
-    /// A program as its user would start it; the program itself need not be readable where it is.
+    /// A program as its user would start it. The program need not be readable for the user.
     pub fn command(&self, program: &Path) -> Command {
         let copy = self.folder.path().join(program.file_name().unwrap());
         if !copy.exists() {
@@ -82,13 +83,13 @@ impl PrivateSystemd {
         command
     }
 
-    /// What `systemctl --user` says.
+    /// The output of `systemctl --user`.
     pub fn systemctl(&self, arguments: &[&str]) -> Output {
         let mut command = self.user_command(Path::new("systemctl"));
         command.arg("--user").args(arguments).output().unwrap()
     }
 
-    /// A property of a unit, as systemd itself knows it.
+    /// A property of a unit, from systemd itself.
     pub fn property(&self, unit: &str, name: &str) -> String {
         let output = self.systemctl(&["show", "--value", "--property", name, unit]);
         String::from_utf8(output.stdout).unwrap().trim().to_owned()
@@ -101,7 +102,6 @@ impl Drop for PrivateSystemd {
     }
 }
 
-/// Starts `scripts/private-systemd`.
 pub(super) fn private_systemd(arguments: &[&str]) -> RunningProgram {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/private-systemd");
     let mut command = Command::new("setpriv");
@@ -112,7 +112,7 @@ pub(super) fn private_systemd(arguments: &[&str]) -> RunningProgram {
     RunningProgram::start(command)
 }
 
-/// Puts a program where everybody can read it.
+/// Copies a program to a place where everybody can read it.
 pub(super) fn hand_over(program: &Path, copy: &Path) {
     if std::fs::hard_link(program, copy).is_err() {
         std::fs::copy(program, copy).unwrap();
@@ -120,12 +120,11 @@ pub(super) fn hand_over(program: &Path, copy: &Path) {
     std::fs::set_permissions(copy, std::fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-/// How `scripts/private-systemd` ends.
+/// The exit of `scripts/private-systemd`.
 pub(super) struct Ended;
 
 impl Ended {
-    /// Waits until something is so. False if the script ends before, because it cannot run here; it fails if it ends
-    /// otherwise.
+    /// Waits for a condition. False if the script ends because it cannot run here; any other end fails.
     pub(super) async fn or(
         program: &mut RunningProgram,
         mut is_so: impl FnMut(&RunningProgram) -> bool,
@@ -146,7 +145,7 @@ impl Ended {
         false
     }
 
-    /// Waits for a line that begins with these words; gives the rest of it. `None` if the script ends before, because it
+    /// Waits for a line with this beginning; returns the rest of it. `None` if the script ends because it
     /// cannot run here.
     pub(super) async fn or_line(program: &mut RunningProgram, words: &str) -> Option<String> {
         let find = |said: &str| {
@@ -158,7 +157,7 @@ impl Ended {
         find(&program.output())
     }
 
-    /// Ends it. It removes what it has made; killed, it could not.
+    /// Ends it. It removes its files, which it could not if it were killed.
     pub(super) fn wait(program: &mut RunningProgram) {
         if program.status().is_none() {
             program.signal(Signal::TERM);

@@ -318,7 +318,7 @@ async fn what_is_under_way_is_answered_and_idle_connections_are_not_waited_for()
         .await;
         program.signal(Signal::TERM);
         until("it takes no new connections", async || {
-            program.said().contains("answering what is under way")
+            program.said().contains("completing requests in progress")
         })
         .await;
         assert_eq!(get(&health, "/readyz").await.status, 503);
@@ -335,7 +335,7 @@ async fn what_is_under_way_is_answered_and_idle_connections_are_not_waited_for()
     assert_eq!(answer.header("connection"), Some("close"));
     assert_eq!(program.ended().await.code(), Some(0), "{}", program.said());
     assert!(
-        program.said().contains("everything is answered"),
+        program.said().contains("all requests completed"),
         "{}",
         program.said()
     );

@@ -461,7 +461,7 @@ fn a_filter_that_is_wrong_is_told_and_one_that_silences_the_program_too() {
     assert_eq!(note["level"], "warn");
     let message = note["message"].as_str().unwrap();
     assert!(
-        message.starts_with("RUST_LOG does not count: \"hyperfleet=loud\" cannot be understood"),
+        message.starts_with("RUST_LOG is ignored: \"hyperfleet=loud\" is invalid"),
         "{message}"
     );
     assert!(stdout.contains("waiting for the database"), "{stdout}");

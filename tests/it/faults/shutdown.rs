@@ -155,8 +155,8 @@ async fn a_second_signal_ends_it_at_once_even_when_all_is_answered() {
     let api = program.serving(database).await;
     api.cluster("abc").await;
     program.signal(Signal::TERM);
-    until("everything is answered", async || {
-        program.said().contains("everything is answered")
+    until("all requests are completed", async || {
+        program.said().contains("all requests completed")
     })
     .await;
     program.signal(Signal::TERM);

@@ -140,7 +140,7 @@ async fn requests_go_on_while_nobody_reads_and_what_is_missing_is_told_to_whoeve
         assert!(program.log.read_line(&mut line).unwrap() > 0, "it ended");
         let line: Value = serde_json::from_str(&line).unwrap();
         let message = line["message"].as_str().unwrap();
-        let is_told = message.starts_with("lines of the log are missing here");
+        let is_told = message.starts_with("log lines missing");
         lines.push(line.clone());
         if is_told {
             assert_eq!(line["level"], "error");
@@ -163,7 +163,7 @@ async fn requests_go_on_while_nobody_reads_and_what_is_missing_is_told_to_whoeve
         );
     }
     let last = lines.last().unwrap();
-    assert_eq!(last["message"], "stopped: everything is answered");
+    assert_eq!(last["message"], "stopped: all requests completed");
 }
 
 #[tokio::test]
@@ -195,5 +195,5 @@ async fn why_it_ended_is_not_lost_in_a_full_queue_once_somebody_reads() {
     assert_eq!(program.ended().await, Some(1));
     assert!(lines.len() > 100, "{}", lines.len());
     let last = lines.last().unwrap();
-    assert_eq!(last["message"], "ended at once: told to a second time");
+    assert_eq!(last["message"], "stopped immediately: second signal");
 }

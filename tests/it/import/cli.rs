@@ -187,7 +187,7 @@ async fn it_ends_with_4_where_the_databases_differ() {
 async fn a_signal_ends_it_after_the_batch_and_the_next_run_goes_on() {
     let world = World::filled(300).await;
     let mut program = start(&world, &["--batch", "1"]);
-    program.until_said("Imported 1 of 1200 resources").await;
+    program.until_output("Imported 1 of 1200 resources").await;
     program.signal(Signal::INT);
     let code = program.ended().await.code();
     let output = program.output();
@@ -216,7 +216,7 @@ async fn a_signal_ends_it_after_the_batch_and_the_next_run_goes_on() {
 async fn a_killed_one_leaves_whole_batches_and_the_next_run_goes_on() {
     let world = World::filled(300).await;
     let mut program = start(&world, &["--batch", "50"]);
-    program.until_said("Imported 30 of 1200 resources").await;
+    program.until_output("Imported 30 of 1200 resources").await;
     program.signal(Signal::KILL);
     program.ended().await;
     let (code, output, said) = run(&world, &[]).await;

@@ -1,4 +1,4 @@
-//! Resources that were listed: a resource that is listed again and again is worked on once per generation.
+//! Listed resources, so that a resource is worked on once per generation, however often it is listed.
 
 use std::collections::{HashMap, HashSet};
 
@@ -17,11 +17,11 @@ pub(super) struct Known {
 
 #[derive(Debug)]
 struct Entry {
-    /// The newest generation that was seen. Every change adds one, the deletion included.
+    /// The newest listed generation. Every change adds one, including the deletion.
     generation: i64,
     last_report: Option<LastReport>,
     owner: Option<String>,
-    /// The sweep in which it was listed last.
+    /// The sweep that listed it last.
     sweep: u64,
 }
 
@@ -33,7 +33,7 @@ impl Entry {
 }
 
 impl Known {
-    /// Takes in a part of a list. Returns the resources to work on, and whether each is new or has changed.
+    /// Applies a part of a list. Returns the resources to work on, and whether each is new or has changed.
     pub(super) fn take_in(&mut self, listed: Listed) -> Vec<(Key, bool)> {
         let mut to_do = Vec::new();
         for item in listed.items {
@@ -42,14 +42,14 @@ impl Known {
             if is_news {
                 to_do.extend(self.owned_by(&href).map(|key| (key, true)));
             }
-            // The first sweep comes behind a list of changes, which were worked on already.
+            // A list of changes precedes the first sweep, and those were worked on already.
             let is_due = listed.is_sweep && listed.sweep > 1;
             if is_news || is_due || !self.entries[&key].is_reported() {
                 to_do.push((key, is_news));
             }
         }
         if listed.is_sweep && listed.is_end {
-            // A resource that a worker has, and that still exists, comes back with the next list.
+            // A resource that a worker has, and that still exists, is in the next list again.
             let entries = self.entries.iter();
             let gone = entries
                 .filter(|(key, entry)| key.kind == listed.kind && entry.sweep < listed.sweep);

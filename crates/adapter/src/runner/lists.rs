@@ -1,4 +1,4 @@
-//! Lists the resources that need work, again and again.
+//! Lists the resources that need work, periodically.
 
 use std::time::Duration;
 
@@ -12,30 +12,29 @@ use crate::telemetry;
 
 /// Resources that any adapter may have to work on.
 const NOT_RECONCILED: &str = "status.conditions.Reconciled='False'";
-/// How long to wait before the API is asked again that could not be.
+/// Pause after a failed request.
 const PAUSE: Duration = Duration::from_secs(1);
 const PAUSE_MAX: Duration = Duration::from_secs(30);
 
-/// Some resources of a kind.
+/// A part of a list.
 #[derive(Debug)]
 pub(super) struct Listed {
-    /// The position of the kind in the settings.
+    /// Position of the kind in the settings.
     pub(super) kind: usize,
     pub(super) items: Vec<Resource>,
-    /// The number of the sweep that was last begun.
+    /// Number of the current sweep.
     pub(super) sweep: u64,
-    /// Whether it is part of that; otherwise of what is not reconciled.
+    /// Whether it belongs to the sweep, or to a list of changes.
     pub(super) is_sweep: bool,
     /// Whether it is the last part.
     pub(super) is_end: bool,
 }
 
-/// Lists a kind: what is not reconciled, everything, then what is not reconciled, again and again. Ends when nobody takes
-/// it any more.
+/// Lists a kind for ever: changes, then at longer intervals everything. Ends when the receiver is gone.
 pub(super) async fn keep<A>(shared: &Shared<A>, kind: usize, tell: &mpsc::Sender<Listed>) {
     let settings = &shared.settings;
     let (mut sweep, mut sweep_at) = (0, Instant::now());
-    // After a start what has changed comes before everything else.
+    // After a start changes come before everything else.
     let mut has_changes = false;
     let (mut pause, mut is_told) = (PAUSE, false);
     while !tell.is_closed() {
@@ -56,14 +55,14 @@ pub(super) async fn keep<A>(shared: &Shared<A>, kind: usize, tell: &mpsc::Sender
         match listed {
             Ok(()) => {
                 if std::mem::take(&mut is_told) {
-                    tracing::info!(kind = settings.kinds[kind].plural, "the API answers again");
+                    tracing::info!(kind = settings.kinds[kind].plural, "API reachable again");
                 }
                 pause = PAUSE;
                 if !std::mem::replace(&mut has_changes, true) {
                     continue;
                 }
                 if is_sweep {
-                    // Replicas and kinds need not all come at once.
+                    // Spreads replicas and kinds over time.
                     sweep_at =
                         Instant::now() + settings.sweep_interval.mul_f64(0.9 + jitter() / 5.0);
                 }
@@ -76,7 +75,7 @@ pub(super) async fn keep<A>(shared: &Shared<A>, kind: usize, tell: &mpsc::Sender
                         format!("{:#}", anyhow::Error::from(error)),
                         &settings.kinds[kind].plural,
                     );
-                    tracing::warn!(error, kind, "resources cannot be listed");
+                    tracing::warn!(error, kind, "listing resources failed: retrying");
                 }
                 sleep(asked.max(pause)).await;
                 pause = (pause * 2).min(PAUSE_MAX);
@@ -108,7 +107,7 @@ async fn list<A>(
             is_end: from.is_none(),
             ..*begin
         };
-        // Nobody takes it when the adapter ends.
+        // The receiver is gone when the adapter stops.
         if tell.send(some).await.is_err() || from.is_none() {
             return Ok(());
         }

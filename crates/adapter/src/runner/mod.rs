@@ -1,4 +1,4 @@
-//! Finds resources that need work, and runs the adapter for them.
+//! Finds resources that need work, and calls the adapter for them.
 
 mod known;
 mod lists;
@@ -25,35 +25,35 @@ use super::telemetry;
 
 /// Pause before a resource is reconciled again after the service discarded its report.
 const AFTER_DISCARD: Duration = Duration::from_secs(1);
-/// Pages that wait to be taken in.
+/// Pages that wait to be processed.
 const PAGES_MAX: usize = 4;
-/// How long after a wake a resource is reconciled: what happens shortly after one another is one piece of work.
+/// Delay between a wake and the work, so that changes in a row are handled together.
 const WAKE_DELAY: Duration = Duration::from_millis(50);
-/// How long nothing is looked at when nothing is due.
+/// Longest sleep without a due resource.
 const IDLE: Duration = Duration::from_hours(1);
 
-/// What an adapter works on, and how.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// The adapter's name in its reports.
     pub name: String,
-    /// The kinds that it works on. A change of a resource is also one of all that it owns, where both kinds are named.
+    /// The kinds that it works on. A change of a resource also concerns the resources that it owns, if both
+    /// kinds are listed.
     pub kinds: Vec<Kind>,
-    /// How many resources are worked on at a time.
+    /// How many resources are worked on in parallel.
     pub workers: usize,
-    /// How often the API is asked for resources that are not reconciled.
+    /// How often unreconciled resources are listed.
     pub poll_interval: Duration,
-    /// How often it is asked for all of them, and each is worked on.
+    /// How often all resources are listed and worked on.
     pub sweep_interval: Duration,
-    /// A report that says what the last one said is sent again after that time: it is what shows that the adapter lives.
+    /// An unchanged report is sent again after this time, to show that the adapter is alive.
     pub report_interval: Duration,
-    /// How long work that is under way may take when the adapter is to end.
+    /// How long work in progress may take during shutdown.
     pub grace: Duration,
 }
 
 impl Settings {
-    /// The usual: asked every five seconds for changes and every ten minutes for everything. 32 workers, because work
-    /// waits for disks and networks, not for processors.
+    /// The defaults: changes every five seconds and everything every ten minutes. 32 workers, because work waits
+    /// for disks and networks, not for processors.
     pub fn new(name: impl Into<String>, kinds: Vec<Kind>) -> Self {
         Self {
             name: name.into(),
@@ -67,17 +67,16 @@ impl Settings {
     }
 }
 
-/// A kind of resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kind {
     /// Its name in paths, such as `clusters`.
     pub plural: String,
-    /// Only resources that meet this search, in the language of the API.
+    /// Only resources that match this search, in the API's search language.
     pub search: Option<String>,
 }
 
 impl Kind {
-    /// All of a kind.
+    /// All resources of a kind.
     pub fn new(plural: impl Into<String>) -> Self {
         Self {
             plural: plural.into(),
@@ -86,14 +85,13 @@ impl Kind {
     }
 }
 
-/// What all workers share.
+/// State shared by all workers.
 struct Shared<A> {
     api: Api,
     settings: Settings,
     adapter: A,
 }
 
-/// An adapter that runs.
 pub struct Runner<A> {
     shared: Arc<Shared<A>>,
     leads: watch::Receiver<bool>,
@@ -102,19 +100,19 @@ pub struct Runner<A> {
     /// Paths of resources whose current state has changed.
     wakes: mpsc::UnboundedReceiver<String>,
     workers: JoinSet<anyhow::Result<Done>>,
-    /// Who works on what, and since when.
+    /// The resource of each worker, and since when.
     under_way: HashMap<Id, (Key, Instant)>,
 }
 
 impl<A: Adapter> Runner<A> {
-    /// One that is the only one of its name.
+    /// For a single replica.
     pub fn new(api: Api, settings: Settings, adapter: A) -> Self {
-        // Nobody ever says otherwise.
+        // The sender is dropped, so the value stays.
         Self::with_lease(api, settings, adapter, watch::channel(true).1)
     }
 
-    /// One of several replicas, which works only while `leads` says `true`. Work that is under way when that ends is given
-    /// up where it waits for something.
+    /// One of several replicas, which works only while `leads` is `true`. When that ends, work in progress is
+    /// cancelled at its next await.
     pub fn with_lease(
         api: Api,
         settings: Settings,
@@ -136,8 +134,8 @@ impl<A: Adapter> Runner<A> {
         }
     }
 
-    /// Reconciles a resource soon after its path arrives: for adapters that notice themselves when the current state of
-    /// a resource changes. Paths of resources that were not listed are passed over; a list brings them.
+    /// Reconciles a resource soon after its path arrives, for adapters that notice changes of the current state
+    /// themselves. Paths of resources that were not listed yet are ignored: a list includes them.
     pub fn with_wakes(self, wakes: mpsc::UnboundedReceiver<String>) -> Self {
         Self { wakes, ..self }
     }
@@ -163,14 +161,20 @@ impl<A: Adapter> Runner<A> {
                 () = stand_by => {}
             }
             telemetry::leads(true);
-            tracing::info!(adapter = self.shared.settings.name, "the adapter works");
+            tracing::info!(
+                adapter = self.shared.settings.name,
+                "adapter started working"
+            );
             let mut leads = self.leads.clone();
             tokio::select! {
                 () = &mut stop => break,
                 () = until_says(&mut leads, false) => {}
                 () = self.work() => {}
             }
-            tracing::warn!(adapter = self.shared.settings.name, "another replica works");
+            tracing::warn!(
+                adapter = self.shared.settings.name,
+                "adapter standing by: another replica works"
+            );
             self.workers.shutdown().await;
             self.under_way.clear();
             self.queue.clear();
@@ -183,11 +187,10 @@ impl<A: Adapter> Runner<A> {
             }
         });
         if ended.await.is_err() {
-            tracing::warn!(left, "work was given up when the grace period ended");
+            tracing::warn!(left, "work cancelled at the end of the grace period");
         }
     }
 
-    /// For ever.
     async fn work(&mut self) {
         let (tell, mut pages) = mpsc::channel(PAGES_MAX);
         let mut lists = JoinSet::new();
@@ -245,8 +248,8 @@ impl<A: Adapter> Runner<A> {
     fn take_done(&mut self, done: Result<(Id, anyhow::Result<Done>), JoinError>) {
         let (id, done) = match done {
             Ok(done) => done,
-            // The panic itself is a line of its own, with its place.
-            Err(error) => (error.id(), Err(anyhow!("the work has panicked"))),
+            // The panic itself is logged with its location.
+            Err(error) => (error.id(), Err(anyhow!("the work panicked"))),
         };
         let Some((key, since)) = self.under_way.remove(&id) else {
             return;
@@ -276,7 +279,7 @@ impl<A: Adapter> Runner<A> {
                 telemetry::reconciled(kind, "failed", took);
                 let at_least = error.downcast_ref().and_then(api::Error::again_after);
                 let (resource, error) = (&key.href, format!("{error:#}"));
-                tracing::warn!(resource, error, "reconciliation failed; it is retried");
+                tracing::warn!(resource, error, "reconciliation failed: retrying");
                 let at_least = at_least.unwrap_or_default();
                 self.queue.failed(key, now, jitter(), at_least);
             }
@@ -284,17 +287,17 @@ impl<A: Adapter> Runner<A> {
     }
 }
 
-/// Waits until it is so. What was said last holds, also when nobody is there any more to say something else.
+/// Waits for a value. If the sender is gone, the last value stays.
 async fn until_says(leads: &mut watch::Receiver<bool>, what: bool) {
     if leads.wait_for(|leads| *leads == what).await.is_err() {
         std::future::pending::<()>().await;
     }
 }
 
-/// Any number from 0 to 1.
+/// A random number from 0 to 1.
 #[allow(clippy::cast_precision_loss, reason = "it is as good a random number")]
 fn jitter() -> f64 {
-    // Every state is made with keys of its own.
+    // Every state has random keys.
     let random = RandomState::new().hash_one(0) >> 11;
     random as f64 / (1_u64 << 53) as f64
 }

@@ -1,5 +1,3 @@
-//! Work on one resource.
-
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,42 +14,39 @@ use crate::resource::Resource;
 pub trait Adapter: Send + Sync + 'static {
     /// Brings the current state of a resource closer to its desired state, and returns the report.
     ///
-    /// The library calls it for each new resource, after each change, when an earlier [`Outcome`] asks for it, after
-    /// errors, and at every sweep. It therefore compares both states and changes only the difference. Two calls for one
-    /// resource never overlap. A call can be cancelled at any await, when the process ends or another replica takes over.
+    /// The library calls it for each new resource, after each change, when an earlier [`Outcome`] asks for it,
+    /// after errors, and at every sweep. It therefore compares both states and changes only the difference. Two
+    /// calls for one resource never overlap. A call can be cancelled at any await, when the process stops or
+    /// another replica takes over.
     ///
     /// # Errors
     /// Any error that prevents a report. Nothing is reported then, and the resource is retried with back-off.
     fn reconcile(&self, work: Work) -> impl Future<Output = anyhow::Result<Outcome>> + Send;
 }
 
-/// An adapter that others use beside the library.
+/// An adapter that other code shares.
 impl<T: Adapter> Adapter for Arc<T> {
     fn reconcile(&self, work: Work) -> impl Future<Output = anyhow::Result<Outcome>> + Send {
         self.as_ref().reconcile(work)
     }
 }
 
-/// A resource to reconcile, as it is now.
+/// A resource to reconcile.
 #[derive(Debug, Clone)]
 pub struct Work {
-    /// The resource.
     pub resource: Resource,
-    /// Its parent; `None` if it has none.
     pub owner: Option<Resource>,
 }
 
-/// The result of the work on a resource.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
-    /// The report to store.
     pub report: Report,
     /// When to reconcile it again, if nothing changes before.
     pub again: Option<Duration>,
 }
 
 impl Outcome {
-    /// Nothing is left to do.
+    /// The work is complete.
     pub fn reported(report: Report) -> Self {
         Self {
             report,
@@ -59,7 +54,7 @@ impl Outcome {
         }
     }
 
-    /// Something is under way: reconcile again after this time.
+    /// Work is in progress: reconcile again after this time.
     pub fn again_after(report: Report, again: Duration) -> Self {
         Self {
             report,
@@ -68,10 +63,10 @@ impl Outcome {
     }
 }
 
-/// A report that was stored.
+/// A stored report.
 #[derive(Debug, Clone)]
 pub(super) struct LastReport {
-    /// Of the resource. Its deletion adds one, too.
+    /// The resource's. Its deletion adds one, too.
     pub(super) generation: i64,
     pub(super) report: Report,
     pub(super) at: Instant,
@@ -79,9 +74,8 @@ pub(super) struct LastReport {
 
 /// How work on a resource ended.
 pub(super) enum Done {
-    /// The report is stored.
     Reported(Box<LastReport>, Option<Duration>),
-    /// There was nothing to report but what was reported before.
+    /// The report equals the previous one.
     Unchanged(Option<Duration>),
     /// The resource has changed meanwhile.
     Discarded,

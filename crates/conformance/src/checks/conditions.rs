@@ -273,7 +273,7 @@ fn split(adapters: &[String]) -> (&str, &[String]) {
         .map_or(("", &[]), |(last, others)| (last, others))
 }
 
-/// The condition that stands for an adapter.
+/// The condition type of an adapter.
 pub(crate) fn successful(adapter: &str) -> String {
     let parts = adapter.split('-').map(|part| {
         let mut letters = part.chars();

@@ -358,7 +358,7 @@ pub(super) fn checks() -> Vec<Check> {
     ]
 }
 
-/// Creates a cluster with one member changed (`null` removes it), which must be refused in these words.
+/// Creates a cluster with one member changed (`null` removes it), which must be refused with this detail.
 async fn refuses(api: &Subject, member: &str, value: Value, detail: &str) -> Verdict {
     let mut body = api.body("Cluster");
     body[member] = value;

@@ -153,7 +153,7 @@ pub(super) fn checks() -> Vec<Check> {
     ]
 }
 
-/// The members that every problem has.
+/// Expects the members that every problem has.
 fn is_whole(answer: &Answer) -> Verdict {
     let time = answer.text("/timestamp")?;
     let is_time = chrono::DateTime::parse_from_rfc3339(time).is_ok();

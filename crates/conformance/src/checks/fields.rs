@@ -1,4 +1,4 @@
-//! Answers with some members only.
+//! Responses with selected members.
 
 use serde_json::{Value, json};
 
@@ -123,7 +123,7 @@ pub(super) fn checks() -> Vec<Check> {
     ]
 }
 
-/// An object of the answer has these members alone.
+/// Expects that an object of the response has only these members.
 fn members_are(answer: &Answer, object: &Value, members: &[&str]) -> Verdict {
     let object = object
         .as_object()

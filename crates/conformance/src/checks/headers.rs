@@ -1,4 +1,4 @@
-//! Headers of answers.
+//! Headers of responses.
 
 use crate::check::{Check, check};
 use crate::client::ROOT;

@@ -1,4 +1,4 @@
-//! How bodies are read and kept.
+//! How bodies are read and stored.
 
 use serde_json::json;
 
@@ -181,7 +181,7 @@ pub(super) fn checks() -> Vec<Check> {
     ]
 }
 
-/// Makes a cluster with a spec that is written out.
+/// Creates a cluster with a literal spec.
 async fn with_spec(api: &Subject, spec: &str) -> Verdict<Made> {
     let body = api.body("Cluster").to_string();
     let body = body.replace(r#""spec":{}"#, &format!(r#""spec":{spec}"#));

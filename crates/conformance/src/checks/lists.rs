@@ -1,4 +1,4 @@
-//! What lists hold.
+//! Contents of lists.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! The rules of the API, by what they are about.
+//! The rules of the API, grouped by topic.
 #![expect(clippy::too_many_lines, reason = "a list of checks is one function")]
 
 mod children;
@@ -24,7 +24,7 @@ pub(crate) use conditions::successful;
 
 use crate::check::Check;
 
-/// All checks, in the order in which they are played.
+/// All checks, in the order in which they run.
 pub(crate) fn all() -> Vec<Check> {
     let groups = [
         routes::checks(),

@@ -166,7 +166,7 @@ pub(super) fn checks() -> Vec<Check> {
     ]
 }
 
-/// Three clusters whose names are in the order of their making, and the search that finds them alone.
+/// Three clusters whose names are in the order of their creation, and a search that finds only them.
 async fn three(api: &Subject) -> Verdict<(String, [String; 3])> {
     let group = api.name();
     let mut names = [const { String::new() }; 3];

@@ -212,7 +212,7 @@ pub(super) fn checks() -> Vec<Check> {
     ]
 }
 
-/// Five clusters, oldest first, and the search that finds them alone.
+/// Five clusters, oldest first, and a search that finds only them.
 async fn five(api: &Subject) -> Verdict<(String, Vec<String>)> {
     let group = api.name();
     let mut names = Vec::new();

@@ -339,7 +339,7 @@ pub(super) fn checks() -> Vec<Check> {
     ]
 }
 
-/// A report that must be refused in these words.
+/// A report that must be refused with this detail.
 async fn refuses(api: &Subject, body: &Value, detail: &str) -> Verdict {
     let made = api.cluster().await?;
     let answer = api.put(&format!("{}/statuses", made.path), body).await?;

@@ -1,4 +1,4 @@
-//! What searches find.
+//! Results of searches.
 
 use serde_json::{Value, json};
 
@@ -281,7 +281,7 @@ pub(super) fn checks() -> Vec<Check> {
     ]
 }
 
-/// Searches over three clusters, and the last letters of the names of those that are found.
+/// Searches over three clusters, and the last letters of the names that they find.
 fn finds(
     id: &'static str,
     rule: &'static str,

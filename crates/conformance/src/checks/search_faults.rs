@@ -1,10 +1,10 @@
-//! What searches are refused, and how.
+//! Refused searches, and their messages.
 
 use crate::check::{Check, check};
 
 const SOURCE: &str = "docs/guides/search.md#refused";
 
-/// Searches, and the details of the problems that answer them.
+/// Searches, and the problems that they cause.
 const REFUSED: &[(&str, &str, &str, &str)] = &[
     (
         "field",
@@ -90,7 +90,7 @@ pub(super) fn checks() -> Vec<Check> {
     let further = [
         check!(
             "search-fault.syntax",
-            "A fault of syntax is told with its position",
+            "A syntax error is reported with its position",
             SOURCE,
             |api| {
                 for search in [

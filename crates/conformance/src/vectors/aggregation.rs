@@ -1,4 +1,4 @@
-//! Aggregations with known results. Each is played as the steps that lead to it: create, patch, delete, report.
+//! Aggregations with known results. Each runs as the steps that lead to it: create, patch, delete, report.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -13,10 +13,10 @@ use crate::verdict::{Failure, Verdict};
 
 const SOURCE: &str = "docs/reference/api.md#conditions";
 
-/// Seconds that stand for a minute of the vectors, so that all of them are within the time of reports.
+/// Seconds in place of a minute of the vectors, so that reports are not too old.
 const MINUTE: i64 = 10;
 
-/// Age of the vectors' beginning when they are played.
+/// Age of the vectors' beginning at run time.
 const BEGIN: i64 = 1500;
 
 static VECTORS: LazyLock<BTreeMap<String, Vector>> = LazyLock::new(|| {
@@ -78,7 +78,8 @@ fn check_of(vector: &'static Vector) -> Check {
     })
 }
 
-/// Whether requests lead to it: its history is known and each step of that has one event, or first reports alone.
+/// Whether requests can produce it: its history is known and each step of that has one event, or only first
+/// reports.
 fn is_playable(vector: &Vector) -> bool {
     let input = &vector.input;
     let is_common = input.required == ["a", "b"] && !input.has_children;
@@ -115,7 +116,7 @@ fn is_one_step(before: &Vector, after: &Vector) -> bool {
         .filter(|report| !before.input.reports.contains(report))
         .count();
     let risen = after.input.generation - before.input.generation;
-    // A repeated DELETE of a resource is an event that changes no report and no generation.
+    // A repeated DELETE of a resource changes no report and no generation.
     risen + i64::try_from(changed).unwrap_or(i64::MAX) <= 1
 }
 
@@ -168,7 +169,7 @@ async fn play(api: &Subject, vector: &Vector) -> Verdict {
     conditions_are(&found, &expected)
 }
 
-/// Does what leads from one state to the next.
+/// Carries out the step from one state to the next.
 async fn take(api: &Subject, made: &Made, cast: &Cast, known: &Input, next: &Input) -> Verdict {
     let was_deleted = known.deleted;
     if next.deleted && !was_deleted {

@@ -1,4 +1,4 @@
-//! The adapters of a vector in the roles of a server's.
+//! Maps the adapters of a vector to those of a server.
 
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ pub(crate) struct Cast {
 }
 
 impl Cast {
-    /// By position; both lists are of one length.
+    /// By position; both lists have the same length.
     pub(crate) fn new(vector: &[String], server: &[String]) -> Self {
         let pairs = vector.iter().cloned().zip(server.iter().cloned());
         Self {
@@ -21,10 +21,10 @@ impl Cast {
         }
     }
 
-    /// The name that an adapter of the vector has on the server.
+    /// The server's name of an adapter of the vector.
     pub(crate) fn adapter(&self, name: &str) -> String {
         let found = self.pairs.iter().find(|(vector, _)| vector == name);
-        // One that is not required stays so, whatever the server's are called.
+        // An adapter that is not required stays so, whatever the server's names.
         found.map_or_else(|| format!("other-{name}"), |(_, server)| server.clone())
     }
 
@@ -48,7 +48,7 @@ impl Cast {
         })
     }
 
-    /// A message with the names in its lists replaced, which are sorted.
+    /// A message with the names in its lists replaced and sorted.
     fn message(&self, message: &str) -> String {
         let mut text = String::new();
         let mut rest = message;
@@ -66,7 +66,7 @@ impl Cast {
     }
 }
 
-/// Whether nobody has reported yet, which the older service says in other words.
+/// Whether there are no reports yet, for which the older service has another message.
 pub(crate) fn is_unreported(conditions: &[Value]) -> bool {
     let message = "Required adapters have not yet reported status";
     conditions
@@ -74,7 +74,7 @@ pub(crate) fn is_unreported(conditions: &[Value]) -> bool {
         .is_some_and(|condition| condition["message"] == message)
 }
 
-/// The conditions of the resource are these; those that the server derives by rules of its own are left out.
+/// Expects these conditions; those that the server derives by its own rules are ignored.
 pub(crate) fn conditions_are(found: &Answer, expected: &[Value]) -> Verdict {
     let is_common = |kind: &str| {
         matches!(kind, "Reconciled" | "LastKnownReconciled") || kind.ends_with("Successful")

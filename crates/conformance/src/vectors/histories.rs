@@ -1,4 +1,4 @@
-//! Whole lives of resources with known outcomes, played on the kind that has as many required adapters.
+//! Whole lives of resources with known outcomes, on the kind with the same number of required adapters.
 
 use std::sync::LazyLock;
 
@@ -32,7 +32,7 @@ struct Step {
     #[serde(default)]
     has_children: bool,
     observed_time: Option<DateTime<Utc>>,
-    /// The other members of a report, as they are sent.
+    /// The other members of a report.
     #[serde(flatten)]
     report: Map<String, Value>,
     expect: Expect,
@@ -77,14 +77,15 @@ pub(super) fn checks() -> Vec<Check> {
     ]
 }
 
-/// Plays the histories with as many required adapters as the kind has.
+/// Runs the histories with as many required adapters as the kind has.
 async fn play_all(api: &Subject, list: &str, kind: &str, adapters: &[String]) -> Verdict {
     let mut played = 0;
     for history in HISTORIES
         .iter()
         .filter(|history| history.required_adapters.len() == adapters.len())
     {
-        // Node pools have no children, and the older service does not look at an owner when the last one goes.
+        // Node pools have no children, and the older service does not check an owner when its last child is
+        // removed.
         if (kind == "NodePool" || api.is_go()) && history.steps.iter().any(|step| step.has_children)
         {
             continue;
@@ -109,7 +110,7 @@ async fn play(
     history: &History,
 ) -> Verdict {
     let cast = Cast::new(&history.required_adapters, adapters);
-    // The latest report of the history is one of now.
+    // The latest report of the history is a current one.
     let latest = history
         .steps
         .iter()
@@ -174,7 +175,7 @@ async fn report(
         .await
 }
 
-/// Compares an answer, and what is stored then, with what the step leads to.
+/// Compares a response, and the stored state, with the step's outcome.
 async fn compare(api: &Subject, made: &Made, cast: &Cast, step: &Step, answer: &Answer) -> Verdict {
     let Expect {
         outcome,
@@ -225,7 +226,7 @@ async fn compare(api: &Subject, made: &Made, cast: &Cast, step: &Step, answer: &
     Ok(())
 }
 
-/// Says which step of which history differs.
+/// Adds the step and the history to a failure.
 fn named(failure: Failure, history: &History, number: usize) -> Failure {
     match failure {
         Failure::Differs(mut difference) => {

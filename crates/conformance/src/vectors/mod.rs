@@ -1,4 +1,4 @@
-//! The vectors of the project as far as HTTP can play them: conditions and whole histories.
+//! The project's vectors that HTTP can test: conditions and whole histories.
 
 mod aggregation;
 mod cast;
@@ -6,7 +6,7 @@ mod histories;
 
 use crate::check::Check;
 
-/// One check for each aggregation, one for the histories of each kind.
+/// One check for each aggregation, and one for the histories of each kind.
 pub(crate) fn checks() -> Vec<Check> {
     let mut checks = aggregation::checks();
     checks.extend(histories::checks());

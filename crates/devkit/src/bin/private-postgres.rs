@@ -1,5 +1,5 @@
-//! Runs a command with `DATABASE_URL` set to a throw-away PostgreSQL, which is removed afterwards. Without a command
-//! it prints the folder of PostgreSQL's server programs. For scripts, which also work while no other crate compiles.
+//! Runs a command with `DATABASE_URL` set to a temporary PostgreSQL. Without a command it prints the folder of
+//! PostgreSQL's server programs. For scripts, which thus work while no other crate compiles.
 
 use std::env;
 use std::io::{self, Write as _};
@@ -11,7 +11,7 @@ use hyperfleet_devkit::{Durability, PrivatePostgres, find_programs};
 
 fn main() -> ExitCode {
     run().unwrap_or_else(|error| {
-        // Without a reader the exit code says it alone.
+        // Without a reader, the exit code suffices.
         let _ = writeln!(io::stderr(), "{error:#}");
         ExitCode::FAILURE
     })
@@ -25,7 +25,7 @@ fn run() -> anyhow::Result<ExitCode> {
     };
     let folder = env::temp_dir().join(format!("hyperfleet-postgres-{}", process::id()));
     let server = PrivatePostgres::start(&folder, Durability::ThrownAway)?;
-    // psql is there, too.
+    // Makes psql available, too.
     let mut path = env::var_os("PATH").unwrap_or_default();
     path.push(":");
     path.push(find_programs(Path::new(""))?);

@@ -1,45 +1,44 @@
-//! The brake: a change that would remove more than half of all units of the adapter, and more than ten, waits for an
-//! operator. A faulty configuration or a mass deletion by mistake thus stops services on a part of the machines at most.
+//! The brake: a change that would remove more than half of all units of the adapter, and more than ten, waits
+//! for an operator. A faulty configuration or an accidental mass deletion thus stops services on only a part of
+//! the machines.
 //!
-//! A removal first waits for a moment, so that the removals of one change are counted together, and after a start until
-//! every resource was looked at. Removals of the last ten minutes count, too.
+//! A removal first waits for a moment, so that the removals of one change are counted together, and after a
+//! start until every resource was checked. Removals of the last ten minutes count, too.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
 /// How long a removal waits for others of the same change.
 const SETTLE: Duration = Duration::from_secs(2);
-/// For how long a removal counts.
+/// How long a removal counts.
 const WINDOW: Duration = Duration::from_mins(10);
 
 /// Removals above both limits wait for an operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RemovalLimit {
-    /// How many units may always go.
+    /// How many units may always be removed.
     pub units: usize,
-    /// Percent of all units of the adapter; 100 for no limit.
+    /// Percent of the adapter's units; 100 for no limit.
     pub percent: u32,
 }
 
-/// Whether the removals of a resource may go on.
+/// The brake's decision on the removals of a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// Remove them.
     Go,
-    /// Ask again after this time.
     Wait(Duration),
-    /// An operator has to approve.
+    /// An operator must approve.
     Held {
         /// Units of all resources that wait to be removed.
         pending: usize,
-        /// Units that were removed in the last ten minutes.
+        /// Units removed in the last ten minutes.
         removed: usize,
-        /// Units of the adapter.
+        /// The adapter's units.
         owned: usize,
     },
 }
 
-/// What is about to be removed, and what was. Times are counted from any fixed moment.
+/// Pending and recent removals. Times are counted from any fixed moment.
 #[derive(Debug)]
 pub struct Brake {
     limit: RemovalLimit,
@@ -57,8 +56,9 @@ impl Brake {
         }
     }
 
-    /// Decides on the removals of one resource; `units` is 0 where there are none. `owned` counts the units of the
-    /// adapter by now, without those that are stopping. `has_seen_all` says whether the removals of all resources are known.
+    /// Decides on the removals of one resource. `units` is 0 if there are none. `owned` counts the adapter's
+    /// current units, without those that are stopping. `has_seen_all` says whether the removals of all
+    /// resources are known.
     pub fn decide(
         &mut self,
         resource: &str,
@@ -108,7 +108,7 @@ impl Brake {
         self.go(resource, units, now)
     }
 
-    /// Forgets the removals of resources that have no units any more.
+    /// Forgets the removals of resources without units.
     pub fn retain(&mut self, has_units: impl Fn(&str) -> bool) {
         self.pending.retain(|resource, _| has_units(resource));
     }

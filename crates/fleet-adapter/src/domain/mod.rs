@@ -4,7 +4,7 @@
 //! workloads (rendered)  ─┐
 //!                        ├─▶ plan ─▶ steps ──▶ carried out by the adapter
 //! owned units (observed) ┘     │
-//!                              ├─▶ brake: may that many units go?
+//!                              ├─▶ brake: may that many units be removed?
 //!                              └─▶ findings ─▶ report
 //! ```
 

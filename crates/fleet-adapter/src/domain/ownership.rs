@@ -1,4 +1,5 @@
-//! Which resource a unit belongs to: it stands in the unit's own file, in a section that systemd and fleet pass over.
+//! The resource that a unit belongs to, stored in the unit's own file in a section that systemd and fleet
+//! ignore.
 //!
 //! ```ini
 //! [X-HyperFleet]
@@ -11,15 +12,13 @@
 
 use hyperfleet_fleet_model::unit::UnitOption;
 
-/// The section that names the owner. Templates cannot have it.
+/// The section that names the owner. Templates cannot contain it.
 pub const SECTION: &str = "X-HyperFleet";
 
-/// Which resource a unit belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ownership {
-    /// The name that the adapter reports under.
+    /// The adapter's name in reports.
     pub adapter: String,
-    /// Id of the resource.
     pub resource: String,
     /// Path of the resource in the API.
     pub path: String,
@@ -42,7 +41,7 @@ impl Ownership {
             }
         }
         let [adapter, resource, path, workload, index] = found;
-        // Requests with the adapter's token go there.
+        // Requests with the adapter's token use this path.
         let path = path.filter(|path| is_path(path));
         Some(Self {
             adapter: adapter?.to_owned(),
@@ -69,7 +68,7 @@ impl Ownership {
     }
 }
 
-/// Whether a text can be the path of a resource, and nothing else of a URL.
+/// Whether a text can be the path of a resource, without other parts of a URL.
 fn is_path(text: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
     text.starts_with(PATHS_BASE) && text.chars().all(is_plain) && !text.contains("..")

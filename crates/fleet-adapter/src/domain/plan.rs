@@ -1,11 +1,12 @@
-//! What to do next for one resource: a pure comparison of the units that it needs with those that it has.
+//! The next steps for one resource: a pure comparison of the units that it needs with those that it has.
 //!
-//! A replica is a slot, numbered from 1. Its units are the one that it needs and those of an earlier name. What makes a
-//! slot unavailable is limited by `max_unavailable`: giving a ready unit another file, and stopping a ready unit of an
-//! earlier name, which waits until its successor is stored. What cannot make one unavailable is done at once.
+//! A replica is a slot, numbered from 1. Its units are the one that it needs and those of an earlier name.
+//! `max_unavailable` limits the steps that make a slot unavailable: replacing the file of a ready unit, and
+//! stopping a ready unit of an earlier name, which waits until its successor is stored. All other steps are
+//! done at once.
 //!
-//! A unit goes in two steps, each of which survives a crash of the adapter: it becomes inactive, and its record is
-//! destroyed once no machine reports it.
+//! A unit is removed in two steps, each of which survives a crash of the adapter: it becomes inactive, and its
+//! record is destroyed once no machine reports it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,20 +17,19 @@ use super::unit::{DesiredUnit, DesiredWorkload, OwnedUnit};
 /// One write to fleet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step<'a> {
-    /// Stores a unit that is missing.
+    /// Creates a missing unit.
     Create(&'a DesiredUnit),
-    /// Gives a unit its new file.
+    /// Replaces the file of a unit.
     Replace(&'a DesiredUnit),
     /// Launches a unit whose desired state was changed by hand.
     Launch(&'a str),
-    /// Has the machine stop a unit.
+    /// Makes the machine stop a unit.
     Stop(&'a str),
-    /// Removes the record of a unit that no machine has.
+    /// Removes the record of a unit that no machine reports.
     Destroy(&'a str),
 }
 
 impl Step<'_> {
-    /// The unit that it writes.
     pub fn unit(&self) -> &str {
         match self {
             Self::Create(unit) | Self::Replace(unit) => &unit.name,
@@ -37,37 +37,35 @@ impl Step<'_> {
         }
     }
 
-    /// Whether it takes a unit away.
+    /// Whether it removes a unit.
     pub fn removes(&self) -> bool {
         matches!(self, Self::Stop(_) | Self::Destroy(_))
     }
 }
 
-/// What to do for one resource, and what is left to do later.
+/// The next steps for one resource, and what remains for later.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Plan<'a> {
-    /// In their order.
     pub steps: Vec<Step<'a>>,
-    /// Units with an older file that wait until others are available.
+    /// Units with an earlier file that wait until others are available.
     pub waiting: Vec<&'a str>,
-    /// Units that are to go and may still run somewhere, from the highest index down.
+    /// Units to remove that may still run, from the highest index down.
     pub leaving: Vec<&'a OwnedUnit>,
     /// Units of an earlier name of a replica.
     superseded: BTreeSet<&'a str>,
-    /// How many of the steps stop a unit that no other takes the place of, or that another has taken the place of: what
-    /// the brake counts.
+    /// How many steps stop a unit that has no successor, or whose successor exists: the number that the brake
+    /// counts.
     pub removals: usize,
 }
 
 impl Plan<'_> {
-    /// Leaves out what stops units.
+    /// Removes the steps that stop units.
     pub fn hold_removals(&mut self) {
         self.steps.retain(|step| !matches!(step, Step::Stop(_)));
         self.removals = 0;
     }
 
-    /// Leaves out all but the end of units that nothing takes the place of: units that are to replace them cannot be
-    /// stored.
+    /// Keeps only the removal of units without a successor: successors of the others cannot be stored.
     pub fn hold_changes(&mut self) {
         let is_superseded = |name: &str| self.superseded.contains(name);
         self.steps
@@ -78,8 +76,8 @@ impl Plan<'_> {
 /// Compares the units that a resource needs with those that it has.
 ///
 /// # Guarantees
-/// Deterministic. Once every step is carried out and every unit is ready, the next plan has no steps. Of the ready
-/// replicas of a workload, steps take away at most `max_unavailable` less those that are not ready already.
+/// Deterministic. Once every step is carried out and every unit is ready, the next plan has no steps. Steps
+/// disturb at most `max_unavailable` ready replicas of a workload, less those that are already not ready.
 pub fn plan<'a>(desired: &'a [DesiredWorkload], owned: &'a [OwnedUnit]) -> Plan<'a> {
     let mut plan = Plan::default();
     let by_name: BTreeMap<&str, &OwnedUnit> = owned
@@ -154,7 +152,7 @@ fn plan_workload<'a>(workload: &DesiredWorkload, slots: &[Slot<'a>], plan: &mut 
     for slot in slots {
         match slot.has {
             None => plan.steps.push(Step::Create(slot.needs)),
-            // Destroyed by hand, and not yet stopped.
+            // Destroyed by hand, and not stopped yet.
             Some(unit) if unit.hash.is_empty() => plan.steps.push(Step::Create(slot.needs)),
             Some(unit) if slot.is_current() && unit.desired != DesiredState::Launched => {
                 plan.steps.push(Step::Launch(&unit.name));
@@ -185,7 +183,7 @@ fn plan_workload<'a>(workload: &DesiredWorkload, slots: &[Slot<'a>], plan: &mut 
         }
         let is_ready = slot.has_ready_successor(workload);
         for unit in &slot.earlier {
-            // First the unit that is to take its place has to be there: it may be refused.
+            // The successor must exist first: fleet may refuse it.
             let has_successor = slot.has.is_some();
             let is_harmless = is_ready || !unit.is_ready(workload.min_ready);
             if has_successor && may_disturb(is_harmless) {
@@ -215,7 +213,7 @@ fn plan_surplus<'a>(leftovers: &[&'a OwnedUnit], plan: &mut Plan<'a>) {
     plan.leaving.extend(surplus);
 }
 
-/// The next step towards the end of a unit; `None` while its machine stops it.
+/// The next step of a unit's removal; `None` while its machine stops it.
 fn removal(unit: &OwnedUnit) -> Option<Step<'_>> {
     if unit.desired != DesiredState::Inactive {
         Some(Step::Stop(&unit.name))

@@ -6,58 +6,56 @@ use hyperfleet_fleet_model::unit::{DesiredState, UnitHash, UnitOption};
 
 use super::ownership::Ownership;
 
-/// The state in which systemd runs a service.
+/// systemd's state of a running service.
 const ACTIVE: &str = "active";
 
-/// A unit that a resource needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DesiredUnit {
     pub name: String,
     /// 1 to the number of replicas.
     pub index: u32,
-    /// Its file, the section that names its owner included.
+    /// Includes the section that names its owner.
     pub options: Vec<UnitOption>,
     pub hash: UnitHash,
 }
 
-/// The units that one workload asks for.
+/// The units of one workload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DesiredWorkload {
     /// Position among the workloads of the kind, from 1.
     pub number: u32,
     /// How many replicas an update may make unavailable.
     pub max_unavailable: u32,
-    /// How long a service must have been active to count as available.
+    /// How long a service must be active to count as available.
     pub min_ready: Duration,
     /// By index.
     pub units: Vec<DesiredUnit>,
 }
 
-/// A unit that belongs to a resource, with what machines report of it.
+/// A unit that belongs to a resource, with machines' reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OwnedUnit {
     pub name: String,
     pub owner: Ownership,
-    /// Empty for a unit whose record was destroyed, while machines still have it.
+    /// Empty for a destroyed unit that machines still have.
     pub hash: String,
     pub desired: DesiredState,
     /// The machine that the engine has chosen.
     pub machine: Option<String>,
-    /// By machine. A unit that moves is reported by two for a moment.
+    /// By machine. A moving unit is briefly reported by two.
     pub reports: Vec<UnitReport>,
 }
 
-/// What a machine reports of a unit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnitReport {
     pub machine: String,
-    /// Hash of the file that the machine has.
+    /// Hash of the file on the machine.
     pub hash: String,
     /// systemd's states.
     pub load: String,
     pub active: String,
     pub sub: String,
-    /// For how long it has been active with this file.
+    /// How long it has been active with this file.
     pub active_for: Duration,
 }
 
@@ -68,13 +66,13 @@ impl OwnedUnit {
         self.reports.iter().find(|report| report.machine == machine)
     }
 
-    /// Whether its service runs its present file.
+    /// Whether its service runs the current file.
     pub fn is_active(&self) -> bool {
         let is_active = |report: &UnitReport| report.active == ACTIVE && report.hash == self.hash;
         self.desired == DesiredState::Launched && self.report().is_some_and(is_active)
     }
 
-    /// Whether it has been active for long enough.
+    /// Whether it has been active long enough.
     pub fn is_ready(&self, min_ready: Duration) -> bool {
         self.is_active()
             && self
@@ -82,7 +80,7 @@ impl OwnedUnit {
                 .is_some_and(|report| report.active_for >= min_ready)
     }
 
-    /// Whether no machine has anything of it, and none gets it.
+    /// Whether no machine has or will get any of it.
     pub fn is_gone_from_machines(&self) -> bool {
         self.desired == DesiredState::Inactive && self.machine.is_none() && self.reports.is_empty()
     }

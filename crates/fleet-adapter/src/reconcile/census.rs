@@ -1,5 +1,4 @@
-//! What the adapter knows of all resources together: which it has looked at in this term of the lease, and what the brake
-//! counts.
+//! State across all resources: which were checked in this term of the lease, and what the brake counts.
 
 use std::time::Duration;
 
@@ -11,11 +10,11 @@ use super::{FleetAdapter, lock};
 use crate::approval;
 use crate::domain::{Blocker, Brake, Plan, Verdict};
 
-/// How long removals wait after a start until all resources were looked at.
+/// How long removals wait after a start until all resources were checked.
 const CENSUS_MAX: Duration = Duration::from_mins(2);
 
 impl<S: KeyStore> FleetAdapter<S> {
-    /// Leaves removals out of a plan that may not be carried out now. Says why, or when to ask again.
+    /// Removes steps from a plan that the brake holds. Returns why, or when to retry.
     pub(super) async fn brake(
         &self,
         id: &str,
@@ -61,7 +60,7 @@ impl<S: KeyStore> FleetAdapter<S> {
         })
     }
 
-    /// Whether the removals of all resources but this one are known.
+    /// Whether the removals of all other resources are known.
     fn has_seen_all(&self, but: &str) -> bool {
         if self.began().elapsed() > CENSUS_MAX {
             return true;
@@ -77,13 +76,13 @@ impl<S: KeyStore> FleetAdapter<S> {
         lock(&self.seen).insert(id.to_owned(), Instant::now());
     }
 
-    /// How long ago a resource was looked at; since the start for one that was not.
+    /// How long ago a resource was checked, or the start was if it never was.
     pub(crate) fn unseen_for(&self, id: &str) -> Duration {
         let seen = lock(&self.seen).get(id).copied();
         seen.unwrap_or_else(|| self.began()).elapsed()
     }
 
-    /// When the term began. Of a new one nothing is known yet: another replica may have worked before it.
+    /// When the term began. Nothing is known in a new term: another replica may have worked before it.
     pub(super) fn began(&self) -> Instant {
         let mut term = lock(&self.term);
         let now = self.tenure.term();
@@ -95,12 +94,12 @@ impl<S: KeyStore> FleetAdapter<S> {
         term.1
     }
 
-    /// Whether no workload is for resources of a kind.
+    /// Whether no workload covers a kind.
     pub(crate) fn is_without_workload(&self, kind: &str) -> bool {
         !self.workloads.kinds().contains(kind)
     }
 
-    /// Forgets resources that have no units.
+    /// Forgets resources without units.
     pub(crate) fn forget_gone(&self) {
         let resources = self.index.ids();
         let has_units = |id: &str| resources.contains(id);

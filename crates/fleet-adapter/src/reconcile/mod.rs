@@ -1,4 +1,4 @@
-//! One resource: observe its units, plan, carry the plan out, report.
+//! Reconciles one resource: observe its units, plan, carry out, report.
 
 mod census;
 mod observed;
@@ -23,21 +23,20 @@ use crate::index::Index;
 use crate::lease::Tenure;
 use crate::workloads::{Rendered, Subject, Workloads};
 
-/// Member of a report's data that names the replica that reported.
+/// Member of a report's data that names the reporting replica.
 const INSTANCE: &str = "adapter_instance";
-/// When a resource is looked at again while etcd is away, or while its units are not as they are to be.
+/// When a resource is reconciled again while etcd is away or its units are not in their desired state.
 const AGAIN: Duration = Duration::from_secs(5);
-/// What the adapter is made from.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// The name that it reports under, and that its units carry.
+    /// The adapter's name in reports and units.
     pub name: String,
     /// Name of this replica.
     pub instance: String,
-    /// Where its own keys in etcd are ([`keys`](crate::approval::keys)).
+    /// Prefix of its own keys in etcd ([`keys`](crate::approval::keys)).
     pub keys: String,
     pub removal_limit: RemovalLimit,
-    /// What an operator runs to approve removals.
+    /// Command that approves removals, for messages.
     pub approve_command: String,
 }
 
@@ -52,13 +51,12 @@ pub struct FleetAdapter<S: KeyStore> {
     pub(crate) index: Arc<Index>,
     tenure: Tenure,
     brake: Mutex<Brake>,
-    /// When resources were last looked at, by id.
+    /// When resources were last checked, by id.
     seen: Mutex<HashMap<String, Instant>>,
-    /// The term of the lease in which it works, and when that began.
+    /// The current term of the lease, and its start.
     term: Mutex<(u64, Instant)>,
 }
 
-/// What the adapter works with.
 pub struct Parts<S: KeyStore> {
     pub fleet: Fleet<S>,
     pub store: S,
@@ -95,7 +93,7 @@ impl<S: KeyStore> FleetAdapter<S> {
 
     async fn reconcile_one(&self, work: &Work) -> anyhow::Result<Outcome> {
         let resource = &work.resource;
-        // After a start fleet is still being read: etcd is not away because of that.
+        // After a start fleet is still being read, which does not mean that etcd is away.
         let _ = timeout(AGAIN, self.index.wait_until_read()).await;
         if !self.has_etcd() {
             return self.without_etcd(resource).await;
@@ -119,7 +117,7 @@ impl<S: KeyStore> FleetAdapter<S> {
         }
     }
 
-    /// Whether fleet can be read and changed by this replica.
+    /// Whether this replica can read and change fleet.
     pub(crate) fn has_etcd(&self) -> bool {
         self.fleet.is_connected() && self.tenure.is_certain()
     }
@@ -165,7 +163,7 @@ impl<S: KeyStore> FleetAdapter<S> {
         let owned = &units.owned;
         let mut plan = plan(desired, owned);
         let (mut blocker, brake_again) = self.brake(&resource.id, &mut plan).await?;
-        // After the brake has counted its removals: others wait until every resource was looked at.
+        // After the brake has counted its removals: others wait until every resource was checked.
         self.note_seen(&resource.id);
         if let Some((unit, owner)) = units.taken.into_iter().next() {
             blocker = Some(Blocker::NameTaken { unit, owner });
@@ -197,7 +195,7 @@ impl<S: KeyStore> FleetAdapter<S> {
         })
     }
 
-    /// The report while etcd is away. What another replica reported stays: it may reach etcd.
+    /// The report while etcd is away. Another replica's report stays: that replica may reach etcd.
     async fn without_etcd(&self, resource: &Resource) -> anyhow::Result<Outcome> {
         let stored = self
             .api
@@ -234,7 +232,7 @@ impl<S: KeyStore> FleetAdapter<S> {
                 pending,
                 owned,
                 command,
-                "removal of units waits for an operator"
+                "removal of units held until an operator approves it"
             );
         }
         self.carry_out(id, &mut plan, None).await?;
@@ -242,7 +240,7 @@ impl<S: KeyStore> FleetAdapter<S> {
     }
 }
 
-/// The first moment at which a service that is active now has been so for long enough.
+/// When the first active service becomes ready.
 fn ready_after(desired: &[DesiredWorkload], owned: &[OwnedUnit]) -> Option<Duration> {
     let waits = desired.iter().flat_map(|workload| {
         let active = owned

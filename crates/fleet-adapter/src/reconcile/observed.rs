@@ -1,4 +1,4 @@
-//! The units of a resource as they are now.
+//! The current units of a resource.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,13 +10,13 @@ use hyperfleet_fleet_model::unit::DesiredState;
 use super::FleetAdapter;
 use crate::domain::{DesiredWorkload, OwnedUnit, Ownership, UnitReport};
 
-/// Units of a resource whose causes are asked for.
+/// Most units per report for which fleet is asked for an explanation.
 const EXPLAINED_MAX: usize = 5;
 
 /// The units of a resource at one moment.
 pub(super) struct Units {
     pub(super) owned: Vec<OwnedUnit>,
-    /// Desired units whose name another has, with the owner.
+    /// Desired units whose name belongs to another owner.
     pub(super) taken: BTreeMap<String, String>,
 }
 
@@ -61,7 +61,7 @@ impl<S: KeyStore> FleetAdapter<S> {
     fn owned(&self, owner: Ownership, observed: Observed) -> OwnedUnit {
         let unit = observed
             .unit
-            .unwrap_or_else(|| unreachable!("it was looked at"));
+            .unwrap_or_else(|| unreachable!("it was observed"));
         OwnedUnit {
             reports: self.reports(observed.states),
             name: unit.name,
@@ -72,7 +72,7 @@ impl<S: KeyStore> FleetAdapter<S> {
         }
     }
 
-    /// A unit whose record was destroyed by hand, while machines still have it.
+    /// A destroyed unit that machines still have.
     fn stopping(&self, name: &str, id: &str, observed: Observed) -> Option<OwnedUnit> {
         let owner = self
             .index
@@ -101,7 +101,7 @@ impl<S: KeyStore> FleetAdapter<S> {
         reports.collect()
     }
 
-    /// Why units run nowhere, or not as they are to, for the first of them.
+    /// Explanations for the first units that run nowhere or not as desired.
     pub(super) async fn explanations(
         &self,
         desired: &[DesiredWorkload],
@@ -129,7 +129,7 @@ impl<S: KeyStore> FleetAdapter<S> {
     }
 }
 
-/// Who has a unit, for a message. The path of another resource is not for everybody.
+/// The owner of a unit, for a message, without the path of another resource.
 fn whose(owner: Option<&Ownership>, adapter: &str) -> String {
     match owner {
         None => "no resource of this adapter".to_owned(),

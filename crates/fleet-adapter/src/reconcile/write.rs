@@ -1,4 +1,4 @@
-//! Carries plans out: every write is for a unit that is still the resource's.
+//! Carries plans out. Every write checks that the unit still belongs to the resource.
 
 use anyhow::bail;
 use hyperfleet_fleet::keys::KeyStore;
@@ -9,7 +9,7 @@ use super::FleetAdapter;
 use crate::domain::{Blocker, DesiredUnit, Ownership, Plan, Step};
 
 impl<S: KeyStore> FleetAdapter<S> {
-    /// Carries a plan out as far as fleet takes it; what it refuses is left out of the plan.
+    /// Carries a plan out. Steps that fleet refuses are removed from the plan.
     pub(super) async fn carry_out(
         &self,
         id: &str,
@@ -17,7 +17,7 @@ impl<S: KeyStore> FleetAdapter<S> {
         blocker: Option<&Blocker>,
     ) -> anyhow::Result<Option<Blocker>> {
         if let Some(Blocker::NameTaken { .. }) = blocker {
-            // Half of a workload is none: nothing is created before all of it can be.
+            // A partial workload is useless: nothing is created before all of it can be.
             plan.hold_changes();
         }
         let mut refused = None;
@@ -46,7 +46,7 @@ impl<S: KeyStore> FleetAdapter<S> {
         Ok(refused)
     }
 
-    /// Writes only where the unit is still the resource's, or is still missing.
+    /// Writes only if the unit still belongs to the resource, or is still missing.
     async fn carry_out_one(&self, id: &str, step: Step<'_>) -> Result<(), Error> {
         let is_ours = |found: Option<&[UnitOption]>| match found {
             None => matches!(step, Step::Create(_)),

@@ -77,7 +77,7 @@ async fn a_lease_that_was_revoked_is_noticed_and_taken_again() {
     assert_eq!(replica.tenure.term(), 2);
 }
 
-/// When the key was made; `None` while nobody holds the lease.
+/// Creation revision of the key; `None` while the lease is free.
 async fn holder(keys: &MemoryKeys) -> Option<i64> {
     let found = keys.commit(Transaction {
         then: vec![Operation::Get("/lease".to_owned())],

@@ -1,23 +1,22 @@
-//! Workloads as they are configured.
+//! Configured workloads.
 
 use serde::de::{Deserializer, Error, Visitor};
 use serde::{Deserialize, Serialize};
 
-/// Most workloads of an adapter.
 pub const WORKLOADS_MAX: usize = 100;
 /// Longest file of a workload, in bytes.
 pub const FILE_BYTES_MAX: usize = 32 * 1024;
 
-/// Which units the resources of a kind need.
+/// The units that resources of a kind need.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct WorkloadConfig {
     /// Kind of the resources, such as `NodePool`.
     pub kind: String,
-    /// Whether the workload applies to a resource: an expression that gives true or false.
+    /// Boolean expression: whether the workload applies to a resource.
     #[serde(deserialize_with = "expression")]
     pub when: String,
-    /// Number of units: an expression that gives a whole number.
+    /// Integer expression: number of units.
     #[serde(deserialize_with = "expression")]
     pub replicas: String,
     /// Name of the units, with `${…}`.
@@ -46,7 +45,7 @@ impl Default for WorkloadConfig {
     }
 }
 
-/// Reads an expression. In YAML one that is a bool or a number needs no quotes: `replicas: 3`.
+/// Reads an expression. In YAML a boolean or number needs no quotes: `replicas: 3`.
 fn expression<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
     struct Expression;
 

@@ -1,4 +1,4 @@
-//! Workloads: which units the resources of a kind need, from configuration to unit files.
+//! Workloads: from configuration to the unit files of a resource.
 
 mod config;
 mod render;
@@ -8,5 +8,5 @@ mod values;
 pub use config::{FILE_BYTES_MAX, WORKLOADS_MAX, WorkloadConfig};
 pub use render::{REPLICAS_MAX, Rendered, Subject, Unrenderable, Workloads};
 
-/// What expressions may name.
+/// Variables of expressions.
 const VARIABLES: [&str; 4] = ["resource", "owner", "index", "short_id"];

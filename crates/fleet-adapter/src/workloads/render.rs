@@ -1,4 +1,4 @@
-//! From configured workloads to the units that one resource needs.
+//! From configured workloads to the units of one resource.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -13,12 +13,11 @@ use super::template::Template;
 use super::values::Usage;
 use crate::domain::{DesiredUnit, DesiredWorkload, Ownership, SECTION};
 
-/// Most replicas of a workload.
 pub const REPLICAS_MAX: u32 = 1000;
-/// Characters of an id that [`short_id`] takes.
+/// Characters of an id that [`short_id`] returns.
 const SHORT_ID_CHARACTERS: usize = 8;
 
-/// A resource with all that expressions see.
+/// The variables of expressions.
 #[derive(Debug, Clone, Copy)]
 pub struct Subject<'a> {
     pub kind: &'a str,
@@ -31,16 +30,15 @@ pub struct Subject<'a> {
     pub owner: &'a Value,
 }
 
-/// What a resource needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Rendered {
     /// No workload of its kind applies.
     NotApplicable,
-    /// Units, by workload.
+    /// By workload.
     Units(Vec<DesiredWorkload>),
 }
 
-/// Why there are no units for a resource.
+/// Why a resource's units cannot be rendered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unrenderable {
     /// One word for programs.
@@ -49,7 +47,7 @@ pub struct Unrenderable {
     pub message: String,
 }
 
-/// All workloads, checked.
+/// All workloads, compiled.
 #[derive(Debug)]
 pub struct Workloads {
     adapter: String,
@@ -70,10 +68,10 @@ struct Workload {
 }
 
 impl Workloads {
-    /// Checks configured workloads of the adapter that reports under a name.
+    /// Compiles the workloads of an adapter.
     ///
     /// # Errors
-    /// Every fault, with the setting that it is in.
+    /// Every fault, with its setting.
     pub fn compile(adapter: &str, configs: &[WorkloadConfig]) -> Result<Self, Vec<String>> {
         let mut faults = Vec::new();
         if configs.len() > WORKLOADS_MAX {
@@ -111,7 +109,8 @@ impl Workloads {
     /// The units that a resource needs.
     ///
     /// # Errors
-    /// An expression that cannot be evaluated, a value that cannot stand in a unit file, or a unit that fleet would refuse.
+    /// An expression that cannot be evaluated, a value that a unit file cannot contain, or a unit that fleet
+    /// would refuse.
     pub fn render(&self, subject: &Subject<'_>) -> Result<Rendered, Unrenderable> {
         let of_kind = self
             .sorted
@@ -171,8 +170,8 @@ fn compile_one(config: &WorkloadConfig, number: u32) -> Result<Workload, String>
     })
 }
 
-/// The options of a file with the expressions in their values. Expressions elsewhere are refused: a value can become
-/// neither a section nor the name of an option.
+/// The options of a file with expressions in their values. Expressions elsewhere are refused: a value can
+/// become neither a section nor the name of an option.
 fn compile_file(text: &str) -> Result<Vec<(String, String, Template)>, String> {
     if text.len() > FILE_BYTES_MAX {
         return Err(format!(
@@ -207,7 +206,7 @@ fn compile_file(text: &str) -> Result<Vec<(String, String, Template)>, String> {
                     .to_owned(),
             );
         }
-        // Expressions see one line: what a line of its own begins with has a meaning for systemd.
+        // Expressions see one line: the beginning of a further line could have a meaning for systemd.
         let value = if value.contains("${") {
             value.replace("\\\n", " ")
         } else {
@@ -318,8 +317,8 @@ impl Workload {
     }
 }
 
-/// A resource without its current state: units made from that would change with each report on them, and a change of it
-/// is none of the resource.
+/// A resource without its status: units derived from the status would change with each report, without a change
+/// of the resource.
 fn desired(document: &Value) -> Value {
     let mut document = document.clone();
     if let Value::Object(members) = &mut document {
@@ -328,7 +327,7 @@ fn desired(document: &Value) -> Value {
     document
 }
 
-/// Characters of an id that differ between resources made at the same time: the last ones. Ids begin with the time
+/// The last characters of an id, which differ between resources made at the same time. Ids begin with the time
 /// (UUID version 7).
 fn short_id(id: &str) -> String {
     let characters: Vec<char> = id.chars().filter(char::is_ascii_alphanumeric).collect();

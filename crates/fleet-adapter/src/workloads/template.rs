@@ -5,7 +5,7 @@ use hyperfleet_expressions::{Evaluation, Expression, MASK, Meter};
 use super::VARIABLES;
 use super::values::Usage;
 
-/// A text with expressions, checked.
+/// A compiled text with expressions.
 #[derive(Debug)]
 pub(super) struct Template {
     parts: Vec<Part>,
@@ -18,16 +18,16 @@ enum Part {
         source: String,
         expression: Expression,
         usage: Usage,
-        /// Whether a word begins with it: where it is empty, the word must not vanish.
+        /// Whether it begins a word: an empty value must not make the word vanish.
         opens_word: bool,
     },
 }
 
 impl Template {
-    /// Checks a text. `usage` says where a value is put that stands behind a text.
+    /// Compiles a text. `usage` says where a value after a given text is placed.
     ///
     /// # Errors
-    /// The first fault, as what follows the name of the text in a sentence.
+    /// The first fault, as the rest of a sentence after the text's name.
     pub(super) fn compile(text: &str, usage: impl Fn(&str) -> Usage) -> Result<Self, String> {
         let mut parts = Vec::new();
         let (mut literal, mut before) = (String::new(), String::new());
@@ -35,7 +35,7 @@ impl Template {
         while let Some(at) = rest.find("${") {
             literal.push_str(&rest[..at]);
             if rest[..at].ends_with('$') {
-                // `$${`: the text that systemd replaces by a variable of the environment.
+                // `$${`: systemd replaces the text by an environment variable.
                 literal.pop();
                 literal.push_str("${");
                 rest = &rest[at + 2..];
@@ -58,7 +58,7 @@ impl Template {
             }
             let usage = usage(&before);
             let before_word = before.is_empty() || before.ends_with([' ', '\t']);
-            // What follows it is no beginning any more.
+            // What follows is not at the beginning.
             before.push('x');
             parts.push(Part::Text(std::mem::take(&mut literal)));
             parts.push(Part::Value {
@@ -76,7 +76,7 @@ impl Template {
     /// The text with the values of a resource.
     ///
     /// # Errors
-    /// What is wrong with a value, with its expression.
+    /// An invalid value, with its expression.
     pub(super) fn render(
         &self,
         evaluation: &mut Evaluation<'_>,
@@ -112,7 +112,7 @@ impl Template {
     }
 }
 
-/// Where the `}` stands that ends an expression: not within quotes or brackets.
+/// Position of the `}` that ends an expression, outside of quotes and brackets.
 fn end_of(text: &str) -> Option<usize> {
     let (mut depth, mut quote) = (0_usize, None);
     let mut characters = text.char_indices();

@@ -1,4 +1,4 @@
-//! Values on their way into unit files: nothing that stands in a spec can add an option, an argument or a specifier.
+//! Escapes values for unit files: no value of a spec can add an option, an argument or a specifier.
 //!
 //! | where | what a value may be | how it is written |
 //! | --- | --- | --- |
@@ -10,7 +10,7 @@
 
 use std::fmt::Write as _;
 
-/// Where a value is put.
+/// Where a value is placed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Usage {
     /// Name of a unit, or program of a command.
@@ -23,9 +23,9 @@ pub(super) enum Usage {
     Text,
     /// Any other option.
     Plain {
-        /// Whether it is the beginning of the option's value, where signs such as `-` and `!` have a meaning.
+        /// Whether it begins the option's value, where signs such as `-` and `!` have a meaning.
         is_first: bool,
-        /// Whether `/` and `:` are plain characters: elsewhere they separate the parts of an option.
+        /// Whether `/` and `:` are plain characters. Elsewhere they separate the parts of an option.
         may_separate: bool,
     },
 }

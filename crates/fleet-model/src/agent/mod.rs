@@ -1,4 +1,4 @@
-//! What an agent does with the units of its machine: desired state against current state, as a list of tasks.
+//! The tasks of an agent: desired state against current state of the machine's units.
 //!
 //! ```text
 //! desired (run/ and global/) ─┐
@@ -6,8 +6,8 @@
 //! current (files, systemd)  ──┘
 //! ```
 //!
-//! The cases and their order are those of the older fleet's agent, but for restarts, which are ours. There the first task that failed ended the pass; here
-//! the tasks of one unit say nothing about those of another.
+//! The cases and their order are those of the older fleet's agent. Restarts are new. In the older agent the
+//! first failed task ended the pass; here the tasks of one unit do not affect those of another.
 
 #[cfg(test)]
 mod tests;
@@ -17,43 +17,43 @@ use std::fmt;
 
 use crate::unit::DesiredState;
 
-/// What a unit is to be on this machine.
+/// The desired state of a unit on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Desired {
-    /// The digest of the file to run.
+    /// Digest of the file to run.
     pub hash: String,
     pub state: DesiredState,
-    /// How often users have asked for a restart.
+    /// How many restarts users have requested.
     pub restarts: u64,
 }
 
-/// What the agent has made of a unit on this machine.
+/// The current state of a unit on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Current {
-    /// The digest of the file that stands in the units directory; `None` if it cannot be read.
+    /// Digest of the file in the units directory; `None` if it cannot be read.
     pub hash: Option<String>,
-    /// How far the agent has brought it. `Inactive`: there is a file, and nothing is known of it, as after the agent lost
-    /// its memory. What systemd has made of it since, or an operator, does not count.
+    /// What the agent has done. `Inactive`: there is a file and nothing else is known, as after the agent lost
+    /// its state. Later changes by systemd or an operator do not count.
     pub state: DesiredState,
-    /// How often users had asked for a restart when the agent last started or restarted it; `None` if that is unknown.
+    /// The requested restarts at the agent's last start or restart of the unit; `None` if unknown.
     pub restarts: Option<u64>,
 }
 
-/// One thing to do. Ordered as tasks are done, units by name.
+/// One task. The order of variants is the order in which tasks are done, units by name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Task {
     /// Stop the unit, wait until it has stopped, and remove its file.
     Unload(String),
-    /// Write its file, and make it known to systemd.
+    /// Write its file and link it in systemd.
     Load(String),
-    /// Have systemd read its unit files again: once, after all that was unloaded and loaded.
+    /// Make systemd read its unit files again: once, after all tasks of the two kinds above.
     Reload,
     Stop(String),
     Start(String),
     Restart(String),
 }
 
-/// Why something is to be done, in the words of the older fleet: people search logs for them.
+/// Why a task is done, in the words of the older fleet, because people search logs for them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
     NotLoaded,
@@ -66,7 +66,7 @@ pub enum Reason {
 }
 
 impl Task {
-    /// The unit that it is about; `None` for [`Task::Reload`].
+    /// The task's unit; `None` for [`Task::Reload`].
     pub fn unit(&self) -> Option<&str> {
         match self {
             Self::Unload(unit)
@@ -93,10 +93,11 @@ impl fmt::Display for Reason {
     }
 }
 
-/// What is to be done so that the machine is as desired, in order, with the reason of each task.
+/// The tasks that bring the machine to its desired state, in order, each with its reason.
 ///
 /// # Guarantees
-/// Carried out, it leaves nothing to do. A unit that runs and is to run with the same file is not touched.
+/// After they are done, nothing is left to do. A running unit whose file and state are as desired is not
+/// touched.
 pub fn tasks(
     desired: &BTreeMap<String, Desired>,
     current: &BTreeMap<String, Current>,

@@ -36,7 +36,7 @@ fn planned(
     tasks.into_keys().collect()
 }
 
-/// The cases of the older fleet's agent, by its numbers.
+/// The cases of the older fleet's agent, with its numbers.
 #[test]
 fn the_agent_does_what_the_older_one_did() {
     let a = || "a".to_owned();
@@ -118,7 +118,7 @@ fn the_agent_does_what_the_older_one_did() {
             Some((Launched, None)),
             whole(),
         ),
-        // Ours: what another file has left running does not go on beside the new one.
+        // Ours: a unit left running with an earlier file does not continue beside the new one.
         (
             "file only, other hash",
             Some((Launched, "2")),
@@ -227,7 +227,7 @@ fn a_launched_unit_is_restarted_when_that_is_asked_for() {
     for (is_desired, asked, state, done, expected) in [
         (Launched, 2, Launched, Some(1), vec![Restart("a".into())]),
         (Launched, 2, Launched, Some(2), vec![]),
-        // An agent of an older version has started it.
+        // Started by an agent of an older version.
         (Launched, 2, Launched, None, vec![]),
         (Launched, 2, Loaded, Some(1), vec![Start("a".into())]),
         (Loaded, 2, Launched, Some(1), vec![Stop("a".into())]),

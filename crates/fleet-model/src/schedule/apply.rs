@@ -1,4 +1,4 @@
-//! What was seen, taken over into the state and its indexes.
+//! Applies changes to the state and its indexes.
 
 use std::collections::BTreeSet;
 
@@ -8,9 +8,9 @@ use super::model::{Change, Job, Machine};
 use crate::unit::UnitName;
 
 impl Cluster {
-    /// Takes over a change that was seen.
+    /// Applies a change.
     ///
-    /// It costs what has to do with it: a machine costs the units on it, a unit its requirements
+    /// The cost depends on what the change touches: a machine costs its units, a unit costs its requirements
     /// and the names that its patterns may match.
     pub fn apply(&mut self, change: Change) {
         match change {
@@ -31,8 +31,7 @@ impl Cluster {
         }
     }
 
-    /// Says whether machines that are not there are taken to come back: units that are to be active stay placed on them
-    /// then.
+    /// Sets whether missing machines are expected to return. If so, active units stay placed on them.
     pub fn await_machines(&mut self, awaits: bool) {
         self.awaits_machines = awaits;
         let gone = self
@@ -79,7 +78,7 @@ impl Cluster {
         self.renew_globals(&id);
     }
 
-    /// Nobody is woken for what is free now: it is free on a machine that is not there.
+    /// No unit is woken for the freed room: it is on a missing machine.
     fn remove_machine(&mut self, id: &MachineId) {
         let Some((id, node)) = self.machines.remove_entry(id.as_str()) else {
             return;
@@ -122,7 +121,7 @@ impl Cluster {
         self.suspects.remove(name);
     }
 
-    /// Takes a unit out of everything.
+    /// Removes a unit from the state and all indexes.
     fn withdraw_unit(&mut self, name: &UnitName) {
         let Some(unit) = self.units.get(name) else {
             return;
@@ -143,13 +142,13 @@ impl Cluster {
         self.units.remove(name);
     }
 
-    /// Takes a unit in that is not known, with its placement.
+    /// Adds an unknown unit with its placement.
     fn enter_unit(&mut self, job: Job) {
         let name = job.name.clone();
         let (is_placeable, is_global) = (job.is_placeable(), job.is_active_global());
         let placed_on = job.placed_on.clone();
         self.names.insert(name.clone());
-        // Not before it is counted there.
+        // Only after it is counted there.
         self.units.insert(
             name.clone(),
             Unit::new(Job {

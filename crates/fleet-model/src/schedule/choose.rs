@@ -1,5 +1,5 @@
-//! The machine for a unit: of those that can run it, the one with the fewest units, and of several
-//! such the first by id.
+//! Chooses the machine for a unit: of those that can run it, the one with the fewest units, and among equals
+//! the first by id.
 
 use std::collections::BTreeSet;
 use std::ops::Bound;
@@ -9,11 +9,11 @@ use super::machine_id::MachineId;
 use crate::unit::UnitName;
 
 impl Cluster {
-    /// The machine for a unit that has to leave this one or, with `None`, is nowhere. One that
-    /// has to leave goes only where nobody would have to leave again.
+    /// The machine for a unit that must leave this one or, with `None`, is on none. A unit that must leave
+    /// moves only to a machine where no unit would have to leave again.
     ///
-    /// One that must never run twice leaves by one plan and comes by a later one, which knows nothing of the first: so it
-    /// comes to where it would not have to leave again, if there is such a machine.
+    /// A singleton leaves in one plan and is placed in a later one, which does not know the first. So it
+    /// prefers a machine that it would not have to leave again.
     pub(super) fn choose(&self, name: &UnitName, leaving: Option<&MachineId>) -> Option<MachineId> {
         let lasting = || self.choose_among(name, leaving, |id| self.is_free_of_meetings(name, id));
         let any = || self.choose_among(name, leaving, |_| true);
@@ -51,7 +51,7 @@ impl Cluster {
         machines.map(|(_, id)| id).find(|id| accepts(id)).cloned()
     }
 
-    /// Whether some pattern alone keeps a unit from every machine.
+    /// Whether a pattern alone keeps a unit from every machine.
     fn is_excluded_everywhere(&self, unit: &Unit) -> bool {
         let all = self.machines.len();
         let mut conflicts = unit.conflicts.iter();
@@ -60,8 +60,7 @@ impl Cluster {
             || matched.any(|id| self.patterns.get(*id).declared_on.len() == all)
     }
 
-    /// The only machines that come into question, in order, if the unit names them or follows an
-    /// ordinary unit.
+    /// The only candidate machines, in order, if the unit names them or follows an ordinary unit.
     fn few(&self, unit: &Unit) -> Option<BTreeSet<(u32, MachineId)>> {
         let asked = &unit.job.requirements;
         let with_load = |id: &MachineId| {

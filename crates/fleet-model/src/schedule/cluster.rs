@@ -1,4 +1,4 @@
-//! The cluster as it was seen last, with the indexes that make decisions cheap.
+//! The last known state of the cluster, with the indexes that make decisions cheap.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -9,69 +9,66 @@ use super::pools::{ALL, PoolId, Pools};
 use super::rules::{Neighbours, Refusal, can_run};
 use crate::unit::{Requirements, UnitName};
 
-/// What was seen of machines and units, kept so that a plan costs what has changed since the last
-/// one, not what there is.
+/// The known machines and units. A plan costs what has changed since the last one, not the size of the cluster.
 ///
 /// # Guarantees
-/// The plan is that of the state alone: whatever changes led to it, and in which order, and
-/// whether or not plans were made in between.
+/// The plan depends only on the state, not on the order of changes or on earlier plans.
 #[derive(Debug, Default)]
 pub struct Cluster {
     pub(super) machines: HashMap<MachineId, Node>,
-    /// The same machines in order.
+    /// The ids in order.
     pub(super) ids: BTreeSet<MachineId>,
-    /// Machines of which nobody can tell whether they are there.
+    /// Machines that may or may not exist.
     pub(super) unclear: BTreeSet<MachineId>,
-    /// Whether that is so of every machine that is not there.
+    /// Whether every missing machine counts as one of these.
     pub(super) awaits_machines: bool,
     pub(super) units: HashMap<UnitName, Unit>,
-    /// The same units in order.
+    /// The names in order.
     pub(super) names: BTreeSet<UnitName>,
-    /// Active ordinary units by the machine that they are placed on, there or not.
+    /// Active ordinary units by the machine that they are placed on, existing or not.
     pub(super) placed: HashMap<MachineId, BTreeSet<UnitName>>,
-    /// Active global units.
     pub(super) globals: BTreeSet<UnitName>,
-    /// Active ordinary units by each unit that they follow.
+    /// Active ordinary units by the units that they follow.
     pub(super) followers: HashMap<String, BTreeSet<UnitName>>,
-    /// Units that wait for this one to come to a machine.
+    /// Units that wait for this one to be placed.
     pub(super) waiting: HashMap<String, BTreeSet<UnitName>>,
     pub(super) pools: Pools,
     pub(super) patterns: Patterns,
     /// Active ordinary units that replace others.
     pub(super) replacers: BTreeSet<UnitName>,
-    /// Units that may be wrong where they are, or may find a machine now. Whoever else there is
-    /// is right where he is, or finds none.
+    /// Units that must be checked: they may be misplaced, or may find a machine now. No other unit needs a
+    /// change.
     pub(super) suspects: BTreeSet<UnitName>,
 }
 
-/// A machine that is there.
+/// An existing machine.
 #[derive(Debug)]
 pub(super) struct Node {
     pub(super) metadata: BTreeMap<String, String>,
     pub(super) availability: Availability,
-    /// How many units count on it: every one weighs the same.
+    /// How many units count on it. All units weigh the same.
     pub(super) load: u32,
     /// Global units that run there.
     pub(super) globals: BTreeSet<UnitName>,
     pub(super) pools: Vec<PoolId>,
 }
 
-/// A unit, with what the indexes know of it while it is active.
+/// A unit, with its index entries while it is active.
 #[derive(Debug)]
 pub(super) struct Unit {
     pub(super) job: Job,
     pub(super) pool: PoolId,
-    /// Patterns that it declares, each once.
+    /// Patterns that it declares, without repetition.
     pub(super) conflicts: Vec<PatternId>,
     pub(super) replaces: Vec<PatternId>,
     /// Patterns that match its name.
     pub(super) matched: Vec<PatternId>,
-    /// Whether it waits for a machine: it was looked at and found none.
+    /// Whether it waits for a machine, after a check that found none.
     pub(super) is_waiting: bool,
 }
 
 impl Node {
-    /// Whether further units may come, whatever they ask for.
+    /// Whether the machine takes further units, whatever their requirements.
     pub(super) fn admits<'a>(&self) -> Result<(), Refusal<'a>> {
         match self.availability {
             Availability::Open => Ok(()),
@@ -92,14 +89,14 @@ impl Unit {
         }
     }
 
-    /// Every pattern that it has to do with.
+    /// Every pattern that concerns the unit.
     pub(super) fn patterns(&self) -> impl Iterator<Item = PatternId> + '_ {
         let declared = self.conflicts.iter().chain(&self.replaces);
         declared.chain(&self.matched).copied()
     }
 }
 
-/// What counts on one machine, seen through the indexes.
+/// The units that count on one machine, through the indexes.
 pub(super) struct OnMachine<'a> {
     pub(super) cluster: &'a Cluster,
     pub(super) machine: &'a MachineId,
@@ -116,17 +113,15 @@ impl Neighbours for OnMachine<'_> {
 }
 
 impl Cluster {
-    /// A cluster of which nothing was seen yet.
+    /// An empty cluster.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A unit that is known.
     pub fn job(&self, unit: &str) -> Option<&Job> {
         self.units.get(unit).map(|unit| &unit.job)
     }
 
-    /// How many machines are there.
     pub fn machine_count(&self) -> usize {
         self.machines.len()
     }
@@ -156,7 +151,7 @@ impl Cluster {
         )
     }
 
-    /// Whether a unit that is elsewhere, or nowhere, may come to a machine.
+    /// Whether a unit that is elsewhere or unplaced may be placed on a machine.
     pub(super) fn admit<'a>(
         &self,
         unit: &'a Unit,
@@ -167,13 +162,12 @@ impl Cluster {
         node.admits()
     }
 
-    /// Whether the units of a machine are to leave it.
     pub(super) fn is_draining(&self, machine: &MachineId) -> bool {
         let node = self.machines.get(machine);
         node.is_some_and(|node| node.availability == Availability::Draining)
     }
 
-    /// Whether a unit needs another machine than it has: it is on none, or on one that is drained.
+    /// Whether a unit needs another machine than it has: it is on none, or on a drained one.
     pub fn needs_machine(&self, unit: &str) -> bool {
         self.job(unit).is_some_and(|job| {
             let placed_on = job.placed_on.as_ref();
@@ -186,7 +180,7 @@ impl Cluster {
         self.placed.get(machine).into_iter().flatten()
     }
 
-    /// Whether an active unit is on that machine, which is there.
+    /// Whether an active unit is on that machine and the machine exists.
     pub(super) fn counts_on(&self, unit: &str, machine: &MachineId) -> bool {
         self.units.get(unit).is_some_and(|unit| {
             if unit.job.is_active_global() {
@@ -197,7 +191,7 @@ impl Cluster {
         })
     }
 
-    /// Whether somebody else on that machine and an active unit exclude each other.
+    /// Whether another unit on that machine and an active unit exclude each other.
     pub(super) fn is_crowded(&self, name: &UnitName, machine: &MachineId) -> bool {
         let unit = &self.units[name];
         if unit.conflicts.is_empty() && unit.matched.is_empty() {
@@ -217,8 +211,7 @@ impl Cluster {
             })
     }
 
-    /// Units placed on a machine or running there everywhere that exclude a unit or are excluded
-    /// by it, by name.
+    /// Units on a machine that exclude a unit or are excluded by it, by name.
     pub(super) fn rivals<'a>(
         &'a self,
         name: &'a UnitName,

@@ -1,5 +1,5 @@
-//! Units that leave a machine together when it is drained: those that `MachineOf` ties to each other, in either
-//! direction. So no unit is left without the unit that it follows, and none is moved to where it cannot run.
+//! Units that leave a drained machine together: those that `MachineOf` ties to each other, in either direction.
+//! So no unit is separated from one that it follows, and none is moved to a machine that cannot run it.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -8,7 +8,7 @@ use super::machine_id::MachineId;
 use super::rules::{Neighbours, Refusal, can_run};
 use crate::unit::{Requirements, UnitName};
 
-/// A machine as it would be if these units were there as well.
+/// A machine as it would be with additional units.
 struct With<'a> {
     there: OnMachine<'a>,
     together: &'a BTreeSet<UnitName>,
@@ -19,14 +19,14 @@ impl Neighbours for With<'_> {
         self.together.contains(unit) || self.there.has(unit)
     }
 
-    // The units themselves were on one machine before: they do not exclude each other.
+    // The additional units were on one machine before: they do not exclude each other.
     fn conflicts(&self, unit: &UnitName, requirements: &Requirements) -> bool {
         self.there.conflicts(unit, requirements)
     }
 }
 
 impl Cluster {
-    /// A unit and all that have to be on its machine with it, by name.
+    /// A unit and all that must be on its machine with it, by name.
     pub(super) fn companions(&self, unit: &UnitName, machine: &MachineId) -> BTreeSet<UnitName> {
         let Some(there) = self.placed.get(machine) else {
             return BTreeSet::from([unit.clone()]);
@@ -47,7 +47,7 @@ impl Cluster {
         found.into_iter().cloned().collect()
     }
 
-    /// By name, but none before the units that it follows. In a circle the first by name comes first.
+    /// By name, but after the units that they follow. In a circle the first by name comes first.
     pub(super) fn leaders_first(&self, mut rest: BTreeSet<UnitName>) -> Vec<UnitName> {
         let mut ordered = Vec::with_capacity(rest.len());
         while let Some(first) = rest.first() {
@@ -62,7 +62,7 @@ impl Cluster {
         ordered
     }
 
-    /// The machine for units that leave one together: the least loaded that can run all of them.
+    /// The machine for units that move together: the least loaded that can run all of them.
     pub(super) fn choose_for_all(
         &self,
         units: &BTreeSet<UnitName>,
@@ -75,7 +75,7 @@ impl Cluster {
         if units.len() == 1 && !follows_itself {
             return self.choose(first, Some(leaving));
         }
-        // A unit that must never run twice goes by two plans, of which the second knows nothing of the others.
+        // A singleton moves by two plans, and the second does not know the others.
         let stays = |unit: &UnitName| {
             let job = &self.units[unit].job;
             job.is_pinned || job.requirements.is_singleton
@@ -91,12 +91,12 @@ impl Cluster {
         machines.find(|id| accepts(id)).cloned()
     }
 
-    /// Whether a unit may come to a machine together with others.
+    /// Whether a unit may be placed on a machine together with others.
     fn takes(&self, id: &MachineId, name: &UnitName, together: &BTreeSet<UnitName>) -> bool {
         self.admit_with(name, id, together).is_ok() && self.is_free_of_meetings(name, id)
     }
 
-    /// What speaks against a unit on a machine to which others come with it.
+    /// Why a unit cannot be placed on a machine together with others.
     pub(super) fn admit_with(
         &self,
         name: &UnitName,
@@ -114,7 +114,7 @@ impl Cluster {
         node.admits()
     }
 
-    /// When a unit leaves a machine that is drained, those that it followed may have somewhere to go without it.
+    /// When a unit leaves a drained machine, units that it followed may be able to leave without it.
     pub(super) fn suspect_companions(&mut self, unit: &UnitName, machine: &MachineId) {
         if !self.is_draining(machine) {
             return;

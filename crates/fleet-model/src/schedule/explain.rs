@@ -1,4 +1,4 @@
-//! Why a unit has no machine (decision F6).
+//! Explains why a unit has no machine.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
@@ -13,39 +13,36 @@ use crate::unit::UnitName;
 /// How many machines of a group are named.
 pub const EXAMPLES_MAX: usize = 5;
 
-/// Why a unit that is to be on a machine is on none.
+/// Why a unit that needs a machine has none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Explanation<'a> {
-    /// No machine is there.
     NoMachines,
-    /// It follows units that follow it: these, in turn, beginning with itself.
+    /// It follows units that follow it: these in turn, starting with itself.
     Cycle(Vec<UnitName>),
     /// It follows this unit, which is on no machine.
     WaitsFor(UnitName),
-    /// It must never run twice, and this machine has yet to stop it.
+    /// It is a singleton, and this machine has not stopped it yet.
     Stopping(MachineId),
-    /// No machine can run it.
     Refused(Vec<Group<'a>>),
     /// It leaves its machine only together with these units, and no machine can run all of them.
     Tied(Vec<UnitName>),
-    /// Nothing is in its way: the next plan places it, here if nothing comes first.
+    /// It can be placed: the next plan places it here unless something else comes first.
     NotYet(MachineId),
 }
 
-/// Machines that cannot run a unit for the same reason.
+/// Machines that refuse a unit for the same reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Group<'a> {
-    /// The first requirement of each that it does not meet.
+    /// The first unmet requirement.
     pub refusal: Refusal<'a>,
-    /// How many there are.
     pub count: usize,
     /// The first of them by id, [`EXAMPLES_MAX`] at most.
     pub machines: Vec<&'a str>,
 }
 
 impl Cluster {
-    /// Why a unit has not the machine that it needs: it is on none, or on one that is drained. `None` if it needs none,
-    /// or there is no such unit. Takes time in proportion to the machines.
+    /// Why a unit has no suitable machine: it is on none, or on a drained one. `None` if it needs none or does
+    /// not exist. Takes time in proportion to the machines.
     pub fn explain(&self, unit: &str) -> Option<Explanation<'_>> {
         let job = &self.units.get(unit)?.job;
         if !self.needs_machine(unit) {
@@ -75,7 +72,7 @@ impl Cluster {
         ))
     }
 
-    /// Why a unit has not left the machine that is drained.
+    /// Why a unit has not left its drained machine.
     fn explain_stuck(&self, name: &UnitName, machine: &MachineId) -> Explanation<'_> {
         let companions = self.companions(name, machine);
         if let Some(machine) = self.choose_for_all(&companions, machine) {
@@ -106,9 +103,9 @@ impl Cluster {
         unit.job.is_placeable() && placed_on.is_some_and(|id| self.machines.contains_key(id))
     }
 
-    /// The shortest way from a unit over those that it follows back to it; global ones follow nobody.
+    /// The shortest circle of units that follow each other through this one. Global units follow none.
     fn cycle(&self, name: &UnitName) -> Option<Vec<UnitName>> {
-        // By which unit each was come to: ways are not copied, or long chains would cost their square.
+        // The predecessor of each visited unit: copied paths would cost the square of a long chain.
         let mut come_by: HashMap<&str, &str> = HashMap::new();
         let mut ahead = VecDeque::from([name.as_str()]);
         while let Some(last) = ahead.pop_front() {
@@ -128,7 +125,7 @@ impl Cluster {
         None
     }
 
-    /// The machines that refuse a unit, which comes together with others.
+    /// The machines that refuse a unit together with its companions.
     fn groups(&self, name: &UnitName, together: &BTreeSet<UnitName>) -> Vec<Group<'_>> {
         let mut groups: BTreeMap<Refusal<'_>, (usize, Vec<&str>)> = BTreeMap::new();
         for id in &self.ids {

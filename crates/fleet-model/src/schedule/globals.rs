@@ -1,5 +1,4 @@
-//! Where global units run. Each machine's list is kept, and made anew only where something changed
-//! that has to do with it.
+//! Where global units run. Each machine's list is cached, and renewed only after a relevant change.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +7,7 @@ use super::machine_id::MachineId;
 use crate::unit::UnitName;
 
 impl Cluster {
-    /// After a unit came to a machine or left it: global ones that exclude it go or come.
+    /// After a unit was placed on a machine or left it: global units that exclude it leave or come.
     pub(super) fn renew_globals_beside(&mut self, name: &UnitName, machine: &MachineId) {
         if !self.globals.is_empty() && self.concerns_globals(&self.units[name]) {
             self.renew_globals(machine);
@@ -23,7 +22,7 @@ impl Cluster {
             || matched.any(|id| self.patterns.get(*id).globals_declaring > 0)
     }
 
-    /// Whether a unit excludes another or is excluded, itself perhaps.
+    /// Whether a unit excludes another unit or is excluded by one.
     fn excludes_anybody(&self, unit: &Unit) -> bool {
         let mut matched = unit.matched.iter();
         !unit.conflicts.is_empty()
@@ -33,7 +32,7 @@ impl Cluster {
             })
     }
 
-    /// Makes the list of a machine that is there: the rule of [`super::globals_on`], by the indexes.
+    /// Renews the list of an existing machine: the rule of [`super::globals_on`], through the indexes.
     pub(super) fn renew_globals(&mut self, machine: &MachineId) {
         let Some(node) = self.machines.get_mut(machine) else {
             return;
@@ -49,7 +48,7 @@ impl Cluster {
                 after.insert(name);
             }
         }
-        // Counted as before, so that each who comes or goes does so by the same way.
+        // Each unit is counted and removed by the same functions.
         for name in after.difference(&before) {
             self.uncount(name, machine);
         }
@@ -84,7 +83,7 @@ impl Cluster {
         node.is_some_and(|node| self.judge(unit, machine, node).is_ok())
     }
 
-    /// A global unit has become active.
+    /// Starts a global unit that became active.
     pub(super) fn spread(&mut self, name: &UnitName) {
         let unit = &self.units[name];
         let alone = !self.excludes_anybody(unit);
@@ -106,7 +105,7 @@ impl Cluster {
         }
     }
 
-    /// A global unit is about to be active no more; it is not among the active ones already.
+    /// Stops a global unit that is about to become inactive. It is no longer in the set of active ones.
     pub(super) fn gather(&mut self, name: &UnitName) {
         let unit = &self.units[name];
         let alone = !self.excludes_anybody(unit);

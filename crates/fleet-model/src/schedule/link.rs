@@ -1,4 +1,4 @@
-//! What the indexes know of an active unit: its pool, its patterns, whom it follows.
+//! The index entries of an active unit: its pool, its patterns, and the units that it follows.
 
 use super::cluster::Cluster;
 use super::machine_id::MachineId;
@@ -7,7 +7,7 @@ use super::pools::forget;
 use crate::unit::{Glob, Requirements, UnitName};
 
 impl Cluster {
-    /// Tells the indexes what an active unit asks for.
+    /// Adds the requirements of an active unit to the indexes.
     pub(super) fn link(&mut self, name: &UnitName) {
         let unit = &self.units[name];
         let asked = unit.job.requirements.clone();
@@ -34,7 +34,7 @@ impl Cluster {
         for &id in &conflicts {
             self.patterns.get_mut(id).globals_declaring += usize::from(asked.is_global);
         }
-        // A global unit replaces nobody: the two do not go together.
+        // A global unit replaces none: the two options exclude each other.
         let replaces = if asked.is_global {
             Vec::new()
         } else {
@@ -62,7 +62,7 @@ impl Cluster {
         self.suspect_replaceable(asked);
     }
 
-    /// The reverse, for a unit that counts nowhere and does not wait.
+    /// Undoes [`link`](Self::link), for a unit that counts on no machine and does not wait.
     pub(super) fn unlink(&mut self, name: &UnitName) {
         let unit = &self.units[name];
         let asked = unit.job.requirements.clone();
@@ -96,7 +96,7 @@ impl Cluster {
         }
     }
 
-    /// Each pattern once. New ones are told of the active units that they match, and where those are.
+    /// Declares each pattern once. New ones get the active units that they match, and their machines.
     fn declare_all(&mut self, globs: &[Glob]) -> Vec<PatternId> {
         let mut declared = Vec::new();
         for (index, glob) in globs.iter().enumerate() {

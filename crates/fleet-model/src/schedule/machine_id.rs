@@ -1,16 +1,16 @@
-//! What machines are called.
+//! Ids of machines.
 
 use std::sync::Arc;
 
 use crate::identity::identity;
 
 identity!(
-    /// The id of a machine, as systemd has it.
+    /// A machine's id, as in systemd.
     MachineId
 );
 
 impl MachineId {
-    /// The machine of that id, which was checked where it came in.
+    /// A machine id that was validated at the boundary.
     pub fn new(id: impl Into<Arc<str>>) -> Self {
         Self::unchecked(id)
     }

@@ -1,18 +1,18 @@
-//! Which unit runs on which machine: the cluster as it is, in, and a plan of what to change, out.
+//! Which unit runs on which machine: the cluster in, a plan of changes out.
 //!
 //! ```text
-//! Change ──▶ Cluster::apply        what was seen: machines, units, placements
-//!                │  indexes        pools (machines by what is asked, in order of load),
-//!                │                 patterns (who is in whose way), followers
-//!                │  suspects       what these changes may have made wrong
+//! Change ──▶ Cluster::apply        known machines, units, placements
+//!                │  indexes        pools (machines by requirements, in order of load),
+//!                │                 patterns (which units exclude each other), followers
+//!                │  suspects       units that these changes may have misplaced
 //!                ▼
-//!            Cluster::plan   ──▶ [Task]                  carried out by the engine, seen again
+//!            Cluster::plan   ──▶ [Task]                  carried out by the engine, then applied
 //!            Cluster::explain ─▶ Explanation             why a unit has no machine
 //! ```
 //!
-//! `rules` says what may run where, for the engine (through its indexes) and for the agent on one
-//! machine (over what is there). Whatever is inactive takes part in nothing (decision F4).
-//! `docs/internals/placement.md` tells the rules in order, with the reasons for them.
+//! `rules` is one set of rules for the engine (through its indexes) and for the agent of one machine (over its
+//! units). Inactive units take part in no decision. `docs/internals/placement.md` tells the rules in order, with
+//! the reasons for them.
 
 mod apply;
 mod choose;

@@ -1,4 +1,4 @@
-//! What decisions are made from, and what they are.
+//! Input and output of decisions.
 
 use std::collections::BTreeMap;
 
@@ -6,14 +6,12 @@ use super::machine_id::MachineId;
 use super::reason::Reason;
 use crate::unit::{DesiredState, Requirements, UnitName};
 
-/// A machine that is there.
+/// An existing machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Machine {
-    /// Its id.
     pub id: MachineId,
-    /// What it says of itself, and what was said of it later, as one.
+    /// Configured metadata and labels combined.
     pub metadata: BTreeMap<String, String>,
-    /// Whether it takes units.
     pub availability: Availability,
 }
 
@@ -28,10 +26,9 @@ impl Machine {
     }
 }
 
-/// Whether a machine takes units. Global units run on every machine that fits, whatever this says.
+/// Whether a machine takes units. Global units run on every matching machine, whatever its availability.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Availability {
-    /// It takes units.
     #[default]
     Open,
     /// Its units stay, and no further unit is placed on it.
@@ -40,25 +37,22 @@ pub enum Availability {
     Draining,
 }
 
-/// A unit, as far as decisions go.
+/// The part of a unit that decisions need.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Job {
-    /// Its name.
     pub name: UnitName,
-    /// What it asks of machines.
     pub requirements: Requirements,
-    /// What is wanted of it.
     pub desired: DesiredState,
-    /// The machine that it is placed on, there or not. Means nothing for a global unit.
+    /// The machine that it is placed on, existing or not. Unused for a global unit.
     pub placed_on: Option<MachineId>,
-    /// Whether it stays where it is, or nowhere, whatever is asked: it is not the engine's to change.
+    /// Whether it must stay where it is, or unplaced, whatever its requirements: the engine must not change it.
     pub is_pinned: bool,
-    /// The machine that has yet to stop a unit that must never run twice. The unit is placed nowhere until then.
+    /// The machine that has not stopped this singleton yet. The unit stays unplaced until then.
     pub stopping_on: Option<MachineId>,
 }
 
 impl Job {
-    /// A unit that is the engine's to place and move.
+    /// A unit that the engine may place and move.
     pub fn new(
         name: UnitName,
         requirements: Requirements,
@@ -75,12 +69,11 @@ impl Job {
         }
     }
 
-    /// Whether the engine looks for one machine for it.
+    /// Whether the engine chooses one machine for it.
     pub(super) fn is_placeable(&self) -> bool {
         self.desired.is_active() && !self.requirements.is_global
     }
 
-    /// Whether it runs wherever it fits.
     pub(super) fn is_active_global(&self) -> bool {
         self.desired.is_active() && self.requirements.is_global
     }
@@ -94,33 +87,30 @@ impl Job {
     }
 }
 
-/// Something that was seen to have changed. Seen twice, it changes nothing the second time.
+/// An observed change. Applying it twice has no further effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
-    /// A machine is there, with this metadata: it has appeared, or its metadata has changed.
+    /// A machine appeared, or its metadata changed.
     Machine(Machine),
-    /// A machine is no longer there.
+    /// A machine disappeared.
     MachineGone(MachineId),
-    /// Whether a machine is there cannot be told: nothing is placed on it, and what is to be active and is placed on it
-    /// stays.
+    /// It is unknown whether a machine exists: nothing is placed on it, and active units that are placed on it
+    /// stay.
     MachineUnclear(MachineId),
-    /// A unit is there: it has appeared, or its content or its placement has changed. An empty machine id would be one
-    /// like any other.
+    /// A unit appeared, or its content or placement changed. An empty machine id is an id like any other.
     Unit(Job),
-    /// A unit is no longer there, and neither is its placement.
+    /// A unit and its placement disappeared.
     UnitGone(UnitName),
 }
 
-/// One thing for the engine to do with a unit. A plan either takes it from a machine or places it; to do both at once,
-/// where that is possible, is the engine's.
+/// One change for the engine to make. A plan either takes a unit from a machine or places it. The engine
+/// combines both into one step where it can.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Task {
-    /// The unit.
     pub unit: UnitName,
-    /// The machine that it is taken from.
+    /// The machine that it leaves.
     pub from: Option<MachineId>,
     /// The machine that it is placed on.
     pub to: Option<MachineId>,
-    /// Why.
     pub reason: Reason,
 }

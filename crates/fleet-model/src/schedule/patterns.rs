@@ -1,8 +1,8 @@
-//! Who is in whose way: for every pattern that an active unit declares, which machines have a unit
+//! Which units exclude each other: for every pattern that an active unit declares, which machines have a unit
 //! that declares it, and which have one that it matches.
 //!
-//! Units that exclude each other are many to many, so pairs of them are never listed. Whether a
-//! unit may go to a machine takes a look-up for each pattern that it declares or is matched by.
+//! Units that exclude each other are many to many, so pairs are never listed. The check of a unit on a machine
+//! takes one look-up for each pattern that it declares or is matched by.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Bound;
@@ -10,11 +10,11 @@ use std::ops::Bound;
 use super::machine_id::MachineId;
 use crate::unit::{Glob, UnitName};
 
-/// A pattern, as long as somebody declares it.
+/// A pattern that some unit declares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct PatternId(u64);
 
-/// Machines that have at least one.
+/// Machines with a count of at least one.
 type Counts = BTreeMap<MachineId, u32>;
 
 #[derive(Debug)]
@@ -23,7 +23,7 @@ pub(super) struct Pattern {
     declared_by: usize,
     /// Active units that it matches.
     pub(super) names: BTreeSet<UnitName>,
-    /// Global ones among those that declare it as a conflict, and those that it matches.
+    /// Global units that declare it as a conflict, and those that it matches.
     pub(super) globals_declaring: usize,
     pub(super) globals_matched: usize,
     /// Units on each machine that declare it as a conflict, and those that it matches.
@@ -31,7 +31,7 @@ pub(super) struct Pattern {
     pub(super) matched_on: Counts,
     /// Units on each machine that replace what it matches.
     pub(super) replacing_on: HashMap<MachineId, BTreeSet<UnitName>>,
-    /// Units that wait for somebody to leave.
+    /// Units that wait for another to leave.
     pub(super) waiting: BTreeSet<UnitName>,
 }
 
@@ -39,11 +39,11 @@ pub(super) struct Pattern {
 pub(super) struct Patterns {
     by_id: HashMap<PatternId, Pattern>,
     by_glob: HashMap<Glob, PatternId>,
-    /// Patterns that match one name.
+    /// Patterns that match exactly one name.
     literal: HashMap<String, PatternId>,
-    /// All others, by what names begin with that they match.
+    /// All other patterns, by the literal prefix of the names that they match.
     by_prefix: HashMap<String, BTreeSet<PatternId>>,
-    /// How many of these beginnings have this length in bytes.
+    /// How many of these prefixes have each length in bytes.
     lengths: BTreeMap<usize, usize>,
     next: u64,
 }
@@ -55,10 +55,10 @@ impl Patterns {
 
     pub(super) fn get_mut(&mut self, id: PatternId) -> &mut Pattern {
         let pattern = self.by_id.get_mut(&id);
-        pattern.expect("a pattern is kept while somebody declares it")
+        pattern.expect("a declared pattern exists")
     }
 
-    /// Those that match a name.
+    /// The patterns that match a name.
     pub(super) fn matching(&self, name: &UnitName) -> Vec<PatternId> {
         let mut found: Vec<_> = self
             .literal
@@ -77,8 +77,8 @@ impl Patterns {
         found
     }
 
-    /// One more unit declares a pattern. Says whether it is new: then it has to be told of the
-    /// units that it matches.
+    /// Counts one more declaration of a pattern. Returns whether it is new: then the caller adds the units that
+    /// it matches.
     pub(super) fn declare(&mut self, glob: &Glob) -> (PatternId, bool) {
         if let Some(&id) = self.by_glob.get(glob) {
             self.get_mut(id).declared_by += 1;
@@ -112,8 +112,8 @@ impl Patterns {
         (id, true)
     }
 
-    /// One unit less declares it. Gives the units that are to forget it, if nobody declares it any
-    /// more.
+    /// Counts one declaration less. Returns the units that must forget the pattern, if it has no declaration
+    /// left.
     pub(super) fn revoke(&mut self, id: PatternId) -> BTreeSet<UnitName> {
         let pattern = self.get_mut(id);
         pattern.declared_by -= 1;
@@ -137,7 +137,7 @@ impl Patterns {
         pattern.names
     }
 
-    /// The names among these, in order, that a pattern matches.
+    /// The names among these that a pattern matches, in order.
     pub(super) fn matched(&self, id: PatternId, names: &BTreeSet<UnitName>) -> Vec<UnitName> {
         let glob = &self.get(id).glob;
         if let Some(literal) = glob.literal() {
@@ -152,12 +152,11 @@ impl Patterns {
     }
 }
 
-/// One more.
 pub(super) fn increase(counts: &mut Counts, machine: &MachineId) {
     *counts.entry(machine.clone()).or_default() += 1;
 }
 
-/// One less; what has none is not in the map.
+/// Counts one less. Zero counts are removed from the map.
 pub(super) fn decrease<K: Ord, N: std::ops::SubAssign<N> + PartialEq + From<u8>>(
     counts: &mut BTreeMap<K, N>,
     key: &K,

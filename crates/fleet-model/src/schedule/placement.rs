@@ -1,5 +1,5 @@
-//! What follows when a unit comes to a machine or leaves it: counts, loads, and who has to be
-//! looked at again.
+//! Updates counts and loads when a unit is placed on a machine or leaves it, and marks the units that must be
+//! checked again.
 
 use super::cluster::Cluster;
 use super::machine_id::MachineId;
@@ -8,8 +8,8 @@ use super::pools::forget;
 use crate::unit::UnitName;
 
 impl Cluster {
-    /// Places a unit, or takes it from where it is. What it was for others where it was, and is
-    /// where it comes to, follows. Gives where it was.
+    /// Places a unit or removes it from its machine, with all consequences for other units. Returns its earlier
+    /// machine.
     pub(super) fn set_placement(
         &mut self,
         name: &UnitName,
@@ -34,8 +34,8 @@ impl Cluster {
         from
     }
 
-    /// An active ordinary unit comes to a machine, there or not. It must not say yet that it is on
-    /// it, or it is taken for one that is counted there.
+    /// An active ordinary unit comes to a machine, existing or not. Its own placement must not be set yet, or
+    /// it would count as present there.
     pub(super) fn join(&mut self, name: &UnitName, machine: &MachineId) {
         let units = self.placed.entry(machine.clone()).or_default();
         units.insert(name.clone());
@@ -47,7 +47,7 @@ impl Cluster {
         }
     }
 
-    /// An active ordinary unit leaves a machine, there or not. It may still say that it is on it.
+    /// An active ordinary unit leaves a machine, existing or not. Its own placement may still be set.
     pub(super) fn leave(&mut self, name: &UnitName, machine: &MachineId) {
         forget(&mut self.placed, machine, name);
         if self.machines.contains_key(machine) {
@@ -58,7 +58,7 @@ impl Cluster {
         }
     }
 
-    /// A unit, global or not, begins to count on a machine that is there.
+    /// Counts a unit, global or not, on an existing machine.
     pub(super) fn join_present(&mut self, name: &UnitName, machine: &MachineId) {
         self.suspect_rivals(name, machine);
         self.suspect_replaced(name, machine);
@@ -67,7 +67,7 @@ impl Cluster {
         self.wake_followers(name);
     }
 
-    /// A unit, global or not, ceases to count on a machine that is there.
+    /// Stops counting a unit, global or not, on an existing machine.
     pub(super) fn leave_present(&mut self, name: &UnitName, machine: &MachineId) {
         self.uncount(name, machine);
         self.add_load(machine, -1);
@@ -79,7 +79,7 @@ impl Cluster {
         self.suspect_companions(name, machine);
     }
 
-    /// Writes down for the patterns that it has to do with where it is.
+    /// Updates the patterns that concern the unit with its machine.
     pub(super) fn count(&mut self, name: &UnitName, machine: &MachineId) {
         let unit = &self.units[name];
         for &id in &unit.conflicts {
@@ -119,7 +119,7 @@ impl Cluster {
         }
     }
 
-    /// Before a unit joins: whoever it must not be beside may have to leave, as well as itself.
+    /// Before a unit joins: units that it excludes, or that exclude it, may have to leave, and so may the unit.
     fn suspect_rivals(&mut self, name: &UnitName, machine: &MachineId) {
         if self.is_crowded(name, machine) {
             let rivals: Vec<_> = self.rivals(name, machine).cloned().collect();
@@ -127,7 +127,7 @@ impl Cluster {
         }
     }
 
-    /// Those who were there because of it, or will be there without it.
+    /// Units that were there because of this one, or will be there without it.
     fn suspect_followers(&mut self, leader: &UnitName, machine: &MachineId) {
         let Some(followers) = self.followers.get(leader.as_str()) else {
             return;

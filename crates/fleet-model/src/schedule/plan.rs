@@ -1,15 +1,14 @@
-//! What to do about the state, decided step by step:
+//! Makes a plan step by step:
 //!
-//! 1. As long as a unit is where it must not be: the first such, by name, is withdrawn. Units that
-//!    are only in each other's way come last of them, so that nobody leaves for one that has to
-//!    leave anyway.
-//! 2. As long as a unit has to leave for another and has a machine to go to: the first such, by
-//!    name, moves; then again from 1.
-//! 3. As long as a unit is on no machine and finds one: the first such, by name, is placed. A
-//!    follower finds one only after its leaders, so these come first.
+//! 1. While a unit is where it must not be, the first such by name is withdrawn. Units that only exclude each
+//!    other come last, so that no unit leaves for one that must leave anyway.
+//! 2. While a unit must leave for another and has a machine to go to, the first such by name moves; then
+//!    again from 1.
+//! 3. While a unit is on no machine and finds one, the first such by name is placed. A follower finds one only
+//!    after its leaders, so these come first.
 //!
-//! Every step sees what the steps before it have changed. Afterwards the state is set back: what
-//! is carried out will be seen and applied like everything else.
+//! Every step sees the changes of the steps before it. Afterwards the state is reset: the results are observed
+//! and applied like every other change.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -20,21 +19,20 @@ use super::reason::Reason;
 use super::rules::Refusal;
 use crate::unit::UnitName;
 
-/// How a unit stands.
+/// The verdict on a unit's placement.
 enum Standing {
-    /// Nothing is to be done about it.
     Right,
-    /// It is to be on a machine and is on none.
+    /// It needs a machine and is on none.
     Unplaced,
-    /// It must leave where it is.
+    /// It must leave its machine.
     Wrong(MachineId, Reason),
-    /// It must leave where it is, or another must.
+    /// It must leave its machine, or another unit must.
     Crowded(MachineId, Reason),
-    /// It leaves where it is if it has somewhere to go: for another unit, or because the machine is drained.
+    /// It leaves its machine if it has another: for another unit, or because the machine is drained.
     Displaced(MachineId, Reason),
 }
 
-/// A plan on its way.
+/// A plan in progress.
 #[derive(Default)]
 struct Draft {
     tasks: Vec<Task>,
@@ -46,16 +44,17 @@ struct Draft {
 }
 
 impl Cluster {
-    /// What to do, in this order, and why: a unit is taken from a machine at most once, placed at most once, and never
-    /// placed where it was taken from. The state stays as it is; asked again, it gives the same.
+    /// The changes to make, in this order, with reasons. A unit is taken from a machine at most once, placed at
+    /// most once, and never placed where it was taken from. The state does not change: another call returns the
+    /// same plan.
     ///
-    /// It costs what has changed since the last plan and what there is to do. Once a plan is empty
-    /// the next ones cost nothing until something changes.
+    /// It costs what has changed since the last plan and the size of the plan. After an empty plan the next
+    /// calls cost nothing until something changes.
     ///
     /// # Guarantees
-    /// Carried out, it breaks no requirement, and leaves nothing to plan but what `Replaces` asks
-    /// of units that it has brought together. A unit that may stay where it is, stays; a pinned one does so even where it
-    /// may not, and others make way for it.
+    /// Carried out, the plan breaks no requirement, and leaves nothing to plan except what `Replaces` requires
+    /// of units that it has brought together. A unit that may stay where it is stays. A pinned unit stays even
+    /// where it may not, and others make way for it.
     pub fn plan(&mut self) -> Vec<Task> {
         let mut draft = Draft::default();
         self.settle(&mut draft);
@@ -67,7 +66,7 @@ impl Cluster {
         condensed(draft.tasks)
     }
 
-    /// Steps 1 and 2. What is unplaced is gathered on the way.
+    /// Steps 1 and 2. Collects unplaced units on the way.
     fn settle(&mut self, draft: &mut Draft) {
         loop {
             while let Some(name) = self.suspects.pop_first() {
@@ -99,7 +98,7 @@ impl Cluster {
         }
     }
 
-    /// Step 3. Gives the units that have to be looked at next time.
+    /// Step 3. Returns the units that must be checked next time.
     fn place(&mut self, draft: &mut Draft) -> BTreeSet<UnitName> {
         let mut later = BTreeSet::new();
         while let Some(name) = draft.unplaced.pop_first() {
@@ -179,8 +178,8 @@ impl Cluster {
         }
     }
 
-    /// Whether a unit that must never run twice is withdrawn from a machine by this very plan: the machine has to stop it
-    /// before the unit is placed.
+    /// Whether a singleton is withdrawn from a machine by this very plan: the machine must stop it before it is
+    /// placed.
     fn has_to_stop(&self, draft: &Draft, unit: &UnitName) -> bool {
         let is_singleton = self.units[unit].job.requirements.is_singleton;
         let first = draft.before.iter().find(|(name, _)| name == unit);
@@ -225,7 +224,8 @@ impl Cluster {
         }
     }
 
-    /// Whether an active unit stays on a machine that is not there: that may come back, or the unit follows a pinned one.
+    /// Whether an active unit stays on a missing machine, because the machine may return or the unit follows a
+    /// pinned one.
     fn stays(&self, name: &UnitName, machine: &MachineId) -> bool {
         if self.awaits_machines || self.unclear.contains(machine) {
             return true;
@@ -267,7 +267,7 @@ impl Cluster {
                 machine,
                 peer: peer.to_owned(),
             },
-            // What is placed on a machine stays when it is cordoned.
+            // Units that are placed on a machine stay when it is cordoned.
             Refusal::Cordoned => return Standing::Right,
             Refusal::Conflict => {
                 let first = self.rivals(name, &machine).min();
@@ -279,7 +279,7 @@ impl Cluster {
     }
 }
 
-/// One way for each unit: from where it was to where it ends. One that would come back stays.
+/// One task pair per unit: from its first machine to its last. A unit that would return stays.
 fn condensed(tasks: Vec<Task>) -> Vec<Task> {
     if tasks.iter().all(|task| task.to.is_some()) {
         return tasks;

@@ -1,9 +1,8 @@
-//! Machines by what units ask of metadata, each pool in the order in which machines are chosen.
+//! Machines by the metadata that units require, each pool in the order in which machines are chosen.
 //!
-//! A pool belongs to what is asked, not to what machines are: metadata that is different on every
-//! machine, such as its host name, would make as many classes as there are machines, while units
-//! ask for few different things. A machine is in the pools that it suits; whoever asks for nothing
-//! has the pool of all.
+//! A pool belongs to a requirement, not to a machine's metadata: metadata that differs on every machine, such
+//! as a host name, would make as many classes as machines, while units have few different requirements. A
+//! machine is in every pool that it matches. Units without requirements use the pool of all machines.
 
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -12,12 +11,12 @@ use std::hash::Hash;
 use super::machine_id::MachineId;
 use crate::unit::{UnitName, unmet};
 
-/// What a unit asks of metadata: for every key one of these values.
+/// Required metadata: for every key one of these values.
 pub(super) type Demand = BTreeMap<String, BTreeSet<String>>;
 type Metadata = BTreeMap<String, String>;
 type Pair = (String, String);
 
-/// A pool, as long as somebody asks for it.
+/// A pool that some unit requires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct PoolId(u64);
 
@@ -27,13 +26,13 @@ pub(super) const ALL: PoolId = PoolId(0);
 #[derive(Debug, Default)]
 pub(super) struct Pool {
     demand: Demand,
-    /// How many active units ask for it.
+    /// How many active units require it.
     asked_by: usize,
-    /// The key under whose pairs it is found, if it asks for anything.
+    /// The key of the pairs that lead to it, if it has any.
     found_by: Option<String>,
     /// Its machines by load, then id.
     pub(super) machines: BTreeSet<(u32, MachineId)>,
-    /// Units that wait for one more machine here.
+    /// Units that wait for another machine in this pool.
     pub(super) waiting: BTreeSet<UnitName>,
 }
 
@@ -41,9 +40,9 @@ pub(super) struct Pool {
 pub(super) struct Pools {
     by_id: HashMap<PoolId, Pool>,
     by_demand: HashMap<Demand, PoolId>,
-    /// Pools by one of the pairs that would do.
+    /// Pools by one of the pairs that match.
     by_pair: HashMap<Pair, BTreeSet<PoolId>>,
-    /// Machines by what their metadata says.
+    /// Machines by their metadata.
     machines: HashMap<Pair, BTreeSet<MachineId>>,
     next: u64,
 }
@@ -66,13 +65,10 @@ impl Pools {
     }
 
     pub(super) fn get_mut(&mut self, pool: PoolId) -> &mut Pool {
-        self.by_id
-            .get_mut(&pool)
-            .expect("a pool is kept while somebody asks for it")
+        self.by_id.get_mut(&pool).expect("a required pool exists")
     }
 
-    /// The pool of a demand and, if it is new, the machines that it took in: they are to
-    /// remember it.
+    /// The pool of a requirement and, if it is new, the machines that match it: the caller records it for them.
     pub(super) fn ask<'a>(
         &mut self,
         demand: &Demand,
@@ -106,7 +102,8 @@ impl Pools {
         (id, ids)
     }
 
-    /// One less asks for it. Gives the machines that are to forget it, if nobody does any more.
+    /// Counts one requirement less. Returns the machines that must forget the pool, if no unit requires it any
+    /// more.
     pub(super) fn unask(&mut self, id: PoolId) -> Vec<MachineId> {
         if id == ALL {
             return Vec::new();
@@ -129,7 +126,7 @@ impl Pools {
             .collect()
     }
 
-    /// Takes a machine in. Gives its pools.
+    /// Adds a machine. Returns its pools.
     pub(super) fn enter(&mut self, id: &MachineId, load: u32, metadata: &Metadata) -> Vec<PoolId> {
         let mut pools = vec![ALL];
         for (key, value) in metadata {
@@ -144,7 +141,7 @@ impl Pools {
         pools
     }
 
-    /// Lets a machine go that is in these pools.
+    /// Removes a machine from these pools.
     pub(super) fn exit(
         &mut self,
         id: &MachineId,
@@ -160,7 +157,7 @@ impl Pools {
         }
     }
 
-    /// Moves a machine within its pools.
+    /// Moves a machine within its pools after a change of load.
     pub(super) fn reload(&mut self, id: &MachineId, from: u32, to: u32, pools: &[PoolId]) {
         for &pool in pools {
             let machines = &mut self.get_mut(pool).machines;
@@ -171,7 +168,7 @@ impl Pools {
         }
     }
 
-    /// Looks through the machines of the key that fewest have.
+    /// Searches the machines of the least common key.
     fn suiting<'a>(
         &self,
         demand: &Demand,
@@ -195,7 +192,7 @@ impl Pools {
         suiting.collect()
     }
 
-    /// So that a machine is asked about as few pools as can be.
+    /// So that a machine is checked against as few pools as possible.
     fn key_with_fewest_pools(&self, demand: &Demand) -> String {
         let pools = |(key, values): &(&String, &BTreeSet<String>)| -> usize {
             let pairs = values.iter().map(|v| ((*key).clone(), v.clone()));
@@ -205,12 +202,12 @@ impl Pools {
                 .sum()
         };
         let fewest = demand.iter().min_by_key(pools);
-        let (key, _) = fewest.expect("whoever asks for nothing has the pool of all");
+        let (key, _) = fewest.expect("units without requirements use the pool of all");
         key.clone()
     }
 }
 
-/// Takes a value out of the set of a key; what has none is not in the map.
+/// Removes a value from the set of a key. Empty sets are removed.
 pub(super) fn forget<K, Q, V>(sets: &mut HashMap<K, BTreeSet<V>>, key: &Q, value: &V)
 where
     K: Eq + Hash + Borrow<Q>,

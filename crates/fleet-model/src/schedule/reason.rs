@@ -1,51 +1,44 @@
-//! Why something is to be done, in the words of the older fleet: people search logs for them.
+//! Why a task is in a plan, in the words of the older fleet, because people search logs for them.
 
 use std::fmt;
 
 use super::machine_id::MachineId;
 use crate::unit::{DesiredState, UnitName};
 
-/// Why a task is in a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reason {
-    /// It is to be on no machine.
+    /// Its desired state needs no machine.
     Inactive,
-    /// The machine is not there any more.
+    /// The machine disappeared.
     MachineGone(MachineId),
-    /// It is to be on a machine and is on none.
+    /// It needs a machine and is on none.
     NotPlaced(DesiredState),
-    /// It asks for another machine than this one.
+    /// It requires another machine than this one.
     OtherMachine {
-        /// The machine it is on.
         machine: MachineId,
-        /// The machine it asks for.
+        /// The required machine.
         wanted: String,
     },
-    /// The machine's metadata is not, or no longer, what it asks for.
+    /// The machine's metadata does not match its requirements any more.
     Metadata(MachineId),
     /// It follows a unit that is not on the machine.
     NoPeer {
-        /// The machine it is on.
         machine: MachineId,
-        /// The unit it follows.
         peer: String,
     },
-    /// It must not be beside a unit there.
+    /// It excludes a unit there.
     Conflict {
-        /// The machine it is on.
         machine: MachineId,
         /// The first such unit there, by name.
         with: UnitName,
     },
-    /// The machine is being drained.
     Drained(MachineId),
-    /// An operator has asked for moves from loaded machines to others.
+    /// An operator ordered moves from loaded machines to others.
     Rebalanced,
-    /// A unit there takes its place.
+    /// A unit there replaces it.
     Replaced {
-        /// The machine it was on.
         machine: MachineId,
-        /// The unit that stays, the first by name if there are several.
+        /// The replacing unit, the first by name if there are several.
         by: UnitName,
     },
 }

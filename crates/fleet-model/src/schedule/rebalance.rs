@@ -1,5 +1,5 @@
-//! Moves that make machines carry alike, for an operator who asks for them. The engine by itself moves nothing for the
-//! sake of balance.
+//! Moves that even out the load of machines, when an operator asks for them. The engine moves nothing for
+//! balance by itself.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -10,7 +10,6 @@ use super::model::{Availability, Task};
 use super::reason::Reason;
 use crate::unit::UnitName;
 
-/// A unit that goes from one machine to another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Move {
     pub unit: UnitName,
@@ -19,15 +18,15 @@ pub struct Move {
 }
 
 impl Cluster {
-    /// How many units count on each machine that is there.
+    /// How many units count on each existing machine.
     pub fn loads(&self) -> BTreeMap<MachineId, u32> {
         let machines = self.machines.iter();
         machines.map(|(id, node)| (id.clone(), node.load)).collect()
     }
 
-    /// Moves from the most loaded machines to the least loaded ones, and the loads after them. Each makes a difference of
-    /// two or more smaller, and breaks no requirement. Units that `MachineOf` ties to others, and units that must never
-    /// run twice, stay. The state stays as it is.
+    /// Moves from the most loaded machines to the least loaded ones, and the loads after them. Each move
+    /// reduces a difference of two or more, and breaks no requirement. Units tied by `MachineOf`, and
+    /// singletons, stay. The state does not change.
     pub fn rebalance(&mut self, moves_max: usize) -> (Vec<Move>, BTreeMap<MachineId, u32>) {
         let mut moves = Vec::new();
         while moves.len() < moves_max {
@@ -42,8 +41,8 @@ impl Cluster {
         (moves, after)
     }
 
-    /// The tasks of those moves that are right, each after the ones before it: the unit is still where it is moved from,
-    /// and may come to where it is moved. The state stays as it is.
+    /// The tasks of those moves that are valid, each after the ones before it: the unit is still on its machine
+    /// and may be placed on the other. The state does not change.
     pub fn carry_moves(&mut self, asked: &[Move]) -> Vec<Task> {
         let mut right = Vec::new();
         for next in asked {
@@ -75,7 +74,7 @@ impl Cluster {
         by_load.sort_unstable();
         let (Reverse(least), _) = *by_load.last()?;
         by_load.into_iter().find_map(|(Reverse(load), from)| {
-            // Nothing is won by moves from here on.
+            // Further moves have no benefit.
             if load < least + 2 {
                 return None;
             }

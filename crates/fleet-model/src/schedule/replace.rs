@@ -1,8 +1,8 @@
-//! Units that have to leave a machine for another (`Replaces`).
+//! Units that leave a machine for another (`Replaces`).
 //!
-//! The older fleet moved either of the two, anywhere. Here the one that the other's pattern matches
-//! moves, and only to a machine that can run it and where there is no such meeting again: so every
-//! move leaves one meeting less, and units do not go round in circles.
+//! The older fleet moved either of the two, to any machine. Here the unit that the other's pattern matches
+//! moves, and only to a machine that can run it without another such conflict. So every move removes one
+//! conflict, and units do not move in circles.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use super::machine_id::MachineId;
 use crate::unit::{Requirements, UnitName};
 
 impl Cluster {
-    /// The first unit, by name, for which a unit has to leave a machine.
+    /// The first unit, by name, for which a unit must leave a machine.
     pub(super) fn replacer<'a>(
         &'a self,
         name: &UnitName,
@@ -27,9 +27,8 @@ impl Cluster {
             .find(|other| self.displaces(&self.units[*other], unit))
     }
 
-    /// Whether one has to leave for the other, if both are on one machine. Not if each names the
-    /// other. Not if the one that would stay follows the one that would leave: it would come after
-    /// it.
+    /// Whether a unit must leave for the other if both are on one machine. Not if each replaces the other, and
+    /// not if the one that would stay follows the one that would leave, because it would move after it.
     fn displaces(&self, other: &Unit, unit: &Unit) -> bool {
         let (other, unit) = (&other.job, &unit.job);
         other.name != unit.name
@@ -40,7 +39,7 @@ impl Cluster {
             && !self.follows(&other.name, &unit.name)
     }
 
-    /// Whether one unit follows another, or one that follows it, and so on.
+    /// Whether one unit follows another, directly or through others.
     fn follows(&self, follower: &UnitName, leader: &UnitName) -> bool {
         let mut seen = BTreeSet::from([follower.as_str()]);
         let mut ahead = vec![follower.as_str()];
@@ -57,7 +56,7 @@ impl Cluster {
         false
     }
 
-    /// Whether a unit would meet nobody there that has to leave for it, or it for him.
+    /// Whether a unit would replace no unit on a machine, and none would replace it.
     pub(super) fn is_free_of_meetings(&self, name: &UnitName, machine: &MachineId) -> bool {
         let unit = &self.units[name];
         self.replacer(name, machine).is_none()
@@ -65,7 +64,7 @@ impl Cluster {
                 || !self.replaced(name, machine).any(|other| other != name))
     }
 
-    /// Those on a machine who have to leave it for a unit.
+    /// Units on a machine that must leave it for a unit.
     fn replaced<'a>(
         &'a self,
         name: &'a UnitName,
@@ -75,7 +74,7 @@ impl Cluster {
         there.filter(move |other| self.displaces(&self.units[name], &self.units[*other]))
     }
 
-    /// Before a unit joins: those that have to leave for it.
+    /// Before a unit joins: units that must leave for it.
     pub(super) fn suspect_replaced(&mut self, name: &UnitName, machine: &MachineId) {
         if !self.units[name].replaces.is_empty() {
             let replaced: Vec<_> = self.replaced(name, machine).cloned().collect();
@@ -83,7 +82,7 @@ impl Cluster {
         }
     }
 
-    /// When somebody follows others, or does so no more, [`Self::follows`] may say something else.
+    /// A change of what a unit follows can change the result of [`Self::follows`].
     pub(super) fn suspect_replaceable(&mut self, changed: &Requirements) {
         if changed.machine_of.is_empty() {
             return;

@@ -1,5 +1,5 @@
-//! What may run where. There is this one set of rules: the engine asks it through its indexes, an
-//! agent over the units of its machine.
+//! The rules of what may run where. The engine applies them through its indexes, an agent to the units of its
+//! machine.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,39 +7,34 @@ use super::machine_id::MachineId;
 use super::model::{Job, Machine};
 use crate::unit::{Requirements, UnitName, unmet};
 
-/// The units that count on a machine: those placed there, and the global ones that run there;
-/// all active.
+/// The active units of a machine: those placed there, and the global ones that run there.
 pub trait Neighbours {
     /// Whether a unit of that name is among them.
     fn has(&self, unit: &str) -> bool;
 
-    /// Whether one of them, other than the unit itself, must not be beside it: by what it says of
-    /// them or they of it.
+    /// Whether one of them, other than the unit itself, excludes it or is excluded by it.
     fn conflicts(&self, unit: &UnitName, requirements: &Requirements) -> bool;
 }
 
-/// The first requirement that a machine does not meet, in the order in which they are looked at.
+/// The first requirement that a machine does not meet, in the order of checks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Refusal<'a> {
-    /// It asks for this machine, which is another.
+    /// It requires this other machine.
     MachineId(&'a str),
-    /// It asks for metadata that the machine does not have; the first such key, and the values that it asks for.
+    /// It requires metadata that the machine does not have: the first such key, and the required values.
     Metadata(&'a str, &'a BTreeSet<String>),
     /// It follows this unit, which is not there.
     MachineOf(&'a str),
-    /// A conflicting unit runs there.
     Conflict,
-    /// The machine takes no further units.
     Cordoned,
 }
 
-/// Whether a unit may run on a machine beside these units. That one of them is to be replaced by
-/// it, or replaces it, does not speak against it.
+/// Whether a unit may run on a machine beside these units. A `Replaces` between them does not prevent it.
 ///
-/// A global unit follows nobody: `MachineOf` and `Global` do not go together.
+/// A global unit follows none: `MachineOf` and `Global` exclude each other.
 ///
 /// # Errors
-/// What speaks against it.
+/// The first unmet requirement.
 pub fn can_run<'a>(
     unit: &UnitName,
     requirements: &'a Requirements,
@@ -66,12 +61,12 @@ pub fn can_run<'a>(
     Ok(())
 }
 
-/// Units on one machine, as a plain list: for few of them.
+/// The units of one machine as a plain list, for few units.
 #[derive(Debug, Clone, Default)]
 pub struct Beside<'a>(Vec<(&'a UnitName, &'a Requirements)>);
 
 impl<'a> Beside<'a> {
-    /// These active units, placed on the machine.
+    /// These active units of the machine.
     pub fn new(units: impl IntoIterator<Item = &'a Job>) -> Self {
         let units = units.into_iter();
         Self(units.map(|job| (&job.name, &job.requirements)).collect())
@@ -92,11 +87,10 @@ impl Neighbours for Beside<'_> {
     }
 }
 
-/// The global units that belong on a machine, by name, given the units that are placed there and
-/// all global units, by name. What is inactive among either is passed over.
+/// The global units that belong on a machine, by name, given the units placed there and all global units, by
+/// name. Inactive ones among either are ignored.
 ///
-/// Who is placed there stays, whichever of the two speaks against the other; among global units
-/// the first by name does.
+/// Placed units stay, whichever of the two excludes the other. Among global units the first by name stays.
 pub fn globals_on<'a>(
     machine: &Machine,
     placed: impl IntoIterator<Item = &'a Job>,

@@ -1,11 +1,10 @@
-//! Units that were looked at and found no machine. They are not looked at again before something
-//! changes that may have been in the way:
+//! Units that found no machine. They are checked again only after a relevant change:
 //!
 //! | wait | until |
 //! | --- | --- |
-//! | at their pool | a machine comes into it |
-//! | at the patterns that they have to do with | a unit that has, too, leaves a machine |
-//! | at the units that they follow | one of them comes to a machine |
+//! | in their pool | a machine joins it |
+//! | at the patterns that concern them | a unit that they also concern leaves a machine |
+//! | at the units that they follow | one of them is placed |
 
 use std::collections::BTreeSet;
 
@@ -15,7 +14,6 @@ use super::pools::{PoolId, forget};
 use crate::unit::UnitName;
 
 impl Cluster {
-    /// It found no machine.
     pub(super) fn wait(&mut self, name: &UnitName) {
         let Some(unit) = self.units.get_mut(name) else {
             return;
@@ -33,7 +31,7 @@ impl Cluster {
         }
     }
 
-    /// It is nowhere to be found any more.
+    /// Removes the unit from all waiting lists.
     pub(super) fn stop_waiting(&mut self, name: &UnitName) {
         let Some(unit) = self.units.get_mut(name) else {
             return;
@@ -65,8 +63,7 @@ impl Cluster {
         }
     }
 
-    /// They may still be listed in other places. There they are passed over, or woken for
-    /// nothing.
+    /// A woken unit may remain in other lists, where it is ignored or woken in vain.
     fn wake(&mut self, waiting: BTreeSet<UnitName>) {
         for name in waiting {
             if let Some(unit) = self.units.get_mut(&name)

@@ -1,4 +1,4 @@
-//! What users want of a unit.
+//! Desired states of units.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,36 +8,35 @@ use serde::{Deserialize, Serialize};
 use super::name::UnitName;
 use crate::shown;
 
-/// How far a unit is to be brought. Ordered: each state asks for more than the one before.
+/// How far a unit must be brought. Ordered: each state includes the one before.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum DesiredState {
-    /// Known, and on no machine. It takes part in no decision (decision F4).
+    /// Known, and on no machine. It takes part in no decision.
     #[default]
     Inactive,
-    /// On a machine, and known to its systemd.
+    /// On a machine, and loaded in its systemd.
     Loaded,
     /// On a machine, and started.
     Launched,
 }
 
-/// A text that names no such state. The older server answered 500, or stored it.
+/// A text that is no desired state. The older server answered 500 or stored it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("invalid desired state {0:?}: expect inactive, loaded, or launched")]
 pub struct InvalidState(String);
 
-/// A template that is to be active: systemd refuses to load one, and would wedge the older agent.
+/// A template with an active state: systemd refuses to load it, and the older agent hung on it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("cannot activate template {:?}", .0.as_str())]
 pub struct ActiveTemplate(UnitName);
 
 impl DesiredState {
-    /// Every state.
     pub const ALL: [Self; 3] = [Self::Inactive, Self::Loaded, Self::Launched];
 
-    /// The word that clients use.
+    /// The word for clients.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Inactive => "inactive",
@@ -46,11 +45,10 @@ impl DesiredState {
         }
     }
 
-    /// Whether a unit of that name may be brought so far, whatever its file says.
+    /// Whether a unit of that name may have this state, whatever its file.
     ///
     /// # Errors
-    ///
-    /// It is a template, and the state is more than inactive.
+    /// It is a template, and the state is not inactive.
     pub fn check(self, name: &UnitName) -> Result<(), ActiveTemplate> {
         if self.is_active() && name.is_template() {
             return Err(ActiveTemplate(name.clone()));
@@ -58,7 +56,7 @@ impl DesiredState {
         Ok(())
     }
 
-    /// Whether the unit is to be on a machine.
+    /// Whether the unit needs a machine.
     pub fn is_active(self) -> bool {
         self != Self::Inactive
     }

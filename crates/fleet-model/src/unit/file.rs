@@ -1,9 +1,9 @@
-//! Unit files: text to options, as the older fleet reads them (facts: reference fleet §2.1).
+//! Unit files: text to options, by the rules of the older fleet.
 //!
 //! ```text
 //! file    := { any but "[" "#" ";" | comment } { section }
 //! section := "[" any but "]" "]" blanks newline { blank | comment | option }
-//! comment := ("#" | ";") line                 goes on in the next line after "\" or "\ "
+//! comment := ("#" | ";") line                 continues on the next line after "\" or "\ "
 //! option  := name "=" value                   name: no newline; both trimmed
 //! value   := line { "\" newline line }        ends with a line that is blank, or has no "\" last
 //! ```
@@ -17,20 +17,18 @@ pub use super::malformed::{FILE_BYTES_MAX, LINE_BYTES_MAX, Malformed, OPTIONS_MA
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{what} at line {line}, column {column}")]
 pub struct Unreadable {
-    /// What is wrong.
     pub what: Malformed,
-    /// In which line, counted from one.
+    /// Counted from one.
     pub line: usize,
-    /// At which character of the line, counted from one.
+    /// Character of the line, counted from one.
     pub column: usize,
 }
 
-/// Reads the options of a unit file in their order: sections may recur, names repeat, values be
-/// empty. Lines end in LF or CR LF. A file without any section has none.
+/// Reads the options of a unit file in their order. Sections may recur, names repeat, values be empty. Lines
+/// end in LF or CR LF. A file without sections has no options.
 ///
 /// # Errors
-///
-/// What is wrong first, by where it stands; size and encoding before anything else.
+/// The first fault in the text; size and encoding come before it.
 pub fn parse(file: &[u8]) -> Result<Vec<UnitOption>, Unreadable> {
     if file.len() > FILE_BYTES_MAX {
         return Err(unreadable(Malformed::TooLarge, &file[..FILE_BYTES_MAX]));
@@ -56,7 +54,7 @@ pub fn parse(file: &[u8]) -> Result<Vec<UnitOption>, Unreadable> {
     }
 }
 
-/// Where the first line begins that is too long.
+/// Where the first overlong line begins.
 fn long_line(text: &str) -> Option<usize> {
     let mut start = 0;
     for line in text.split('\n') {
@@ -68,7 +66,7 @@ fn long_line(text: &str) -> Option<usize> {
     None
 }
 
-/// The fault that comes right behind `before`.
+/// The fault after the text `before`.
 fn unreadable(what: Malformed, before: &[u8]) -> Unreadable {
     let lines = || before.split(|b| *b == b'\n');
     let last = lines().next_back().unwrap_or_default().iter();

@@ -1,5 +1,4 @@
-//! The section `[X-Fleet]`: what a unit asks of machines, as the older fleet reads it (facts:
-//! reference fleet §2.4, §3).
+//! The section `[X-Fleet]`: a unit's requirements, by the rules of the older fleet.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +7,6 @@ use super::name::NameParts;
 use super::option::UnitOption;
 use super::requirements::{MachineIdentity, Requirements};
 
-/// The name of the section.
 pub const SECTION: &str = "X-Fleet";
 
 const CONFLICTS: Key = Key("Conflicts", &["X-Conflicts"]);
@@ -20,7 +18,7 @@ const MACHINE_ID: Key = Key(
 const MACHINE_METADATA: Key = Key("MachineMetadata", &["X-ConditionMachineMetadata"]);
 const MACHINE_OF: Key = Key("MachineOf", &["X-ConditionMachineOf"]);
 const REPLACES: Key = Key("Replaces", &[]);
-/// Ours (decision F5).
+/// New in this fleet: the unit stops itself when its machine's lease is lost, so it never runs twice.
 const SINGLETON: Key = Key("Singleton", &[]);
 
 const KEYS: [Key; 7] = [
@@ -33,7 +31,7 @@ const KEYS: [Key; 7] = [
     SINGLETON,
 ];
 
-/// The name of an option, and what it was called before 0.8, newest first.
+/// Name of an option, and its names before version 0.8, newest first.
 #[derive(Clone, Copy)]
 struct Key(&'static str, &'static [&'static str]);
 
@@ -43,7 +41,7 @@ impl Key {
     }
 }
 
-/// What a unit says in `[X-Fleet]`: quotes are resolved, specifiers are as they were written.
+/// A unit's `[X-Fleet]` section: quotes are resolved, specifiers are not.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FleetSection<'a> {
     values: Vec<(&'a str, String)>,
@@ -65,8 +63,8 @@ impl<'a> FleetSection<'a> {
         }
     }
 
-    /// What it asks of machines. Without a name specifiers stay as they are. Metadata that is no
-    /// `key=value` asks for nothing: see [`FleetSection::malformed_metadata`].
+    /// The requirements. Without a name, specifiers stay unresolved. Metadata that is not `key=value` requires
+    /// nothing: see [`FleetSection::malformed_metadata`].
     pub fn requirements(&self, name: Option<NameParts<'_>>) -> Requirements {
         let all = |key| self.values_of(key).map(|value| replaced(value, name));
         let globs = |values: Vec<String>| values.into_iter().map(Glob::new).collect();
@@ -85,7 +83,7 @@ impl<'a> FleetSection<'a> {
         }
     }
 
-    /// Options that fleet does not know, each once, in their order: worth a warning, and no more.
+    /// Unknown options, each once, in their order: they are worth only a warning.
     pub fn unknown(&self) -> Vec<&'a str> {
         let mut seen = BTreeSet::new();
         let names = self.values.iter().map(|(name, _)| *name);
@@ -93,21 +91,20 @@ impl<'a> FleetSection<'a> {
         unknown.filter(|name| seen.insert(*name)).collect()
     }
 
-    /// The first metadata that is no `key=value`, which a unit is refused for when it comes in: the
-    /// older fleet passed over it without a word, and ran the unit anywhere.
+    /// The first metadata that is not `key=value`. New units with it are refused: the older fleet ignored it
+    /// silently and ran the unit anywhere.
     pub fn malformed_metadata(&self) -> Option<&str> {
         let mut values = self.values_of(MACHINE_METADATA);
         values.find(|value| pair(value).is_none())
     }
 
-    /// How long its values are as they are written, in bytes. Between quotes there may be many that
-    /// are empty.
+    /// Length of its values as written, in bytes. There may be many empty ones between quotes.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// The values of a key. Older spellings come first where values add up; a machine's id is the
-    /// first value of the newest spelling there is.
+    /// The values of a key. Older names come first where values add up. A machine's id is the first value of
+    /// the newest name.
     fn values_of(&self, key: Key) -> impl Iterator<Item = &str> {
         let newest = std::iter::once(key.0).chain(key.1.iter().copied());
         let mut spellings: Vec<_> = newest.collect();
@@ -124,8 +121,8 @@ impl<'a> FleetSection<'a> {
     }
 }
 
-/// A value that begins and ends with a quote is several, one space between two. No quote is
-/// escaped, and one in the middle only says that the next spaces are part of the value.
+/// A value that begins and ends with a quote is a list, separated by one space. Quotes cannot be escaped; a
+/// quote in the middle only joins the following spaces to the value.
 fn unquoted(value: &str) -> Vec<String> {
     if !value.starts_with('"') || !value.ends_with('"') {
         return vec![value.to_owned()];
@@ -144,8 +141,8 @@ fn unquoted(value: &str) -> Vec<String> {
     values
 }
 
-/// With the parts of the unit's name in place of specifiers. One after the other, so that what a
-/// name brings in is looked through again; nothing is unescaped, and `%%` is no specifier.
+/// Replaces specifiers by parts of the unit's name, one after the other, so an inserted specifier is replaced,
+/// too. Nothing is unescaped, and `%%` is not a specifier.
 fn replaced(value: &str, name: Option<NameParts<'_>>) -> String {
     let Some(name) = name else {
         return value.to_owned();
@@ -168,7 +165,7 @@ fn metadata(values: impl Iterator<Item = String>) -> BTreeMap<String, BTreeSet<S
     metadata
 }
 
-/// Exactly one `=`, and something on both sides of it.
+/// Exactly one `=`, with text on both sides.
 fn pair(value: &str) -> Option<(&str, &str)> {
     let (key, value) = value.split_once('=')?;
     let is_pair = !key.is_empty() && !value.is_empty() && !value.contains('=');

@@ -1,38 +1,36 @@
-//! Patterns for names of units, as the older fleet matches them (those of Go's `path.Match`): the
-//! whole name, byte order, no braces.
+//! Patterns for unit names, matched as in the older fleet (Go's `path.Match`): the whole name, byte order, no
+//! braces.
 
 use std::fmt;
 
-/// A pattern. `*` is any text without `/`, `?` any one character but `/`, `[a-c]` one of them,
-/// `[^a-c]` any other, `\` takes the next character as it is. One that is malformed matches nothing.
+/// A pattern. `*` is any text without `/`, `?` any character except `/`, `[a-c]` one of them, `[^a-c]` any
+/// other, and `\` escapes the next character. A malformed pattern matches nothing.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Glob(String);
 
 impl Glob {
-    /// The pattern of a text, malformed or not.
+    /// A pattern, malformed or not.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 
-    /// Its text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The one name that it matches, if it has nothing that stands for something else.
+    /// The only name that it matches, if it has no wildcard.
     pub fn literal(&self) -> Option<&str> {
         let is_plain = !self.0.contains(['*', '?', '[', '\\']);
         is_plain.then_some(&self.0)
     }
 
-    /// The text that every name begins with that it matches.
+    /// The literal prefix of every name that it matches.
     pub fn prefix(&self) -> &str {
         let end = self.0.find(['*', '?', '[', '\\']);
         &self.0[..end.unwrap_or(self.0.len())]
     }
 
-    /// Whether it matches all of a name. Takes time in proportion to the product of their lengths
-    /// at most.
+    /// Whether it matches a whole name. Takes time in proportion to the product of their lengths at most.
     pub fn matches(&self, name: &str) -> bool {
         if let Some(literal) = self.literal() {
             return literal == name;
@@ -47,15 +45,14 @@ impl fmt::Display for Glob {
     }
 }
 
-/// A pattern, taken apart.
+/// A parsed pattern.
 struct Pattern(Vec<Part>);
 
 enum Part {
     /// Any text without `/`.
     Star,
-    /// Any one character but `/`.
+    /// Any character except `/`.
     Any,
-    /// This one.
     One(char),
     /// One of these ranges, or none of them.
     Class {
@@ -65,7 +62,7 @@ enum Part {
 }
 
 impl Pattern {
-    /// `None` if it is malformed, wherever that is.
+    /// `None` for a malformed pattern.
     fn read(text: &str) -> Option<Self> {
         let mut parts = Vec::new();
         let mut rest = text.chars();
@@ -81,7 +78,7 @@ impl Pattern {
         Some(Self(parts))
     }
 
-    /// Goes on after the last star if the rest does not fit: no earlier one can help.
+    /// Backtracks to the last star only: no earlier one can help.
     fn matches(&self, name: &str) -> bool {
         let parts = &self.0;
         let name: Vec<_> = name.chars().collect();
@@ -125,7 +122,7 @@ impl Part {
     }
 }
 
-/// What stands between `[` and `]`: at least one range, and `-` or `]` only after a `\`.
+/// The content of `[…]`: at least one range, with `-` and `]` only after a `\`.
 fn class(rest: &mut std::str::Chars<'_>) -> Option<Part> {
     let is_negated = rest.as_str().starts_with('^');
     if is_negated {

@@ -1,21 +1,21 @@
-//! The text of a unit file, taken apart from front to back. Lines end in LF here.
+//! The lexer of unit files. All lines end in LF here.
 
 use super::malformed::{Malformed, OPTIONS_MAX};
 use super::option::UnitOption;
 
-/// What is wrong, and the byte where it shows.
+/// A fault, and its position in bytes.
 pub(super) struct Fault {
     pub(super) what: Malformed,
     pub(super) at: usize,
 }
 
-/// The options of a text. How long lines are is not looked at.
+/// The options of a text. Does not check the length of lines.
 pub(super) fn read(text: &str) -> Result<Vec<UnitOption>, Fault> {
     let mut lexer = Lexer { text, at: 0 };
     let mut options: Vec<UnitOption> = Vec::new();
     let mut section: Option<&str> = None;
     loop {
-        // Before the first section nothing counts, not even a byte order mark.
+        // Text before the first section is ignored, including a byte order mark.
         match section {
             Some(_) => lexer.skip(char::is_whitespace),
             None => lexer.skip(|c| !matches!(c, '[' | '#' | ';')),
@@ -66,7 +66,7 @@ impl<'a> Lexer<'a> {
         (rest, true)
     }
 
-    /// The name of a section that begins here; what follows on its line must be blank.
+    /// The name of the section that begins here. The rest of its line must be blank.
     fn section(&mut self) -> Result<&'a str, Fault> {
         let start = self.at + 1;
         let Some(length) = self.text[start..].find(']') else {
@@ -86,7 +86,7 @@ impl<'a> Lexer<'a> {
         Err(Fault { what, at })
     }
 
-    /// A comment that ends in a backslash takes the next line along, whatever that is.
+    /// A comment that ends in a backslash includes the next line.
     fn comment(&mut self) {
         loop {
             let (line, _) = self.line();
@@ -112,7 +112,7 @@ impl<'a> Lexer<'a> {
         Ok(rest[..length].trim())
     }
 
-    /// Lines that go on are not joined. One that was to go on and met a blank line keeps its end.
+    /// Continued lines are not joined. A line that continues into a blank one keeps its backslash.
     fn value(&mut self) -> String {
         let mut value = String::new();
         loop {

@@ -1,5 +1,4 @@
-//! Units: what they are called, what their files say, and what they ask of machines
-//! (`docs/reference/unit-files.md`; facts in seeds 000–003).
+//! Units: names, files and requirements (`docs/reference/unit-files.md`).
 //!
 //! ```text
 //! file ─▶ file, lexer ─▶ [UnitOption] ─▶ Options ─▶ text, hash
@@ -7,7 +6,7 @@
 //!                             └─▶ fleet_section (+ name) ─▶ Requirements
 //! ```
 //!
-//! `laws` says what holds of any file.
+//! `laws` states properties of any file.
 
 mod desired;
 pub mod file;

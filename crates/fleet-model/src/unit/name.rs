@@ -1,4 +1,4 @@
-//! Names of units and what they are made of.
+//! Names of units and their parts.
 //!
 //! ```text
 //! name     := stem "." type
@@ -11,18 +11,17 @@ use std::sync::Arc;
 use crate::identity::identity;
 
 identity!(
-    /// The name of a unit. One that may be created has 256 bytes at most, one of [`UNIT_TYPES`]
-    /// behind its last dot, and before it one or more of `A-Z a-z 0-9 : _ . \ @ -`, not first an
-    /// `@`.
+    /// The name of a unit. A new one has at most 256 bytes, one of [`UNIT_TYPES`] after its last dot, and
+    /// before it one or more of `A-Z a-z 0-9 : _ . \ @ -`, not starting with `@`.
     UnitName
 );
 
-/// What names of units end in, without the dot: the kinds of units, in systemd's words.
+/// The suffixes of unit names without the dot: the types of units, as in systemd.
 ///
-/// The one list of types. It is the one that users were promised (seed 001) and that the older
-/// server took. That server's agents and client had a shorter one: an agent never saw a `target`,
-/// `swap` or `slice` of its own again, and the client made `foo.target` a `foo.target.service`.
-/// All code that needs the type of a unit asks this list, so every type the API takes can be held.
+/// This is the only list of types. It is the one that the older server documented and accepted. That server's
+/// agents and client had a shorter one: an agent lost its own `target`, `swap` and `slice` units, and the
+/// client made `foo.target` a `foo.target.service`. All code that needs the type of a unit uses this list, so
+/// every accepted type is supported.
 pub const UNIT_TYPES: [&str; 13] = [
     "automount",
     "busname",
@@ -38,51 +37,42 @@ pub const UNIT_TYPES: [&str; 13] = [
     "target",
     "timer",
 ];
-/// Those of them whose names may have an `@`.
+/// The types whose names may contain an `@`.
 const TEMPLATE_TYPES: [&str; 5] = ["path", "service", "socket", "target", "timer"];
 
-/// Why a text is not the name of a unit: the first rule that it breaks. The words are those of the
-/// older server (facts: reference fleet §2.3), where it has the rule.
+/// Why a text is no unit name: the first broken rule, in the older server's words where it has the rule.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidName {
-    /// Nothing is there.
     #[error("unit name cannot be empty")]
     Empty,
-    /// It is too long.
     #[error("unit name exceeds maximum length ({})", UnitName::BYTES_MAX)]
     TooLong,
-    /// It has no type.
     #[error(r#"unit name must contain ".""#)]
     NoDot,
-    /// Its type is empty.
     #[error(r#"unit name cannot end in ".""#)]
     EndsInDot,
-    /// What stands behind its last dot is no type.
+    /// The text after its last dot is not a type.
     #[error("invalid unit type: {0:?}")]
     Type(String),
-    /// It has an `@`, and units of its type are no templates.
+    /// It has an `@`, and units of its type cannot be templates.
     #[error("invalid unit type for template: {0:?}")]
     TemplateType(String),
-    /// It has a character that names do not have.
     #[error("invalid character {0:?} in unit name")]
     Character(char),
-    /// A template without a prefix.
     #[error(r#"unit name cannot start in "@""#)]
     StartsInAt,
-    /// Nothing stands before its only dot. The older server let it pass against its own manual.
+    /// Nothing precedes its only dot. The older server accepted it against its own manual.
     #[error("unit name must have something before its type")]
     EmptyStem,
 }
 
 impl UnitName {
-    /// Longest name, in bytes.
     pub const BYTES_MAX: usize = 256;
 
     /// Checks a name.
     ///
     /// # Errors
-    ///
-    /// The first rule that it breaks, in the order of [`InvalidName`].
+    /// The first broken rule, in the order of [`InvalidName`].
     pub fn parse(text: impl Into<Arc<str>>) -> Result<Self, InvalidName> {
         let text = text.into();
         if text.is_empty() {
@@ -113,40 +103,39 @@ impl UnitName {
         Ok(Self::unchecked(text))
     }
 
-    /// The name of a unit that is stored. It was checked before; if the rules have changed since,
-    /// it stays.
+    /// The name of a stored unit. It was checked before, and stays valid if the rules have changed since.
     pub fn stored(text: impl Into<Arc<str>>) -> Self {
         Self::unchecked(text)
     }
 
-    /// The parts of the name; none if a stored name has no dot.
+    /// The parts of the name; `None` if a stored name has no dot.
     pub fn parts(&self) -> Option<NameParts<'_>> {
         NameParts::of(self.as_str())
     }
 
-    /// Whether it names a template: a unit that others are made from, and that never runs itself.
+    /// Whether it is a template: units are made from it, and it never runs itself.
     pub fn is_template(&self) -> bool {
         self.parts().is_some_and(|parts| parts.is_template())
     }
 }
 
-/// A backslash is one of them: systemd escapes with it what names cannot hold.
+/// Includes the backslash: systemd uses it to escape characters that names cannot have.
 fn is_allowed(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, ':' | '_' | '.' | '\\' | '@' | '-')
 }
 
-/// A name taken apart. Says nothing of whether a unit may be called so.
+/// A parsed name, which need not be valid for a unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NameParts<'a> {
-    /// All of it, `%n`.
+    /// The whole name, `%n`.
     pub full: &'a str,
-    /// What stands before the last dot, `%N`.
+    /// Before the last dot, `%N`.
     pub stem: &'a str,
-    /// What stands before the first `@` of the stem, or all of the stem; `%p`.
+    /// Before the first `@` of the stem, or the whole stem; `%p`.
     pub prefix: &'a str,
-    /// What stands behind the first `@` of the stem, or nothing; `%i`.
+    /// After the first `@` of the stem, or empty; `%i`.
     pub instance: &'a str,
-    /// What stands behind the last dot.
+    /// After the last dot.
     pub suffix: &'a str,
 }
 
@@ -169,7 +158,6 @@ impl<'a> NameParts<'a> {
         self.prefix.len() < self.stem.len()
     }
 
-    /// Whether it names a template.
     pub fn is_template(&self) -> bool {
         self.has_instance() && self.instance.is_empty()
     }

@@ -5,87 +5,78 @@ use super::option::UnitOption;
 use super::text::{UnitHash, canonical};
 use crate::shown;
 
-/// Longest name of a section, in bytes: it stands once in the file and at each option elsewhere.
+/// Longest name of a section, in bytes: it occurs once in the file, and with each option elsewhere.
 pub const SECTION_BYTES_MAX: usize = 100;
 
-/// The options of a unit, just as they are read from their own canonical text. So a unit keeps its
-/// hash when it is stored and read again, and what it says is what systemd is given.
+/// The options of a unit, as read from their own canonical text. So a unit keeps its hash when it is stored and
+/// read again, and systemd gets exactly these options.
 ///
 /// # Guarantees
-///
-/// Reading [`Options::text`] gives equal options; options with equal text are equal.
+/// Reading [`Options::text`] returns equal options. Options with equal text are equal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
     list: Vec<UnitOption>,
     hash: UnitHash,
 }
 
-/// Why there can be no unit with such options.
+/// Why options are invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidOptions {
-    /// They cannot be read from the file.
     #[error(transparent)]
     File(#[from] Unreadable),
-    /// There are too many.
     #[error("{}", Malformed::TooManyOptions)]
     TooMany,
-    /// Their text is too large.
     #[error("{}", Malformed::TooLarge)]
     TooLarge,
-    /// One of them cannot be written down.
+    /// An option cannot be written to a file.
     #[error("option {number} ({name:?} in section {section:?}): {what}")]
     Option {
-        /// Which one, counted from one.
+        /// Counted from one.
         number: usize,
         /// The beginning of its section.
         section: String,
         /// The beginning of its name.
         name: String,
-        /// What is wrong with it.
         what: InvalidOption,
     },
 }
 
-/// What may be wrong with an option: written down, it would be read as something else.
+/// Why an option is invalid: written to a file, it would be read differently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidOption {
     /// `]` ends the name of a section.
     #[error(r#"a section cannot have "]" or a newline"#)]
     Section,
-    /// The section's name is too long.
     #[error("name of the section is longer than {SECTION_BYTES_MAX} bytes")]
     SectionTooLong,
     /// `=` ends a name.
     #[error(r#"a name cannot have "=" or a newline"#)]
     Name,
-    /// It would be a comment or a section.
+    /// It would be read as a comment or a section.
     #[error(r##"a name cannot begin with "[", "#" or ";""##)]
     NameStart,
-    /// What follows would be an option of its own, or nothing.
+    /// The rest would be read as another option, or as nothing.
     #[error(r#"a value cannot have a newline without a "\" before it"#)]
     Value,
-    /// A section with what does not show, or makes what shows another text than it is.
+    /// A section with an invisible character, or one that changes how others are displayed.
     #[error("a section cannot have {}", control(*.0))]
     SectionControl(char),
-    /// The same in a name.
+    /// Such a character in a name.
     #[error("a name cannot have {}", control(*.0))]
     NameControl(char),
     /// A value with a control character other than a tab.
     #[error("a value cannot have {}", control(*.0))]
     ValueControl(char),
-    /// A line is too long.
     #[error("{}", Malformed::LineTooLong)]
     LineTooLong,
 }
 
 impl Options {
-    /// The options of a list, as they are read once they are written down: without blanks around
-    /// names and values, sections together. A value that ends in `\` takes the next line of the
-    /// text, as it did in the older fleet.
+    /// The options of a list, as they would be read from their text: without blanks around names and values,
+    /// sections together. A value that ends in `\` takes the next line of the text, as in the older fleet.
     ///
     /// # Errors
-    ///
-    /// An option that would be read as something else, or a limit that is passed.
+    /// An invalid option, or an exceeded limit.
     pub fn new(list: &[UnitOption]) -> Result<Self, InvalidOptions> {
         if list.len() > OPTIONS_MAX {
             return Err(InvalidOptions::TooMany);
@@ -117,34 +108,31 @@ impl Options {
     /// The options of a unit file.
     ///
     /// # Errors
-    ///
-    /// What is wrong with the file, or with its options once they are written down.
+    /// Faults of the file, or of its options once they are written in canonical form.
     pub fn parse(file: &[u8]) -> Result<Self, InvalidOptions> {
         Self::new(&file::parse(file)?)
     }
 
-    /// Each of them, in the order of their text.
+    /// All options, in the order of their text.
     pub fn list(&self) -> &[UnitOption] {
         &self.list
     }
 
-    /// Their canonical text: what agents write to disk and people are shown.
+    /// The canonical text, which agents write to disk and users see.
     pub fn text(&self) -> String {
         canonical(&self.list)
     }
 
-    /// What tells them from others.
     pub fn hash(&self) -> UnitHash {
         self.hash
     }
 
-    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 }
 
-/// A character that cannot be shown, for people.
+/// A name for an invisible character, for people.
 fn control(c: char) -> String {
     match c {
         '\0' => "NUL".to_owned(),
@@ -153,20 +141,20 @@ fn control(c: char) -> String {
     }
 }
 
-/// Characters that change how those around them are shown: directions of writing, and the ends of lines that are no
-/// control characters.
+/// Characters that change how others are displayed: directions of writing, and line ends that are no control
+/// characters.
 fn is_misleading(c: char) -> bool {
     matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// The first character that sections and names cannot have. systemd takes a carriage return and NUL for the end of a
-/// line; no name that it knows has any of the others.
+/// The first character that sections and names cannot have. systemd reads a carriage return or NUL as the end
+/// of a line. No name that it knows has any of the others.
 fn hidden(text: &str) -> Option<char> {
     text.chars().find(|c| c.is_control() || is_misleading(*c))
 }
 
-/// The option without blanks around its name and value, if it can be written down. A newline that a
-/// backslash asked for stays, though nothing follows it.
+/// The option without blanks around its name and value, if it is valid. A newline after a backslash stays, even
+/// if nothing follows it.
 fn checked(option: &UnitOption) -> Result<UnitOption, InvalidOption> {
     let (section, name) = (&option.section, option.name.trim());
     if section.contains([']', '\n']) {

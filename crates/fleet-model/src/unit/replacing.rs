@@ -1,5 +1,5 @@
-//! Circles of units that replace each other, of any length. Each unit of a circle would have to leave for another, so
-//! the write that closes a circle is refused.
+//! Circles of units that replace each other, of any length. Each unit of a circle would have to leave for
+//! another, so the write that closes a circle is refused.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -15,7 +15,7 @@ pub struct Replacing(BTreeMap<String, Vec<Glob>>);
 impl Replacing {
     /// The patterns of `Replaces` in a unit's file.
     pub fn patterns(name: &str, options: &[UnitOption]) -> Vec<Glob> {
-        // Most units ask for nothing.
+        // Most units have none.
         if !options.iter().any(|option| option.section == SECTION) {
             return Vec::new();
         }
@@ -23,7 +23,6 @@ impl Replacing {
         section.requirements(NameParts::of(name)).replaces
     }
 
-    /// Sets the file of a unit.
     pub fn set(&mut self, name: &str, options: &[UnitOption]) {
         let patterns = Self::patterns(name, options);
         if patterns.is_empty() {
@@ -33,13 +32,12 @@ impl Replacing {
         }
     }
 
-    /// Removes a unit.
     pub fn remove(&mut self, name: &str) {
         self.0.remove(name);
     }
 
-    /// The shortest circle that a unit closes with these patterns, beginning with the unit: each replaces the next, and
-    /// the last replaces the first. A unit that its own pattern matches is no circle.
+    /// The shortest circle that a unit closes with these patterns, starting with the unit: each replaces the
+    /// next, and the last replaces the first. A unit that matches its own pattern is no circle.
     pub fn circle<'a>(&'a self, name: &'a str, patterns: &'a [Glob]) -> Option<Vec<&'a str>> {
         let mut unreached: BTreeSet<&str> = self.0.keys().map(String::as_str).collect();
         unreached.remove(name);
@@ -116,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_says_who_is_replaced() {
+    fn the_file_names_the_replaced_units() {
         let option = |name: &str, value: &str| UnitOption {
             section: SECTION.to_owned(),
             name: name.to_owned(),
@@ -131,7 +129,7 @@ mod tests {
     }
 
     proptest! {
-        /// Units are only taken that close no circle: then there is never one, whatever the order.
+        /// Only units that close no circle are added, so there is never one, whatever the order.
         #[test]
         fn what_is_refused_is_what_closes_a_circle(
             units in prop::collection::vec((0_usize..7, prop::collection::vec(0_usize..9, 0..3)), 0..14),
@@ -156,7 +154,8 @@ mod tests {
         }
     }
 
-    /// Takes away units that replace nobody who is left; those that stay are on circles or replace those who are.
+    /// Repeatedly removes units that replace no remaining unit. What remains is on a circle or replaces units
+    /// on one.
     fn has_circle(units: &Replacing) -> bool {
         let mut left = units.0.clone();
         loop {

@@ -1,65 +1,62 @@
-//! What a unit asks of the machine it runs on, read from `[X-Fleet]`.
+//! A unit's requirements on its machine, from `[X-Fleet]`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::glob::Glob;
 
-/// The requirements of one unit, specifiers replaced. The default asks for nothing.
+/// The requirements of one unit, with specifiers replaced. The default has none.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Requirements {
-    /// The only machine that will do.
+    /// The only machine that can run it.
     pub machine_id: Option<MachineIdentity>,
     /// Units that must be on the same machine, every one.
     pub machine_of: BTreeSet<String>,
-    /// What the machine's metadata must say: for every key one of its values.
+    /// Required metadata: for every key one of its values.
     pub metadata: BTreeMap<String, BTreeSet<String>>,
-    /// Units that must not be on the same machine; whichever of the two says so.
+    /// Units that must not be on the same machine. One of the two declares it.
     pub conflicts: Vec<Glob>,
-    /// Units that have to leave the machine for this one.
+    /// Units that must leave the machine for this one.
     pub replaces: Vec<Glob>,
-    /// Whether it runs on every machine that fits, rather than on one.
+    /// Whether it runs on every matching machine, rather than on one.
     pub is_global: bool,
-    /// Whether it must never run twice, not even while the cluster is cut in two (decision F5).
+    /// Whether it must never run twice, not even during a network partition.
     pub is_singleton: bool,
 }
 
-/// What names a machine in a unit file: its id, or the first eight characters of it.
+/// A machine in a unit file: its id, or the first eight characters of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MachineIdentity(String);
 
 impl MachineIdentity {
-    /// How many characters of an id are enough.
+    /// How many characters of an id suffice.
     pub const SHORT: usize = 8;
 
-    /// The machine of that id, or of an id that begins so if there are eight characters.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 
-    /// As it was given.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Whether it names the machine with this id.
     pub fn names(&self, id: &str) -> bool {
         id == self.0 || (self.0.len() == Self::SHORT && id.starts_with(&self.0))
     }
 }
 
 impl Requirements {
-    /// Whether it must not be beside a unit of that name, by what it says itself.
+    /// Whether it excludes a unit of that name by its own declaration.
     pub fn conflicts_with(&self, name: &str) -> bool {
         self.conflicts.iter().any(|glob| glob.matches(name))
     }
 
-    /// Whether a unit of that name has to leave for it.
+    /// Whether a unit of that name must leave for it.
     pub fn replaces(&self, name: &str) -> bool {
         self.replaces.iter().any(|glob| glob.matches(name))
     }
 }
 
-/// The first key of which a machine's metadata has none of the values that are asked for, with these.
+/// The first required key for which this metadata has none of the values, with these values.
 pub fn unmet<'a>(
     asked: &'a BTreeMap<String, BTreeSet<String>>,
     metadata: &BTreeMap<String, String>,

@@ -1,5 +1,5 @@
-//! The one way to write down a unit's options, and its digest: units are the same if these are
-//! (facts: reference fleet §2.2).
+//! The canonical text of a unit's options, and its digest. Units are the same if their texts are, as in the
+//! older fleet.
 
 use std::collections::HashMap;
 use std::fmt::{self, Write as _};
@@ -8,8 +8,8 @@ use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 
 use super::option::UnitOption;
 
-/// The canonical text of options: sections in the order of their first option, each with all of
-/// its options in their order, an empty line between two sections.
+/// The canonical text of options: sections in the order of their first option, each with all of its options in
+/// their order, and an empty line between sections.
 pub fn canonical(options: &[UnitOption]) -> String {
     let mut sections: Vec<(&str, Vec<&UnitOption>)> = Vec::new();
     let mut places: HashMap<&str, usize> = HashMap::new();
@@ -33,17 +33,16 @@ pub fn canonical(options: &[UnitOption]) -> String {
     text
 }
 
-/// The SHA-1 of a unit's canonical text. It tells units apart, and guards nothing: the algorithm
-/// is what clients compute themselves to compare.
+/// The SHA-1 of a unit's canonical text. It identifies a file and is no protection: clients compute the same
+/// algorithm to compare.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct UnitHash([u8; Self::BYTES]);
 
 impl UnitHash {
     const BYTES: usize = 20;
-    /// How many digits of it people are shown.
+    /// How many digits users see.
     pub const SHORT: usize = 7;
 
-    /// The hash of a canonical text.
     pub fn of(canonical: &str) -> Self {
         let digest = digest(&SHA1_FOR_LEGACY_USE_ONLY, canonical.as_bytes());
         let mut bytes = [0; Self::BYTES];
@@ -51,7 +50,7 @@ impl UnitHash {
         Self(bytes)
     }
 
-    /// Reads what [`fmt::Display`] wrote: 40 digits, lower case.
+    /// Parses 40 lower-case digits, as written by [`fmt::Display`].
     pub fn parse(text: &str) -> Option<Self> {
         let digits: Option<Vec<u8>> = text.bytes().map(digit).collect();
         let digits = digits.filter(|digits| digits.len() == 2 * Self::BYTES)?;

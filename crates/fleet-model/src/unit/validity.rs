@@ -1,5 +1,5 @@
-//! Which options may stand together: run when a unit is created and when it is replaced (facts:
-//! reference fleet §3; the older server let a replacement pass unlooked at).
+//! Which options exclude each other. Checked when a unit is created and when it is replaced; the older server
+//! did not check replacements.
 
 use super::fleet_section::FleetSection;
 use super::glob::Glob;
@@ -7,48 +7,40 @@ use super::options::Options;
 use super::requirements::Requirements;
 use crate::shown;
 
-/// Most that a unit may say in `[X-Fleet]`, in bytes of values. Each pattern is held against the
-/// names of other units, and each specifier may become a name of 256 bytes.
+/// Most bytes of values in `[X-Fleet]`. Each pattern is matched against the names of other units, and each
+/// specifier may become a name of 256 bytes.
 pub const REQUIREMENTS_BYTES_MAX: usize = 8 * 1024;
 
-/// Why no machine could do what a unit asks for. The words are those of the older server, where it
-/// has the rule.
+/// Why no machine could meet a unit's requirements, in the older server's words where it has the rule.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Contradiction {
-    /// The unit is to be beside another and not beside it.
+    /// The unit must be beside another and excludes it.
     #[error("unresolvable requirements: peer {peer:?} matches conflict {:?}", .conflict.as_str())]
     PeerConflicts {
-        /// The other unit.
         peer: String,
-        /// The pattern that it matches.
+        /// The pattern that matches it.
         conflict: Glob,
     },
-    /// The unit is to be beside another and pushes it away.
+    /// The unit must be beside another and replaces it.
     #[error("unresolvable requirements: peer {peer:?} matches replace {:?}", .replace.as_str())]
     PeerReplaced {
-        /// The other unit.
         peer: String,
-        /// The pattern that it matches.
+        /// The pattern that matches it.
         replace: Glob,
     },
     /// Two options that exclude each other.
     #[error("{0} cannot be used with {1}")]
     Together(&'static str, &'static str),
-    /// Metadata that says nothing.
     #[error("invalid MachineMetadata {0:?}: expect key=value, several of them each in quotes")]
     Metadata(String),
-    /// It says too much.
     #[error("more than {REQUIREMENTS_BYTES_MAX} bytes of values in section X-Fleet")]
     TooLarge,
 }
 
-/// Whether what the options ask for can be meant. The unit's name plays no part: specifiers are
-/// compared as they stand.
+/// Whether the options can be met. The unit's name is ignored: specifiers are compared as they are written.
 ///
 /// # Errors
-///
-/// The first rule that is broken: how much there is, then what the older server looked at in its
-/// order, then what is ours.
+/// The first broken rule: first the size, then the older server's rules in its order, then ours.
 pub fn check(options: &Options) -> Result<(), Contradiction> {
     let section = FleetSection::of(options.list());
     if section.bytes() > REQUIREMENTS_BYTES_MAX {

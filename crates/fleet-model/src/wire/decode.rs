@@ -1,6 +1,6 @@
-//! Bodies as the older server's decoder read them, which its clients may lean on: the first JSON value counts and
-//! what follows is passed over, as are unknown members; names of members have no case; `null` is as good as nothing.
-//! What has another type than it must is refused, by its path.
+//! Reads bodies as the older server's decoder did, because its clients may rely on it: only the first JSON
+//! value counts, unknown members are ignored, names of members are case-insensitive, and `null` counts as
+//! absent. A value of a wrong type is refused with its path.
 
 use serde::Deserialize as _;
 use serde::de::{Deserializer, MapAccess, Visitor};
@@ -10,29 +10,25 @@ use std::fmt;
 
 use crate::shown;
 
-/// A body that is not what it must be.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Undecodable {
-    /// There is nothing. The older decoder's word for it.
+    /// Empty. The older decoder's message.
     #[error("EOF")]
     Empty,
-    /// It ends within the first value. The older decoder's words for it.
+    /// It ends within the first value. The older decoder's message.
     #[error("unexpected EOF")]
     Cut,
-    /// It is no JSON.
     #[error("{0}")]
     Malformed(String),
-    /// Something of another type.
     #[error("{path} must be {expected}")]
     Type {
-        /// Where; `the body` for all of it.
+        /// `the body` for all of it.
         path: String,
-        /// What it must be.
         expected: &'static str,
     },
 }
 
-/// A value that was read, and where it stands.
+/// A value and its path.
 #[derive(Debug, Clone)]
 pub(super) struct Part<'a> {
     path: String,
@@ -42,7 +38,7 @@ pub(super) struct Part<'a> {
 /// The first value of a body.
 pub(super) fn body(bytes: &[u8]) -> Result<Part<'_>, Undecodable> {
     let mut reader = serde_json::Deserializer::from_slice(bytes);
-    // Its end is not asked for.
+    // The end is not checked.
     match <&RawValue>::deserialize(&mut reader) {
         Ok(raw) => Ok(Part {
             path: String::new(),
@@ -61,12 +57,11 @@ pub(super) fn body(bytes: &[u8]) -> Result<Part<'_>, Undecodable> {
 }
 
 impl<'a> Part<'a> {
-    /// Whether it is `null`.
     pub(super) fn is_null(&self) -> bool {
         self.raw.get() == "null"
     }
 
-    /// Its members in their order, each under the one of `known` that it is called by; others are left out.
+    /// Its members in their order, each under its name in `known`. Other members are left out.
     pub(super) fn members(
         &self,
         known: &[&'static str],
@@ -90,7 +85,7 @@ impl<'a> Part<'a> {
         Ok(members.into_iter().map(part).collect())
     }
 
-    /// Its elements; `most` of them, and one more where there are more.
+    /// Its elements: at most `most`, and one more if there are more.
     pub(super) fn elements(&self, most: usize) -> Result<Vec<Part<'a>>, Undecodable> {
         if self.is_null() {
             return Ok(Vec::new());
@@ -108,7 +103,7 @@ impl<'a> Part<'a> {
         Ok(some.enumerate().map(part).collect())
     }
 
-    /// Its text; none for `null`.
+    /// Its text; `None` for `null`.
     pub(super) fn text(&self) -> Result<Option<String>, Undecodable> {
         if self.is_null() {
             return Ok(None);
@@ -120,13 +115,13 @@ impl<'a> Part<'a> {
         Ok(Some(text.map_err(|error| self.malformed(&error))?))
     }
 
-    /// Its number, if it is a whole one that fits.
+    /// Its number, if it is an integer in range.
     pub(super) fn number(&self) -> Option<u32> {
         serde_json::from_str(self.raw.get()).ok()
     }
 
-    /// It is no JSON after all: what is in texts is looked at only when they are read. Where, is counted from the
-    /// beginning of this part, so it is the part that is named.
+    /// Invalid JSON after all: texts are checked only when they are read. The position counts from the start of
+    /// this part, so the message names the part.
     fn malformed(&self, error: &serde_json::Error) -> Undecodable {
         if self.path.is_empty() {
             return malformed(error);
@@ -136,7 +131,7 @@ impl<'a> Part<'a> {
         Undecodable::Malformed(shown(&format!("{}: {what}", self.path)))
     }
 
-    /// It is of another type.
+    /// A wrong type.
     pub(super) fn must_be(&self, expected: &'static str) -> Undecodable {
         let path = match self.path.as_str() {
             "" => "the body".to_owned(),
@@ -150,7 +145,7 @@ fn malformed(error: &serde_json::Error) -> Undecodable {
     Undecodable::Malformed(shown(&error.to_string()))
 }
 
-/// Keeps the members whose names are known, whatever their case.
+/// Keeps members with a known name in any case.
 struct Members<'k> {
     known: &'k [&'static str],
 }
@@ -174,7 +169,7 @@ impl<'de> Visitor<'de> for Members<'_> {
     }
 }
 
-/// The name of a member, copied only where it has escapes.
+/// The name of a member, copied only if it has escapes.
 #[derive(serde::Deserialize)]
 struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
 
@@ -222,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_in_a_text_is_told_by_its_path() {
+    fn a_fault_in_a_text_is_reported_by_its_path() {
         let part = body(b"{\"a\":[{\"b\":\"\\ud800\"}]}").unwrap();
         let a = part.members(&["a"]).unwrap().remove(0).1;
         let first = a.elements(9).unwrap().remove(0);

@@ -1,7 +1,7 @@
-//! What the API says of itself in Google's API Discovery format, as the older server said it: dynamic clients and
-//! generators of code read it. Served as it is; `rootUrl` is for the client to replace.
+//! The API in Google's API Discovery format, as the older server described it, for dynamic clients and code
+//! generators. Served unchanged; clients replace `rootUrl`.
 //!
-//! `PATCH …/machines`, watching and explaining are not in it: the older document has no word for them. They are in
+//! It lacks `PATCH …/machines`, watching and explaining, for which the older document has no terms. They are in
 //! the OpenAPI document.
 
 use serde_json::Value;
@@ -9,7 +9,6 @@ use serde_json::Value;
 /// The document.
 ///
 /// # Panics
-///
 /// Never: the file is part of the program, and a test reads it.
 pub fn document() -> Value {
     serde_json::from_str(include_str!("discovery.json")).expect("the committed document is JSON")
@@ -21,7 +20,7 @@ mod tests {
 
     use super::*;
 
-    /// Every value under a name, anywhere.
+    /// Every value with a name, at any depth.
     fn all<'v>(value: &'v Value, name: &str, found: &mut Vec<&'v Value>) {
         match value {
             Value::Object(members) => {

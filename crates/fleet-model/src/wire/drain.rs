@@ -1,25 +1,24 @@
-//! How long a machine is drained: `PUT …/machines/{id}/drain`.
+//! The body of `PUT …/machines/{id}/drain`: how long the machine is drained.
 
 use super::decode::{Undecodable, body};
 
-/// Longest deadline of a drain: thirty days.
+/// Thirty days.
 pub const DEADLINE_SECONDS_MAX: u32 = 30 * 24 * 60 * 60;
 
-/// Why such a body is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidDrain {
-    /// It cannot be read.
     #[error("unable to decode body: {0}")]
     Undecodable(#[from] Undecodable),
-    /// The deadline is none.
+    /// The deadline is out of range.
     #[error("invalid deadlineSeconds: expect a whole number from 1 to {DEADLINE_SECONDS_MAX}")]
     Deadline,
 }
 
-/// Reads the body of a drain, `{"deadlineSeconds": 600}`, in seconds. No body, or none in it, is no deadline.
+/// The deadline in a body such as `{"deadlineSeconds": 600}`, in seconds. Without a body or member there is
+/// none.
 ///
 /// # Errors
-/// It is no JSON object, or the deadline is no such number.
+/// The body is no JSON object, or the deadline is out of range.
 pub fn drain_deadline(bytes: &[u8]) -> Result<Option<u32>, InvalidDrain> {
     if bytes.iter().all(u8::is_ascii_whitespace) {
         return Ok(None);

@@ -1,67 +1,64 @@
-//! Changes as server-sent events (the HTML standard, §9.2): what `?watch=true` answers with.
+//! Changes as server-sent events (the HTML standard, section 9.2), for `?watch=true`.
 //!
 //! ```text
-//! retry: 1000                         how long to wait before coming back, in milliseconds
+//! retry: 1000                         time before a reconnect, in milliseconds
 //!
-//! event: put                          one that is there, or has changed
-//! data: {"name":"web.service",…}
+//! event: put                          an item that exists or has changed data: {"name":"web.service",…}
 //!
-//! event: listed                       everything there is was told
-//! data: {"revision":7}
-//! id: 7
+//! event: listed                       the initial list is complete data: {"revision":7} id: 7
 //!
-//! event: delete                       one that is gone
+//! event: delete                       an item that was deleted
 //! data: {"name":"web.service"}
 //! id: 9
 //! ```
 //!
-//! `id` is a revision up to which everything has been told. It stands with the last of the events that belong to
-//! it alone, so that a client that is cut off before is told all of them again.
+//! `id` is a revision up to which everything was sent. Only the last event of a revision has it, so a client
+//! that is cut off earlier receives all of them again.
 
 use std::fmt::Display;
 use std::time::Duration;
 
 use serde::Serialize;
 
-/// The media type.
 pub const EVENT_STREAM: &str = "text/event-stream";
 
-/// After this time without an event a server sends a [`heartbeat`]. Proxies close streams that are silent for a minute.
+/// After this time without an event a server sends a [`heartbeat`]. Proxies close streams that are silent for a
+/// minute.
 pub const HEARTBEAT: Duration = Duration::from_secs(15);
 
-/// What a stream begins with: clients come back after a second.
+/// The start of a stream, which sets a reconnect time of one second.
 pub fn beginning() -> &'static str {
     "retry: 1000\n\n"
 }
 
-/// A comment, which clients pass over. Whoever stands between sees that the connection lives.
+/// A comment, which clients ignore. It shows proxies that the connection lives.
 pub fn heartbeat() -> &'static str {
     ": alive\n\n"
 }
 
-/// One that is there now.
+/// An existing item.
 ///
 /// # Errors
-/// None for what has names for members.
+/// None for types whose map keys are strings.
 pub fn put(item: &impl Serialize, id: Option<i64>) -> serde_json::Result<String> {
     event("put", item, id)
 }
 
-/// One that is gone.
+/// A deleted item.
 ///
 /// # Errors
-/// None for what has names for members.
+/// None for types whose map keys are strings.
 pub fn delete(item: &impl Serialize, id: Option<i64>) -> serde_json::Result<String> {
     event("delete", item, id)
 }
 
-/// Everything that was there at a revision has been told.
+/// The list of a revision is complete.
 pub fn listed(revision: i64) -> String {
     format!("event: listed\ndata: {{\"revision\":{revision}}}\nid: {revision}\n\n")
 }
 
-/// Lines of a journal; `id` is the position after them. Text that is not UTF-8 is an array of bytes, as in the JSON of
-/// `journalctl`.
+/// Lines of a journal; `id` is the position after them. Text that is not UTF-8 is an array of bytes, as in the
+/// JSON of `journalctl`.
 ///
 /// # Errors
 /// None for bytes.
@@ -77,7 +74,7 @@ fn event(
     item: &impl Serialize,
     id: Option<impl Display>,
 ) -> serde_json::Result<String> {
-    // One copy: it may be large. JSON has no newlines outside its texts, and escapes those within.
+    // One copy, because it may be large. JSON has newlines only in its texts, where they are escaped.
     let mut event = format!("event: {name}\ndata: ").into_bytes();
     serde_json::to_writer(&mut event, item)?;
     let id = id.map_or_else(String::new, |id| format!("id: {id}\n"));

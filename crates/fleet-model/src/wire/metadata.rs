@@ -1,49 +1,46 @@
-//! Changes of machines' metadata: `PATCH …/machines`.
+//! The body of `PATCH …/machines`: changes of machines' metadata.
 
 use super::decode::{Part, Undecodable, body};
 
-/// Most changes of one request. The older server had no limit; each machine of them is a transaction.
+/// Most changes of one request. The older server had no limit. Each machine takes a transaction.
 pub const CHANGES_MAX: usize = 1000;
 
 /// One change of the metadata of one machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MetadataChange {
-    /// Whose. The machine need not be there.
+    /// The machine need not exist.
     pub machine: String,
-    /// What is set.
     pub key: String,
-    /// To what; none hides what the machine's own configuration says.
+    /// `None` hides the configured value.
     pub value: Option<String>,
 }
 
 /// Why such a body is refused, in the older server's words.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidChange {
-    /// It cannot be read.
     #[error(transparent)]
     Undecodable(#[from] Undecodable),
-    /// `op` is none of those there are.
+    /// `op` is unknown.
     #[error("invalid op: expect add, remove, or replace")]
     Op,
     /// `path` is not `/<machine>/metadata/<key>`.
     #[error("machine metadata path invalid")]
     Path,
-    /// `add` and `replace` without a value, or with an empty one.
+    /// `add` or `replace` without a value, or with an empty one.
     #[error("invalid value: add and replace require a value")]
     Value,
-    /// More than [`CHANGES_MAX`].
     #[error("too many changes: {CHANGES_MAX} at most")]
     TooMany,
 }
 
-/// Reads all changes of a body, an array of `{"op", "path", "value": {"value": "…"}}`, in their order. `add` and
-/// `replace` are the same.
+/// Reads all changes of a body, an array of `{"op", "path", "value": {"value": "…"}}`, in their order. `add`
+/// and `replace` mean the same.
 ///
 /// # Errors
 /// The first fault. Nothing of a list with a fault may be done.
 pub fn metadata_changes(bytes: &[u8]) -> Result<Vec<MetadataChange>, InvalidChange> {
     let elements = body(bytes)?.elements(CHANGES_MAX)?;
-    // As the older decoder did: it is of the right shape as a whole before a word of it is looked at.
+    // As in the older decoder, the shape of the whole body is checked before any content.
     let written: Vec<_> = elements
         .iter()
         .map(Written::read)
@@ -54,7 +51,7 @@ pub fn metadata_changes(bytes: &[u8]) -> Result<Vec<MetadataChange>, InvalidChan
     written.into_iter().map(Written::checked).collect()
 }
 
-/// One change as it is written.
+/// A change as it is written.
 #[derive(Debug, Default)]
 struct Written {
     op: String,
@@ -162,7 +159,7 @@ mod tests {
                 "[0].value must be an object",
             ),
             (r#"{"op":"add"}"#, "the body must be an array"),
-            // The shape of all of it comes first.
+            // The shape of the whole body comes first.
             (r#"[{"op":"x"},5]"#, "[1] must be an object"),
             ("", "EOF"),
             ("[", "unexpected EOF"),

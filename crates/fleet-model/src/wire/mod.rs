@@ -1,7 +1,7 @@
-//! What stands on the wire of fleet's API, version 1: the older system's, so that its clients go on working.
+//! The wire format of fleet's API, version 1: the older system's, so that its clients continue to work.
 //!
-//! Bodies are read as the older decoder read them ([`decode`]), answers have their members in alphabetical order
-//! and leave out what is empty.
+//! Bodies are read as by the older decoder ([`decode`]). Responses have their members in alphabetical order and
+//! omit empty ones.
 
 mod decode;
 pub mod discovery;

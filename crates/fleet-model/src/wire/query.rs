@@ -1,24 +1,23 @@
-//! Query parameters of fleet's API. Unknown ones are passed over: the older clients add `alt=json` to every call.
+//! Query parameters of fleet's API. Unknown ones are ignored: the older clients add `alt=json` to every call.
 
-/// A parameter that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("invalid value of {0} query parameter")]
 pub struct InvalidParameter(pub &'static str);
 
-/// The parameters of a request, decoded, in their order.
+/// The decoded parameters of a request, in their order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Query(pub Vec<(String, String)>);
 
 impl Query {
-    /// The first value of a filter; none where it is empty, too.
+    /// The first value of a filter; `None` if it is empty.
     pub fn filter(&self, name: &str) -> Option<&str> {
         self.values(name).next().filter(|value| !value.is_empty())
     }
 
-    /// The token of the page that is asked for.
+    /// The token of the requested page.
     ///
     /// # Errors
-    /// It is there more than once.
+    /// It occurs more than once.
     pub fn page_token(&self) -> Result<Option<&str>, InvalidParameter> {
         let mut values = self.values("nextPageToken");
         match (values.next(), values.next()) {
@@ -27,18 +26,18 @@ impl Query {
         }
     }
 
-    /// Whether changes are asked for, instead of a page.
+    /// Whether the client wants changes instead of a page.
     ///
     /// # Errors
-    /// It says neither yes nor no.
+    /// Not a boolean.
     pub fn is_watch(&self) -> Result<bool, InvalidParameter> {
         self.is_set("watch")
     }
 
-    /// Whether something is asked for by `true` or `1`.
+    /// Whether a parameter is `true` or `1`.
     ///
     /// # Errors
-    /// It says neither yes nor no.
+    /// Not a boolean.
     pub fn is_set(&self, name: &'static str) -> Result<bool, InvalidParameter> {
         match self.values(name).next() {
             Some("true" | "1") => Ok(true),
@@ -47,10 +46,10 @@ impl Query {
         }
     }
 
-    /// The revision after which changes are asked for.
+    /// The revision to watch from.
     ///
     /// # Errors
-    /// It is no number above nothing.
+    /// Not a positive number.
     pub fn revision(&self) -> Result<Option<i64>, InvalidParameter> {
         let Some(text) = self.filter("revision") else {
             return Ok(None);
@@ -60,7 +59,7 @@ impl Query {
             .ok_or(InvalidParameter("revision"))
     }
 
-    /// A revision as clients were told it.
+    /// A revision in the form that clients received.
     pub fn parse_revision(text: &str) -> Option<i64> {
         let is_number = text.bytes().all(|b| b.is_ascii_digit());
         text.parse()

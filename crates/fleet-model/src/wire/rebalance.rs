@@ -1,24 +1,19 @@
-//! Moves that an operator asks for: `POST …/rebalance`.
+//! The body of `POST …/rebalance`: moves for the engine.
 
 use super::decode::{Part, Undecodable, body};
 use super::views::MoveView;
 
-/// Most moves of one request; they are one transaction.
+/// Most moves of one request, which is one transaction.
 pub const MOVES_MAX: usize = 100;
 
-/// Why such a body is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidMoves {
-    /// It cannot be read.
     #[error("unable to decode body: {0}")]
     Undecodable(#[from] Undecodable),
-    /// A move without a name or a machine.
     #[error("invalid move: expect name, from and to")]
     Incomplete,
-    /// A unit that is to go to several machines.
     #[error("unit {0} is to move twice")]
     Twice(String),
-    /// More than [`MOVES_MAX`].
     #[error("too many moves: {MOVES_MAX} at most")]
     TooMany,
 }

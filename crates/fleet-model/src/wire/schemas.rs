@@ -1,5 +1,5 @@
-//! Bodies of fleet's API as schemas, for its OpenAPI document. Those of answers are derived from what is sent; those
-//! of requests, which are read by hand, stand here.
+//! Schemas of fleet's bodies for the OpenAPI document. Those of responses are derived from the sent types.
+//! Requests are read by hand, so theirs are defined here.
 
 use utoipa::ToSchema;
 use utoipa::openapi::{Components, ComponentsBuilder, RefOr, Schema};
@@ -10,18 +10,18 @@ use super::{
     OptionView, RebalanceView, StatePage, UnitPage,
 };
 
-/// What a unit is to be. Other members are passed over; names of members have no case, and `null` is as good as
-/// nothing.
+/// The desired state and file of a unit. Unknown members are ignored, names of members are case-insensitive,
+/// and `null` counts as absent.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "what it describes is read by hand, in `unit`")]
 struct UnitRequest {
-    /// What is wanted. Left out when a unit is created: `inactive`.
+    /// Desired state. Default for a new unit: `inactive`.
     #[schema(rename = "desiredState", nullable = true)]
     desired_state: Option<State>,
-    /// The unit's name again; the same as in the path, if it is there.
+    /// The unit's name; if present, the same as in the path.
     #[schema(nullable = true, max_length = 256, example = "web.service")]
     name: Option<String>,
-    /// The unit's file. Left out or empty: it stays as it is.
+    /// The unit's file. Absent or empty: it stays unchanged.
     #[schema(nullable = true, max_items = 1000)]
     options: Option<Vec<OptionView>>,
 }
@@ -30,15 +30,15 @@ struct UnitRequest {
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "what it describes is read by hand, in `metadata`")]
 struct MetadataChange {
-    /// What is done; `add` and `replace` are the same.
+    /// The operation; `add` and `replace` mean the same.
     op: Change,
-    /// Of which machine, and what.
+    /// Machine and key.
     #[schema(
         pattern = "^/([^/]+)/metadata/([A-Za-z0-9_.-]+)$",
         example = "/2b0d5b1e3c6f4a7f9d7e1a2b3c4d5e6f/metadata/region"
     )]
     path: String,
-    /// To what; not for `remove`.
+    /// The new value; not for `remove`.
     #[schema(nullable = true)]
     value: Option<MetadataValue>,
 }
@@ -56,16 +56,16 @@ enum Change {
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "what it describes is read by hand, in `metadata`")]
 struct MetadataValue {
-    /// The value itself.
+    /// The value.
     #[schema(min_length = 1, example = "eu")]
     value: String,
 }
 
-/// How long a machine is drained.
+/// How long to drain a machine.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "what it describes is read by hand, in `drain`")]
 struct DrainRequest {
-    /// After that many seconds the units that are left stay. Left out: no deadline.
+    /// After this many seconds the remaining units stay. Absent: no deadline.
     #[schema(
         rename = "deadlineSeconds",
         nullable = true,
@@ -76,14 +76,14 @@ struct DrainRequest {
     deadline_seconds: Option<u32>,
 }
 
-/// Moves that are asked for.
+/// Moves to carry out.
 #[derive(ToSchema)]
 #[expect(
     dead_code,
     reason = "what it describes is read by hand, in `rebalance`"
 )]
 struct MovesRequest {
-    /// Of each unit one; as the plan has them.
+    /// At most one per unit, as in the plan.
     #[schema(nullable = true, max_items = 100)]
     moves: Option<Vec<MoveView>>,
 }
@@ -108,7 +108,7 @@ pub fn components() -> Components {
     ComponentsBuilder::new().schemas_from_iter(schemas).build()
 }
 
-/// A schema, and all that it is made of.
+/// A schema with those that it refers to.
 fn add<T: ToSchema>(schemas: &mut Vec<(String, RefOr<Schema>)>) {
     schemas.push((T::name().into_owned(), T::schema()));
     T::schemas(schemas);

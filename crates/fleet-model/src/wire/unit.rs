@@ -1,24 +1,23 @@
-//! What clients want a unit to be.
+//! The body of `PUT …/units/{name}`.
 
 use super::decode::{Part, Undecodable, body};
 use crate::unit::UnitOption;
 use crate::unit::file::OPTIONS_MAX;
 
-/// The body of `PUT …/units/{name}`. Nothing of it is checked but its types.
+/// The body of `PUT …/units/{name}`. Only its types are checked.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SetUnit {
     /// The unit's name, if the body repeats it.
     pub name: Option<String>,
-    /// The unit's file. None where it is left out or empty, which the older server took for the same.
+    /// The unit's file. Absent and empty are the same, as in the older server.
     pub options: Option<Vec<UnitOption>>,
-    /// The desired state, if one is given.
     pub desired: Option<String>,
 }
 
-/// Reads such a body. What only the server says of a unit is read, too, and not looked at.
+/// Reads such a body. Members that only the server sets are read and ignored.
 ///
 /// # Errors
-/// It is no JSON, or something in it has another type than it must.
+/// Invalid JSON, or a wrong type.
 pub fn set_unit(bytes: &[u8]) -> Result<SetUnit, Undecodable> {
     let mut unit = SetUnit::default();
     let known = [
@@ -39,7 +38,7 @@ pub fn set_unit(bytes: &[u8]) -> Result<SetUnit, Undecodable> {
     Ok(unit)
 }
 
-/// One more than there may be at most: whoever checks them finds that they are too many.
+/// One more than the limit, so that the check of the limit fails.
 fn options(part: &Part<'_>) -> Result<Option<Vec<UnitOption>>, Undecodable> {
     let options = part.elements(OPTIONS_MAX)?;
     let options: Vec<_> = options.iter().map(option).collect::<Result<_, _>>()?;
@@ -48,7 +47,7 @@ fn options(part: &Part<'_>) -> Result<Option<Vec<UnitOption>>, Undecodable> {
 
 fn option(part: &Part<'_>) -> Result<UnitOption, Undecodable> {
     if part.is_null() {
-        // The older server answered by ending the connection.
+        // The older server closed the connection here.
         return Err(part.must_be("an object"));
     }
     let mut option = UnitOption::new("", "", "");

@@ -1,5 +1,5 @@
-//! Answers of fleet's API. Members stand in alphabetical order, and those that are empty are left out, so that an
-//! empty page is `{}`. Clients read the same types.
+//! Responses of fleet's API. Members are in alphabetical order, and empty ones are omitted, so an empty page is
+//! `{}`. Clients read the same types.
 
 use std::collections::BTreeMap;
 
@@ -12,25 +12,25 @@ use crate::unit::{DesiredState, UnitOption};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = UnitOption)]
 pub struct OptionView {
-    /// What is set.
+    /// Name of the option.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schema(required = false, example = "ExecStart")]
     pub name: String,
-    /// The section it stands in, without brackets.
+    /// Section without brackets.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schema(required = false, example = "Service")]
     pub section: String,
-    /// To what.
+    /// Value of the option.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schema(required = false, example = "/usr/bin/sleep infinity")]
     pub value: String,
 }
 
-/// A unit: its file, what is wanted of it, and what has become of it.
+/// A unit: its file, desired state and current state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = Unit)]
 pub struct UnitView {
-    /// What its machine has done; absent for units that run on all machines.
+    /// The unit's state on its machine; absent for units that run on all machines.
     #[serde(
         default,
         rename = "currentState",
@@ -38,7 +38,7 @@ pub struct UnitView {
     )]
     #[schema(value_type = Option<State>, nullable = false)]
     pub current: Option<DesiredState>,
-    /// What is wanted.
+    /// Desired state.
     #[serde(default, rename = "desiredState")]
     #[schema(value_type = Option<State>, nullable = false)]
     pub desired: DesiredState,
@@ -46,18 +46,17 @@ pub struct UnitView {
     #[serde(default, rename = "machineID", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub machine: Option<String>,
-    /// What it is called.
+    /// Name of the unit.
     #[schema(required = false, example = "web.service")]
     pub name: String,
     /// Its file, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     pub options: Vec<OptionView>,
-    /// What tells its file from others: 40 digits. Clients are not shown it.
+    /// Digest of its file, 40 digits. Not sent to clients.
     #[serde(skip)]
     pub hash: String,
-    /// 1 at first, and one more with each change of its file or its desired state.
-    /// Clients are not shown it.
+    /// 1 at first, and one more with each change of its file or its desired state. Not sent to clients.
     #[serde(skip)]
     pub generation: u64,
 }
@@ -82,7 +81,7 @@ impl From<OptionView> for UnitOption {
     }
 }
 
-/// How far a unit is, or is to be, brought.
+/// A desired or current state of a unit.
 #[derive(ToSchema)]
 #[schema(as = State, rename_all = "lowercase")]
 #[expect(dead_code, reason = "names of values: DesiredState knows no schemas")]
@@ -92,15 +91,15 @@ pub(super) enum State {
     Launched,
 }
 
-/// What systemd of one machine says of a unit.
+/// The state of a unit in the systemd of one machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = UnitState)]
 pub struct StateView {
-    /// The hash of the unit's file that the machine has.
+    /// Hash of the unit's file on the machine.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schema(required = false)]
     pub hash: String,
-    /// Which machine says so.
+    /// The reporting machine.
     #[serde(
         default,
         rename = "machineID",
@@ -108,11 +107,11 @@ pub struct StateView {
     )]
     #[schema(required = false)]
     pub machine: String,
-    /// Of which unit.
+    /// Name of the unit.
     #[serde(default, rename = "name", skip_serializing_if = "String::is_empty")]
     #[schema(required = false, example = "web.service")]
     pub unit: String,
-    /// Whether it runs.
+    /// systemd's active state.
     #[serde(
         default,
         rename = "systemdActiveState",
@@ -120,7 +119,7 @@ pub struct StateView {
     )]
     #[schema(required = false, example = "active")]
     pub active: String,
-    /// Whether its file is read.
+    /// systemd's load state.
     #[serde(
         default,
         rename = "systemdLoadState",
@@ -128,7 +127,7 @@ pub struct StateView {
     )]
     #[schema(required = false, example = "loaded")]
     pub load: String,
-    /// What it does in detail.
+    /// systemd's sub state.
     #[serde(
         default,
         rename = "systemdSubState",
@@ -138,26 +137,26 @@ pub struct StateView {
     pub sub: String,
 }
 
-/// A machine that is there.
+/// A machine.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = Machine)]
 pub struct MachineView {
-    /// Whether it takes no further units; absent if it takes units.
+    /// Whether it is cordoned; absent if not.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     #[schema(required = false)]
     pub cordoned: bool,
-    /// Whether its units are to leave it; absent if they may stay.
+    /// Whether it is drained; absent if not.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     #[schema(required = false)]
     pub draining: bool,
-    /// Its identity.
+    /// Machine id.
     #[schema(required = false)]
     pub id: String,
-    /// What it says of itself, and what was set by requests.
+    /// Configured metadata, and metadata set by requests.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schema(required = false)]
     pub metadata: BTreeMap<String, String>,
-    /// Where it is reached.
+    /// IP address.
     #[serde(
         default,
         rename = "primaryIP",
@@ -165,72 +164,72 @@ pub struct MachineView {
     )]
     #[schema(required = false, example = "192.0.2.7")]
     pub ip: String,
-    /// The version of fleet that its agent is of.
+    /// Version of its agent.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schema(required = false, example = "0.1.0")]
     pub version: String,
 }
 
-/// How far the drain of a machine is.
+/// Progress of a machine's drain.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = Drain)]
 pub struct DrainView {
-    /// Whether the machine takes no further units.
+    /// Whether the machine is cordoned.
     pub cordoned: bool,
-    /// Whether the units that are left are to leave it.
+    /// Whether the remaining units must leave.
     pub draining: bool,
-    /// Which machine.
+    /// Machine id.
     #[serde(rename = "machineID")]
     pub machine: String,
-    /// How many units are left; those that run on all machines do not count.
+    /// How many units remain, without those that run on all machines.
     #[serde(rename = "unitCount")]
     #[schema(value_type = i64)]
     pub unit_count: u64,
-    /// The first of them by name, as many as a page holds.
+    /// The first of them by name, at most one page.
     pub units: Vec<LeftUnit>,
 }
 
-/// A unit that is left on a machine.
+/// A unit that remains on a drained machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LeftUnit {
-    /// What it is called.
+    /// Name of the unit.
     #[schema(example = "web.service")]
     pub name: String,
-    /// Why it cannot leave, if it is to leave and cannot.
+    /// Why it cannot leave, if it must leave and cannot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub reason: Option<String>,
 }
 
-/// Moves that would balance the number of units per machine.
+/// Moves that would even out the number of units per machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = Rebalance)]
 pub struct RebalanceView {
-    /// How many units each machine would have after the moves, those that run on all machines included.
+    /// Units per machine after the moves, including those that run on all machines.
     pub after: BTreeMap<String, u32>,
-    /// How many it has.
+    /// Units per machine now.
     pub before: BTreeMap<String, u32>,
     /// The moves, in their order.
     pub moves: Vec<MoveView>,
 }
 
-/// A unit that goes from one machine to another.
+/// A move of a unit between machines.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = Move)]
 pub struct MoveView {
-    /// The machine that it is on.
+    /// The machine that it leaves.
     pub from: String,
-    /// What it is called.
+    /// Name of the unit.
     #[schema(example = "web.service")]
     pub name: String,
-    /// The machine that it goes to.
+    /// The machine that it is moved to.
     pub to: String,
 }
 
-/// Some units, by name.
+/// A page of units, by name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct UnitPage {
-    /// For the next page; absent on the last one.
+    /// Token of the next page; absent on the last one.
     #[serde(
         default,
         rename = "nextPageToken",
@@ -244,11 +243,11 @@ pub struct UnitPage {
     pub units: Vec<UnitView>,
 }
 
-/// Some states, by unit and then by machine.
+/// A page of states, by unit and then by machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = UnitStatePage)]
 pub struct StatePage {
-    /// For the next page; absent on the last one.
+    /// Token of the next page; absent on the last one.
     #[serde(
         default,
         rename = "nextPageToken",
@@ -262,14 +261,14 @@ pub struct StatePage {
     pub states: Vec<StateView>,
 }
 
-/// Some machines, by id.
+/// A page of machines, by id.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct MachinePage {
     /// The machines.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     pub machines: Vec<MachineView>,
-    /// For the next page; absent on the last one.
+    /// Token of the next page; absent on the last one.
     #[serde(
         default,
         rename = "nextPageToken",
@@ -279,11 +278,11 @@ pub struct MachinePage {
     pub next: Option<String>,
 }
 
-/// Why a unit is where it is, or is nowhere.
+/// Why a unit is where it is, or on no machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = Explanation)]
 pub struct ExplanationView {
-    /// What its machine has done; absent for units that run on all machines.
+    /// The unit's state on its machine; absent for units that run on all machines.
     #[serde(
         default,
         rename = "currentState",
@@ -291,7 +290,7 @@ pub struct ExplanationView {
     )]
     #[schema(value_type = Option<State>, nullable = false)]
     pub current: Option<DesiredState>,
-    /// What is wanted.
+    /// Desired state.
     #[serde(rename = "desiredState")]
     #[schema(value_type = State)]
     pub desired: DesiredState,
@@ -299,60 +298,60 @@ pub struct ExplanationView {
     #[serde(default, rename = "machineID", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub machine: Option<String>,
-    /// What it is called.
+    /// Name of the unit.
     #[schema(example = "web.service")]
     pub name: String,
     /// One sentence for people.
     pub reason: String,
-    /// The machines that it cannot be placed on, by what refuses it there.
+    /// The machines that refuse it, by unmet requirement.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     pub refusals: Vec<RefusalView>,
 }
 
-/// Machines that a unit cannot be placed on for the same requirement.
+/// Machines that refuse a unit for the same requirement.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = Refusal)]
 pub struct RefusalView {
     /// How many machines.
     #[schema(value_type = i64)]
     pub count: u64,
-    /// Some of them.
+    /// Some of them, by id.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     pub machines: Vec<String>,
-    /// What they do not meet.
+    /// The unmet requirement.
     #[schema(example = "MachineMetadata=region=eu")]
     pub requirement: String,
 }
 
-/// The body of every answer that is no success.
+/// The body of every error response.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(as = Error)]
 pub struct ErrorBody<'a> {
-    /// What went wrong.
+    /// The error.
     #[schema(inline)]
     pub error: ErrorView<'a>,
 }
 
-/// What went wrong.
+/// An error.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct ErrorView<'a> {
-    /// The status of the answer.
+    /// Status of the response.
     #[schema(value_type = i32, example = 404)]
     pub code: u16,
-    /// For people; empty where the cause is not for clients, or there is no more to say than the status does.
+    /// For people; empty if the cause is internal or the status says everything.
     #[schema(example = "unit does not exist")]
     pub message: &'a str,
 }
 
-/// What is told of a unit, or of its state on a machine, that is gone.
+/// A deleted unit, or its deleted state on a machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct UnitGone<'a> {
-    /// On which machine; absent for the unit itself.
+    /// The machine; absent for the unit itself.
     #[serde(rename = "machineID", skip_serializing_if = "Option::is_none")]
     pub machine_id: Option<&'a str>,
-    /// Which unit.
+    /// Name of the unit.
     pub name: &'a str,
 }
 
@@ -473,7 +472,7 @@ mod tests {
                 name: "a",
             }),
         ] {
-            // serde_json's own objects are sorted.
+            // serde_json sorts objects.
             let sorted: serde_json::Value = serde_json::from_str(&text).unwrap();
             assert_eq!(sorted.to_string(), text);
         }

@@ -1,4 +1,4 @@
-//! systemd over D-Bus (`org.freedesktop.systemd1(5)`).
+//! systemd through its D-Bus interface (`org.freedesktop.systemd1(5)`).
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,23 +12,22 @@ use super::signals::Signals;
 use super::systemd::{Connect, Error, Origin, Systemd, SystemdSignal, SystemdState};
 
 const NO_SUCH_UNIT: &str = "org.freedesktop.systemd1.NoSuchUnit";
-/// What becomes of other jobs of a unit.
+/// Job mode: queued jobs of the same unit are replaced.
 const REPLACE: &str = "replace";
-/// Tells one boot from another (`random(4)`).
+/// The kernel's id of this boot (`random(4)`).
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
-/// How long systemd may take to answer. It answers before a job is done, but a reload reads all unit files.
+/// Timeout of a call to systemd. It answers before the job ends, but a reload reads all unit files first.
 const CALL_TIME_MAX: Duration = Duration::from_mins(1);
 
-/// Which systemd an agent drives.
+/// The systemd instance that an agent drives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bus {
-    /// That of the machine.
+    /// The machine's.
     System,
-    /// That of the user that the agent runs as.
+    /// That of the agent's user.
     User,
 }
 
-/// A connection to systemd.
 pub struct DbusSystemd {
     connection: Connection,
     manager: ManagerProxy<'static>,
@@ -45,7 +44,7 @@ impl Connect for Bus {
         };
         let connecting = async {
             let connection = builder.method_timeout(CALL_TIME_MAX).build().await?;
-            // Properties that are cached are older than the signals that announce them.
+            // Cached properties may be older than the signals that announce them.
             let manager = ManagerProxy::builder(&connection)
                 .cache_properties(CacheProperties::No)
                 .build()
@@ -88,7 +87,7 @@ impl Systemd for DbusSystemd {
                 sub,
                 start_is_queued: false,
             };
-            // A start under way has another state.
+            // While a start is queued, systemd still reports the earlier state.
             state.start_is_queued = is_start && state.has_stopped();
             (name, state)
         });
@@ -186,7 +185,7 @@ fn paths(file: &Path) -> Vec<String> {
     vec![file.to_string_lossy().into_owned()]
 }
 
-/// Where a unit that systemd does not know is as good as done.
+/// For calls that have no effect on a unit that systemd does not know: that is success.
 fn is_done<T>(doing: &'static str, answer: zbus::Result<T>) -> Result<(), Error> {
     match answer.map_err(|error| sort(doing, &error)) {
         Ok(_) | Err(Error::NoSuchUnit) => Ok(()),

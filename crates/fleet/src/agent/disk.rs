@@ -1,12 +1,12 @@
-//! The folder of unit files, and what the agent remembers of them over a restart of its process.
+//! The folder of unit files, and the agent's state file, which survives a restart of the process.
 //!
 //! ```text
 //! <units_directory>/web.service      the unit's file, canonical text
-//! <units_directory>/.agent.json      how far each unit was brought, and the machine's registration
+//! <units_directory>/.agent.json      what was done with each unit, and the machine's registration
 //! ```
 //!
-//! Both are small and in memory by default (`/run`), so they are read and written where they stand. A file is written
-//! beside its place and then moved there: it is whole or not there.
+//! Both are small and in memory by default (`/run`), so they are read and written synchronously. A file is
+//! written under a temporary name and renamed, so it is never partial.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -23,38 +23,38 @@ use hyperfleet_fleet_model::unit::{DesiredState, Options, UnitName};
 
 const MEMORY: &str = ".agent.json";
 
-/// What an agent remembers.
+/// The agent's state that survives a restart.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct Memory {
-    /// The run of systemd to which `units` belong.
+    /// The run of systemd that `units` belong to.
     pub(super) instance: String,
-    /// Units whose file the agent has written, or has found.
+    /// Units whose files the agent has written or found.
     pub(super) units: BTreeMap<String, Known>,
-    /// Whether files have changed since systemd has read them.
+    /// Whether files have changed since systemd last read them.
     pub(super) needs_reload: bool,
-    /// Units of which a state may stand in the registry.
+    /// Units whose state may be in the registry.
     pub(super) reported: BTreeSet<String>,
-    /// What was last read of the registry.
+    /// The last position that was read from the registry.
     pub(super) history: Option<History>,
-    /// Why nothing is done, since the registry went back in time, and the revision at which that was seen.
+    /// Why the agent is halted, and the revision at which the registry had gone back in time.
     pub(super) halt: Option<(String, Revision)>,
-    /// The registration to take up, as long as its lease lives.
+    /// The registration to resume while its lease lives.
     pub(super) registration: Option<SavedRegistration>,
 }
 
-/// A moment of a registry.
+/// A position in the history of a registry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct History {
     pub(super) store: u64,
-    /// The newest that was read.
+    /// Newest revision that was read.
     pub(super) revision: Revision,
-    /// Of the machine's last report; 0 if there was none, or the machine has left since.
+    /// Revision of the machine's last report; 0 if there was none, or the machine has left since.
     #[serde(default)]
     pub(super) last_report: Revision,
 }
 
-/// A registration, and what it was made with: with other settings it is not taken up.
+/// A registration and its settings. With other settings it is not resumed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct SavedRegistration {
     /// The machine's key in etcd.
@@ -63,26 +63,26 @@ pub(super) struct SavedRegistration {
     pub(super) registration: Registration,
 }
 
-/// What an agent remembers of a unit.
+/// What the agent has done with a unit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Known {
-    /// How far the agent has brought it for sure. `Inactive`: its file is there.
+    /// The state that the agent has certainly reached. `Inactive`: the unit file is loaded.
     pub(super) state: DesiredState,
-    /// Whether it may run although it is not `Launched`: it was told to stop, or nothing is known of it.
+    /// Whether it may run although it is not `Launched`: it is stopping, or its state is unknown.
     #[serde(default)]
     pub(super) may_run: bool,
-    /// The epoch of the engine that placed it here; 0 for a global unit.
+    /// The epoch of the engine that placed the unit here; 0 for a global unit.
     pub(super) epoch: Revision,
-    /// How often a restart had been asked for when it was last started; `None` if that is unknown.
+    /// The restart count at its last start; `None` if unknown.
     #[serde(default)]
     pub(super) restarts: Option<u64>,
-    /// Whether it is `Launched`, and systemd has not said yet what became of its start.
+    /// Whether it is `Launched` and systemd has not reported the result of its start.
     #[serde(default)]
     pub(super) start_is_awaited: bool,
 }
 
 impl Known {
-    /// A unit of which there is a file.
+    /// A unit whose file is there.
     pub(super) const fn file_only(may_run: bool) -> Self {
         Self {
             state: DesiredState::Inactive,
@@ -93,7 +93,7 @@ impl Known {
         }
     }
 
-    /// It is not `Launched` any more, if it was, and may run all the same.
+    /// Marks the unit as no longer launched. It may still run.
     pub(super) fn unlaunch(&mut self) {
         self.state = self.state.min(DesiredState::Loaded);
         self.may_run = true;
@@ -108,7 +108,7 @@ pub(super) struct Disk {
 }
 
 impl Disk {
-    /// Makes the folder if it is not there.
+    /// Creates the folder if it does not exist.
     pub(super) fn open(folder: &Path) -> io::Result<Self> {
         fs::create_dir_all(folder)?;
         let folder = fs::canonicalize(folder)?;
@@ -119,10 +119,10 @@ impl Disk {
         self.folder.join(unit)
     }
 
-    /// What was remembered; nothing if that was lost. Then files tell which units there are.
+    /// Reads the stored state. If it is lost, the files show which units exist.
     pub(super) fn recall(&self) -> Memory {
         let memory = self.read(MEMORY).unwrap_or_else(|error| {
-            tracing::warn!(error, "the agent's memory is unreadable; it starts without");
+            tracing::warn!(error, "agent state unreadable: starting without it");
             None
         });
         memory.unwrap_or_default()
@@ -132,7 +132,7 @@ impl Disk {
         self.write_json(MEMORY, memory)
     }
 
-    /// A file of JSON; `None` if there is none. An error names the file.
+    /// Reads a JSON file; `None` if it does not exist. Errors name the file.
     pub(super) fn read<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, String> {
         let path = self.folder.join(name);
         let read = match fs::read(&path) {
@@ -148,7 +148,7 @@ impl Disk {
         self.put(name, &text)
     }
 
-    /// The files of units, by name; `None` for a file that cannot be read as one.
+    /// The unit files by name; `None` for a file that cannot be read as one.
     pub(super) fn files(&self) -> io::Result<BTreeMap<String, Option<Options>>> {
         let mut files = BTreeMap::new();
         for entry in fs::read_dir(&self.folder)? {
@@ -156,7 +156,7 @@ impl Disk {
             let Ok(name) = entry.file_name().into_string() else {
                 continue;
             };
-            // systemd knows no state of templates, and fleet runs none.
+            // systemd has no state for templates, and fleet does not run them.
             if UnitName::parse(name.as_str()).is_ok_and(|unit| !unit.is_template()) {
                 let text = fs::read(entry.path()).ok();
                 let options = text.and_then(|text| Options::parse(&text).ok());
@@ -166,12 +166,11 @@ impl Disk {
         Ok(files)
     }
 
-    /// Writes the file of a unit.
     pub(super) fn write(&self, unit: &str, text: &str) -> io::Result<()> {
         self.put(unit, text.as_bytes())
     }
 
-    /// Removes the file of a unit. Fine if there is none.
+    /// Removes a unit's file, if it exists.
     pub(super) fn remove(&self, unit: &str) -> io::Result<()> {
         match fs::remove_file(self.path(unit)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -185,7 +184,7 @@ impl Disk {
             .join(format!(".{}.new", name.trim_start_matches('.')));
         let mut file = fs::File::create(&beside)?;
         file.write_all(text)?;
-        // Before it takes its place: a machine that loses power has the old one or the new one.
+        // Synced before the rename, so that a power failure leaves the old file or the new one.
         file.sync_all()?;
         fs::rename(&beside, self.folder.join(name))
     }

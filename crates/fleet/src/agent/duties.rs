@@ -1,4 +1,4 @@
-//! What the registry says that this machine is to run.
+//! The agent's view of the registry: the units that this machine must run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,45 +16,44 @@ use hyperfleet_fleet_model::schedule::{Job, Machine, MachineId, globals_on};
 use hyperfleet_fleet_model::unit::{FleetSection, NameParts, Options, Requirements, UnitName};
 use hyperfleet_server_kit::causes::chain;
 
-/// How long a watch rests after a failure.
+/// Pause before a failed watch is retried.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// What is known of a unit's file by its digest.
+/// Unit files by digest.
 pub(super) type Files = BTreeMap<String, Options>;
 
 /// The keys that an agent follows: `run/` and `label/` of its machine, `global/` and `order/`.
 #[derive(Debug, Default)]
 pub(super) struct Duties {
-    /// One for each scope, each with its own keys alone.
+    /// One snapshot per scope, with only that scope's keys.
     known: BTreeMap<usize, Snapshot>,
-    /// Scopes that are to be told whole once more.
+    /// Scopes that must be listed again.
     expected: BTreeSet<usize>,
 }
 
-/// What a watch of one of the scopes has told.
+/// News of one watched scope.
 #[derive(Debug)]
 pub(super) struct News {
     scope: usize,
     told: Told,
-    /// Where all was listed; `None` for changes.
+    /// The position of a list; `None` for changes.
     pub(super) listed: Option<Listed>,
 }
 
-/// What is known of a list.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Listed {
-    /// The store that it is from.
+    /// Identity of the store.
     pub(super) store: u64,
     /// Whether the store is behind what the agent had read or written before it asked for the list.
     pub(super) went_back: bool,
 }
 
-/// How far the agent has come with the registry, for its followers.
+/// How far the agent has read the registry. Shared with its followers.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
-    /// The newest revision that was taken in, of any scope.
+    /// Newest revision of any scope that was applied.
     newest: AtomicI64,
-    /// The machine's last report that was written; 0 for none.
+    /// Revision of the machine's last written report; 0 for none.
     last_report: AtomicI64,
 }
 
@@ -73,7 +72,7 @@ impl News {
     }
 }
 
-/// Starts to follow the keys of a machine's agent. The first news of each scope is a list.
+/// Follows the keys of a machine's agent. The first news of each scope is a list.
 pub(super) fn follow<S: KeyStore>(
     registry: &Registry<S>,
     machine: &str,
@@ -132,7 +131,7 @@ impl<S: KeyStore> Follower<S> {
                 Err(error) => {
                     if !std::mem::replace(&mut is_told, true) {
                         let (error, scope) = (chain(&error), &self.scope);
-                        tracing::warn!(error, ?scope, "the agent has lost etcd; units go on");
+                        tracing::warn!(error, ?scope, "etcd connection lost: units keep running");
                     }
                     tokio::time::sleep(PAUSE).await;
                 }
@@ -140,11 +139,12 @@ impl<S: KeyStore> Follower<S> {
         }
     }
 
-    /// The next news: a list at first, after each gap in the history, and whenever etcd was out of reach, for it may have
-    /// been restored meanwhile; changes otherwise.
+    /// The next news. A list comes first, after a gap in the history, and after etcd was unreachable, because
+    /// it may have been restored. Otherwise news are changes.
     async fn next(&mut self) -> Result<News, Error> {
         let scope = self.index;
-        // A watch that has listed the scope again has done so without the identity of the store.
+        // A watch lists a scope again without the store's identity, so restored stores are detected only by our
+        // own list.
         if let Some(mut watch) = self.watch.take()
             && let told @ Told::Changes { .. } = watch.next().await?
         {
@@ -177,18 +177,17 @@ impl<S: KeyStore> Follower<S> {
     }
 }
 
-/// What is to be done with the units of a machine.
+/// The desired states of a machine's units.
 #[derive(Debug, Default)]
 pub(super) struct Orders {
     pub(super) desired: BTreeMap<String, Desired>,
     /// The epoch of each unit that is placed here.
     pub(super) epochs: BTreeMap<String, i64>,
-    /// Units that are left as they are, with the reason.
+    /// Pinned units, with the reason.
     pub(super) held: BTreeMap<String, String>,
 }
 
 impl Duties {
-    /// Takes in what was told.
     pub(super) fn take(&mut self, news: News) {
         let index = news.scope;
         match news.told {
@@ -204,12 +203,12 @@ impl Duties {
         }
     }
 
-    /// Whether everything was told once. Before that nothing is known, least of all that something is to be stopped.
+    /// Whether every scope has been listed once. Until then nothing is known, and nothing may be stopped.
     pub(super) fn are_known(&self) -> bool {
         self.known.len() == scopes("").len()
     }
 
-    /// Marks everything as outdated until each scope has been listed again.
+    /// Marks every scope as outdated until it has been listed again.
     pub(super) fn expect_all_anew(&mut self) {
         self.expected = (0..scopes("").len()).collect();
     }
@@ -219,7 +218,7 @@ impl Duties {
         !self.expected.is_empty()
     }
 
-    /// When agents were last told to go on with a registry that went back in time.
+    /// Revision of the operator's last order to resume after the registry went back in time.
     pub(super) fn resumed_at(&self) -> Option<Revision> {
         let resumes = self
             .known
@@ -228,14 +227,14 @@ impl Duties {
         resumes.map(|resume| resume.revision).max()
     }
 
-    /// Forgets the operator's word: it was about a registry of another time.
+    /// Forgets the order to resume: it was about an earlier state of the registry.
     pub(super) fn forget_resume(&mut self) {
         for known in self.known.values_mut() {
             known.resume = None;
         }
     }
 
-    /// When the order of a unit that is placed here was last written.
+    /// When `run/` of a unit placed here was last written.
     pub(super) fn ordered_at(&self, machine: &str, unit: &str) -> Option<Revision> {
         let (machine, unit) = (machine.to_owned(), unit.to_owned());
         let key = RunKey { machine, unit };
@@ -243,7 +242,7 @@ impl Duties {
         runs.next().map(|run| run.revision)
     }
 
-    /// Units that are placed on this machine.
+    /// Units placed on this machine.
     pub(super) fn placed_here(&self) -> Vec<String> {
         self.runs().map(|(unit, _)| unit.to_owned()).collect()
     }
@@ -258,7 +257,7 @@ impl Duties {
         globals.map(|(unit, global)| (unit.as_str(), &global.value))
     }
 
-    /// A machine's metadata: that of its configuration, and over it what was set while it runs.
+    /// A machine's configured metadata, overridden by its labels.
     pub(super) fn metadata(
         &self,
         machine: &str,
@@ -270,7 +269,7 @@ impl Duties {
         })
     }
 
-    /// All units that may have to run here, each with the digest of its file.
+    /// Units that may have to run here, each with the digest of its file.
     pub(super) fn hashes(&self) -> impl Iterator<Item = (&str, &str)> {
         let runs = self.runs().filter(|(_, run)| run.state.is_active());
         let runs = runs.map(|(unit, run)| (unit, run.hash.as_str()));
@@ -279,10 +278,10 @@ impl Duties {
         runs.chain(globals.map(|(unit, global)| (unit, global.hash.as_str())))
     }
 
-    /// What is to be done, given the files that are known and how far the units were brought.
+    /// The desired state of each unit, given the known files and what was done so far.
     ///
-    /// A unit is held, and so neither stopped nor replaced, where what it is to be cannot be read, where its file is not
-    /// known yet, or where an engine says so that has ended before the one that placed it.
+    /// A unit is pinned, so neither stopped nor replaced, if its record is unreadable, if its file is not known
+    /// yet, or if the record is from an engine of an earlier term than the one that placed it.
     pub(super) fn orders(
         &self,
         machine: &Machine,
@@ -292,7 +291,7 @@ impl Duties {
         let mut orders = Orders::default();
         for key in self.known.values().flat_map(|known| known.foreign.keys()) {
             if let Some(unit) = key.unit() {
-                let reason = "this version of fleet cannot read what it is to be".to_owned();
+                let reason = "its desired state is unreadable for this version of fleet".to_owned();
                 orders.held.insert(unit.to_owned(), reason);
             }
         }
@@ -300,7 +299,7 @@ impl Duties {
         if foreign.any(|key| matches!(key, Key::Label(_))) {
             for (unit, _) in self.globals() {
                 let reason =
-                    "this version of fleet cannot read metadata of this machine".to_owned();
+                    "metadata of this machine is unreadable for this version of fleet".to_owned();
                 orders.held.insert(unit.to_owned(), reason);
             }
         }
@@ -342,7 +341,7 @@ impl Duties {
         orders
     }
 
-    /// The global units that belong here, by the rule that the engine has.
+    /// The global units that belong here, by the same rule as in the engine.
     fn globals_here(&self, machine: &Machine, files: &Files) -> BTreeSet<String> {
         let placed: Vec<Job> = self
             .runs()
@@ -374,18 +373,18 @@ fn job(unit: &str, run: &Run, machine: &Machine, files: &Files) -> Job {
     )
 }
 
-/// What a unit's file asks of machines.
+/// A unit's requirements, from its file.
 pub(super) fn requirements(unit: &str, file: &Options) -> Requirements {
     FleetSection::of(file.list()).requirements(NameParts::of(unit))
 }
 
 impl Orders {
     fn add(&mut self, unit: &str, desired: Desired) {
-        // What is placed here stands before what is global.
+        // Placed units take precedence over global units.
         self.desired.entry(unit.to_owned()).or_insert(desired);
     }
 
-    /// The same where nothing is to be done with any unit, for a reason.
+    /// These orders with every unit pinned, for a reason.
     pub(super) fn halted(self, reason: &str, known: &BTreeMap<String, Known>) -> Self {
         let units = self.desired.into_keys().chain(known.keys().cloned());
         Self {
@@ -394,12 +393,12 @@ impl Orders {
         }
     }
 
-    /// How often users have asked for a restart of a unit.
+    /// The requested restart count of a unit.
     pub(super) fn restarts(&self, unit: &str) -> Option<u64> {
         self.desired.get(unit).map(|desired| desired.restarts)
     }
 
-    /// The digest of the file that a unit is to have; empty if it is not to be here.
+    /// The digest of the file that the unit must have; empty if the unit does not belong here.
     pub(super) fn hash(&self, unit: &str) -> &str {
         let desired = self.desired.get(unit);
         let desired = desired.filter(|desired| desired.state.is_active());

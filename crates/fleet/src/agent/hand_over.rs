@@ -1,4 +1,4 @@
-//! The units of a machine go to others before its agent ends, as by a drain that ends with it.
+//! Moves the units of a machine to others before its agent stops, by a drain that ends with it.
 
 use std::time::Duration;
 
@@ -9,14 +9,14 @@ use crate::registry::{BriefDrain, Error, Registry, UnitState};
 use hyperfleet_fleet_model::unit::DesiredState;
 use hyperfleet_server_kit::causes::chain;
 
-/// How long that may take; what has not gone by then is stopped.
+/// Units that are still here after this time are stopped.
 const TIME_MAX: Duration = Duration::from_mins(1);
-/// The drain runs out by itself if the process ends before it has taken it back.
+/// Lifetime of the drain if the process dies before it has ended it.
 const DRAIN_SECONDS: u32 = 120;
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// Waits until these units run elsewhere, or are known to have nowhere to go. Returns the drain that it has begun; `None` if
-/// the machine is drained anyway.
+/// Waits until these units run elsewhere or cannot run anywhere else. Returns the drain that it started; `None`
+/// if the machine is already drained.
 pub(super) async fn hand_over<S: KeyStore>(
     registry: Registry<S>,
     machine: String,
@@ -26,18 +26,16 @@ pub(super) async fn hand_over<S: KeyStore>(
         Ok(drain) => drain,
         Err(error) => {
             let error = chain(&error);
-            tracing::warn!(error, "units cannot be handed over; they are stopped");
+            tracing::warn!(error, "units cannot be handed over: stopping them");
             return None;
         }
     };
-    tracing::info!(units = units.len(), "units are handed over");
+    tracing::info!(units = units.len(), "handing units over");
     if timeout(TIME_MAX, until_gone(&registry, &machine, units))
         .await
         .is_err()
     {
-        tracing::warn!(
-            "not all units could be handed over in time; those that are left are stopped"
-        );
+        tracing::warn!("units not handed over in time: stopping the rest");
     }
     drain
 }
@@ -46,7 +44,7 @@ async fn until_gone<S: KeyStore>(registry: &Registry<S>, machine: &str, mut unit
     while !units.is_empty() {
         let mut left = Vec::new();
         for unit in units {
-            // While etcd is away nothing is known of it.
+            // While etcd is away the answer is unknown.
             if !has_gone(registry, machine, &unit).await.unwrap_or(false) {
                 left.push(unit);
             }
@@ -56,7 +54,7 @@ async fn until_gone<S: KeyStore>(registry: &Registry<S>, machine: &str, mut unit
     }
 }
 
-/// Whether a unit is brought to its desired state on another machine, or is not to be, or no machine can run it.
+/// Whether a unit has reached its desired state on another machine, must not run, or fits no other machine.
 async fn has_gone<S: KeyStore>(
     registry: &Registry<S>,
     machine: &str,
@@ -76,7 +74,7 @@ async fn has_gone<S: KeyStore>(
         let is_launched = |state: &UnitState| state.launched || want.state == DesiredState::Loaded;
         return Ok(state.is_some_and(|state| is_launched(&state.value)));
     }
-    // One that is on no machine may only wait until this one has stopped it.
+    // A unit that is placed nowhere may only be waiting for this machine to stop it.
     let why = registry.find_why(unit).await?.map(|why| why.value);
     let why = why.filter(|why| why.generation == want.generation);
     Ok(why.is_some_and(|why| found.place.is_some() || !why.refusals.is_empty()))

@@ -1,7 +1,7 @@
-//! Keeps the machine registered, whatever else the agent does meanwhile.
+//! Keeps the machine registered, independently of the agent's other work.
 //!
-//! A lease that has run out stops nothing: the machine is registered again, and goes on. Only units that must never run
-//! twice depend on it.
+//! An expired lease stops no unit: the machine registers again and continues. Only units that must never run
+//! twice depend on the lease.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,16 +13,16 @@ use crate::keys::{self, KEPT_PER_LEASE, KeyStore};
 use crate::registry::{Error, Machine, Registered, Registration, Registry};
 use hyperfleet_server_kit::causes::chain;
 
-/// Every so many keep-alives also check the machine's key: an operator can delete it while its lease lives.
+/// One keep-alive in this many also checks the machine's key, because an operator can delete it while the lease
+/// lives.
 const KEPT_PER_LOOK: u32 = 6;
-/// After this part of a lease without a sign of life, units that must never run twice have to stop: the rest is for
-/// stopping them before other machines may start them.
+/// After this part of a lease without an answer, units that must never run twice are stopped. The rest of the
+/// lease is the time to stop them before other machines may start them.
 const HELD_PARTS: (u32, u32) = (2, 3);
-/// How long to wait after a failure, at first and at most.
+/// First and longest pause after failures.
 const PAUSE: Duration = Duration::from_millis(200);
 const PAUSE_MAX: Duration = Duration::from_secs(10);
 
-/// What is known of the machine's lease.
 #[derive(Debug, Clone)]
 pub(super) struct MachineLease {
     /// `None` while the machine is not registered.
@@ -31,7 +31,8 @@ pub(super) struct MachineLease {
 }
 
 impl MachineLease {
-    /// That of an agent that starts. Units that must never run twice are not stopped before it could ask.
+    /// The state of an agent that starts. Units that must never run twice are not stopped before the agent
+    /// could ask.
     pub(super) fn unknown(lease: Duration) -> Self {
         Self {
             registration: None,
@@ -39,18 +40,18 @@ impl MachineLease {
         }
     }
 
-    /// Whether no other machine may have taken over units of this one.
+    /// Whether no other machine can have taken over this machine's units.
     pub(super) fn is_held(&self) -> bool {
         Instant::now() < self.held_until
     }
 
-    /// When that ends, if it has not ended.
+    /// When [`is_held`](Self::is_held) becomes false, if it is true.
     pub(super) fn ends_at(&self) -> Option<Instant> {
         self.is_held().then_some(self.held_until)
     }
 }
 
-/// Registers a machine and keeps it so.
+/// Registers a machine and renews its lease.
 pub(super) struct Keeper<S> {
     pub(super) registry: Registry<S>,
     pub(super) id: String,
@@ -62,7 +63,7 @@ pub(super) struct Keeper<S> {
 }
 
 impl<S: KeyStore> Keeper<S> {
-    /// Until it is dropped. `before` is a registration that the process before has kept.
+    /// Runs until it is dropped. `before` is the registration of the previous process.
     pub(super) async fn keep(mut self, before: Option<Registration>) {
         if let Some(before) = before {
             self.keep_one(before, false).await;
@@ -83,12 +84,12 @@ impl<S: KeyStore> Keeper<S> {
             let registered = registry.register_machine(&self.id, &machine, seconds.max(1));
             let told = match registered.await {
                 Ok(Registered::As(registration)) => {
-                    tracing::info!(machine = self.id, "the machine is registered");
+                    tracing::info!(machine = self.id, "machine registered");
                     self.is_kept(&registration, asked_at);
                     return registration;
                 }
                 Ok(Registered::Taken) => {
-                    "another machine has this id, or the lease of a former agent has not run out"
+                    "machine id in use: another machine has it, or the lease of an earlier agent has not expired"
                         .to_owned()
                 }
                 Err(error) => chain(&error),
@@ -97,7 +98,7 @@ impl<S: KeyStore> Keeper<S> {
                 tracing::warn!(
                     machine = self.id,
                     error = told,
-                    "the machine cannot be registered yet"
+                    "machine not registered: retrying"
                 );
             }
             sleep(pause).await;
@@ -105,7 +106,7 @@ impl<S: KeyStore> Keeper<S> {
         }
     }
 
-    /// Keeps a registration until its lease has run out, or it is void.
+    /// Renews a registration until its lease expires or it is void.
     async fn keep_one(&mut self, registration: Registration, is_described: bool) {
         let usual = self.lease / KEPT_PER_LEASE;
         let (mut next, mut is_described, mut is_told) = (Instant::now(), is_described, false);
@@ -113,7 +114,7 @@ impl<S: KeyStore> Keeper<S> {
         loop {
             tokio::select! {
                 () = sleep_until(next) => {}
-                // Whether that is so is looked at now: it may have been said of the registration before.
+                // The signal may concern an earlier registration, so the key is checked now.
                 () = self.is_void.notified() => count = 0,
                 Ok(()) = self.machine.changed() => is_described = false,
             }
@@ -122,7 +123,8 @@ impl<S: KeyStore> Keeper<S> {
             let kept = async {
                 self.registry.keep_machine(&registration).await?;
                 if !is_described {
-                    // It says something else now, or the registration was taken up and may have been made with other settings.
+                    // The description has changed, or the registration was resumed and may be from other
+                    // settings.
                     self.registry
                         .update_machine(&registration, &machine)
                         .await?;
@@ -145,13 +147,13 @@ impl<S: KeyStore> Keeper<S> {
                     asked_at + usual
                 }
                 Err(Error::Unregistered) => {
-                    tracing::warn!(machine = self.id, "the machine is registered no more");
+                    tracing::warn!(machine = self.id, "machine deregistered");
                     break;
                 }
                 Err(error) => {
                     if !std::mem::replace(&mut is_told, true) {
                         let error = chain(&error);
-                        tracing::warn!(error, "the lease of the machine was not kept; units go on");
+                        tracing::warn!(error, "machine lease lost: units keep running");
                     }
                     Instant::now() + usual.min(PAUSE * 5)
                 }

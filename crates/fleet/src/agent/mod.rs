@@ -1,5 +1,5 @@
-//! The agent: brings the units that are placed on its machine to their desired state, through systemd, and reports what
-//! became of them.
+//! The agent: brings the units that are placed on its machine to their desired state, through systemd, and
+//! reports what became of them.
 //!
 //! ```text
 //! registry ─▶ duties ─▶ orders ─┐
@@ -10,9 +10,9 @@
 //! registry ◀────────────── keeper      the machine's lease, beside all of it
 //! ```
 //!
-//! `work` looks at everything each time it wakes: after a change in the registry, after a signal of systemd, when a unit
-//! that failed is to be tried again, and once a minute. Without the registry it goes on with what it last knew; it stops
-//! nothing for that. `docs/internals/agent.md` tells the rest.
+//! `work` checks everything each time it wakes: after a change in the registry, after a signal of systemd, when
+//! a failed unit is due for a retry, and once a minute. Without the registry it continues with what it last
+//! read and stops nothing (`docs/internals/agent.md`).
 
 mod dbus;
 mod disk;
@@ -41,48 +41,46 @@ use self::work::Work;
 use crate::keys::KeyStore;
 use crate::registry::{Machine, Registry};
 
-/// Settings of an agent.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// The id of its machine.
+    /// The machine's id.
     pub id: String,
-    /// What the machine says of itself. It may change while the agent runs.
+    /// The machine's description. It may change while the agent runs.
     pub machine: watch::Receiver<Machine>,
-    /// How long the machine's lease lives.
+    /// Time to live of the machine's lease.
     pub lease: Duration,
-    /// The folder of unit files; it is the agent's own.
+    /// Folder of unit files, used by this agent alone.
     pub units_directory: PathBuf,
-    /// Where duties are kept over a reboot, to be taken up without etcd; `None`: they are not.
+    /// Folder in which orders survive a reboot, for a start without etcd; `None`: they do not survive.
     pub offline_directory: Option<PathBuf>,
 }
 
-/// What becomes of the units when an agent ends.
+/// What happens to the units when an agent stops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Leave {
-    /// They go on, and the machine's lease lives its time: an agent that starts before that finds all as it was.
+    /// They continue to run, and the machine's lease is left to expire: an agent that starts earlier resumes
+    /// it.
     Running,
     /// They are stopped, and the machine leaves the cluster.
     Stopped,
-    /// The same, once other machines run those that can run elsewhere.
+    /// Like `Stopped`, after other machines run the units that can run elsewhere.
     Moved,
 }
 
-/// How an agent is.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Status {
-    /// Whether its machine is a member of the cluster.
+    /// Whether the machine is a member of the cluster.
     pub is_registered: bool,
-    /// How often it has become one.
+    /// How often it has registered.
     pub registrations: u32,
     /// Units of fleet on the machine.
     pub units: usize,
-    /// Units that are not as desired, because something failed.
+    /// Units that are not in their desired state because of a failure.
     pub failing: usize,
-    /// Whether nothing is done until an operator says resume.
+    /// Whether the agent does nothing until an operator orders it to resume.
     pub is_halted: bool,
 }
 
-/// An agent of a machine.
 pub struct Agent<S, C> {
     registry: Registry<S>,
     connect: C,
@@ -100,17 +98,16 @@ impl<S: KeyStore, C: Connect> Agent<S, C> {
         }
     }
 
-    /// The same, and says how it is where others look already.
+    /// Reports its status to an existing channel.
     pub fn with_status(self, status: watch::Sender<Status>) -> Self {
         Self { status, ..self }
     }
 
-    /// How it is, from now on.
     pub fn status(&self) -> watch::Receiver<Status> {
         self.status.subscribe()
     }
 
-    /// Works until it is told to end, and how. What is under way is finished first.
+    /// Runs until `stop` ends. Operations in progress are completed first.
     ///
     /// # Errors
     /// The folder of unit files cannot be used.

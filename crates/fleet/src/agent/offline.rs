@@ -1,7 +1,7 @@
-//! What the machine was last to run, kept over a reboot: for machines that are to start their units although etcd is away
-//! (`offline_start`).
+//! The last orders of the machine, kept over a reboot, for machines that must start their units even without
+//! etcd (`offline_start`).
 //!
-//! A unit that must never run twice is not kept. While the machine was down, such a unit may have been started elsewhere.
+//! Units that must never run twice are not kept: another machine may have started them meanwhile.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -17,7 +17,7 @@ use hyperfleet_fleet_model::unit::{DesiredState, Options};
 
 const DUTIES: &str = "duties.json";
 
-/// The duties of a machine on its disk.
+/// A machine's orders on its disk.
 #[derive(Debug)]
 pub(super) struct Offline {
     disk: Disk,
@@ -26,7 +26,6 @@ pub(super) struct Offline {
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Saved {
-    /// Whose duties they are.
     machine: String,
     units: BTreeMap<String, SavedUnit>,
 }
@@ -34,19 +33,19 @@ struct Saved {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct SavedUnit {
     state: DesiredState,
-    /// The epoch of the engine that placed it here; 0 for a global unit.
+    /// The epoch of the engine that placed the unit here; 0 for a global unit.
     epoch: Revision,
     restarts: u64,
-    /// The unit's file, canonical text.
+    /// The unit's file as canonical text.
     file: String,
 }
 
 impl Offline {
-    /// Reads what was kept in a folder, which is made if it is not there. What cannot be read counts as nothing.
+    /// Reads the orders from a folder, which is created if it does not exist. Unreadable orders count as none.
     pub(super) fn open(folder: &Path) -> io::Result<Self> {
         let disk = Disk::open(folder)?;
         let saved = disk.read(DUTIES).unwrap_or_else(|error| {
-            tracing::warn!(error, "duties of before the last boot are unreadable");
+            tracing::warn!(error, "saved orders unreadable: ignoring them");
             None
         });
         Ok(Self {
@@ -55,7 +54,7 @@ impl Offline {
         })
     }
 
-    /// Keeps what a machine is to run now. Units that are held stay as they were kept before.
+    /// Stores a machine's orders. Pinned units keep what was stored for them before.
     pub(super) fn save(&mut self, machine: &str, orders: &Orders, files: &Files) {
         let mut units = BTreeMap::new();
         for (unit, desired) in &orders.desired {
@@ -86,12 +85,12 @@ impl Offline {
         match self.disk.write_json(DUTIES, &now) {
             Ok(()) => self.saved = now,
             Err(error) => {
-                tracing::warn!(%error, "the agent cannot keep its duties for an offline start");
+                tracing::warn!(%error, "saving orders for an offline start failed");
             }
         }
     }
 
-    /// What a machine was last to run, with the files; `None` if nothing is kept for it.
+    /// The stored orders of a machine with their files; `None` if nothing is stored for it.
     pub(super) fn orders(&self, machine: &str) -> Option<(Orders, Files)> {
         if self.saved.machine != machine || self.saved.units.is_empty() {
             return None;
@@ -99,7 +98,7 @@ impl Offline {
         let (mut orders, mut files) = (Orders::default(), Files::new());
         for (unit, saved) in &self.saved.units {
             let Ok(file) = Options::parse(saved.file.as_bytes()) else {
-                tracing::warn!(unit, "the kept file of a unit is unusable");
+                tracing::warn!(unit, "saved unit file unusable");
                 continue;
             };
             let hash = file.hash().to_string();

@@ -1,6 +1,6 @@
-//! Signals of systemd over D-Bus: which units have changed, and what became of starts.
+//! Signals of systemd over D-Bus: changed units, and the results of starts.
 //!
-//! They are read beside all else, because zbus gives no answer while signals wait to be taken.
+//! A task of their own reads them, because zbus delivers no answer while signals wait to be read.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::num::NonZeroUsize;
@@ -18,16 +18,15 @@ const SERVICE: &str = "org.freedesktop.systemd1";
 const UNITS: &str = "/org/freedesktop/systemd1/unit/";
 const UNIT_INTERFACE: &str = "org.freedesktop.systemd1.Unit";
 const MANAGER_INTERFACE: &str = "org.freedesktop.systemd1.Manager";
-/// The result of a job that was given up because one that it required has failed.
+/// Result of a job that was cancelled because a required unit failed.
 const GIVEN_UP: &str = "dependency";
-/// How many signals may wait to be read; they are read at once.
+/// How many signals zbus may queue. They are read immediately.
 const SIGNALS_MAX: NonZeroUsize = NonZeroUsize::new(8192).expect("more than none");
 
-/// The signals of one connection.
 #[derive(Debug)]
 pub(super) struct Signals {
     shared: Arc<Shared>,
-    /// Ends with this.
+    /// Stops the reader.
     reader: AbortHandle,
 }
 
@@ -37,16 +36,15 @@ struct Shared {
     news: Notify,
 }
 
-/// What was signalled and was not taken yet.
+/// Signals that were not taken yet.
 #[derive(Debug, Default)]
 struct State {
-    /// Units whose state has changed.
     changed: BTreeSet<String>,
-    /// Jobs of any units that have ended, oldest first.
+    /// Finished jobs of any units, oldest first.
     ended: VecDeque<EndedJob>,
-    /// Units of the starts and restarts that the agent has begun, by the path of their job.
+    /// Units whose start or restart the agent requested, by the path of their job.
     begun: BTreeMap<String, String>,
-    /// Whether no more will come.
+    /// Whether the connection has ended.
     has_ended: bool,
 }
 
@@ -63,7 +61,7 @@ impl Drop for Signals {
 }
 
 impl Signals {
-    /// Listens from now on.
+    /// Subscribes to the signals of a connection.
     pub(super) async fn listen(connection: &Connection) -> zbus::Result<Self> {
         let rule = || MatchRule::builder().msg_type(Type::Signal).sender(SERVICE);
         let changed = rule()
@@ -88,13 +86,13 @@ impl Signals {
         })
     }
 
-    /// The agent has begun to start a unit, by this job.
+    /// Records that the agent requested the start of a unit by this job.
     pub(super) fn begun(&self, unit: &str, job: &OwnedObjectPath) {
         let job = job.to_string();
         self.shared.state().begun.insert(job, unit.to_owned());
     }
 
-    /// Waits for the next one. May be given up half-way.
+    /// Waits for the next signal. Cancel-safe.
     ///
     /// # Errors
     /// [`Error::Unreachable`]: the connection has ended.
@@ -121,7 +119,7 @@ impl Shared {
 }
 
 impl State {
-    /// Notes a signal, if it is of any use.
+    /// Records a signal if it is relevant.
     fn note(&mut self, message: &Message) -> Option<()> {
         let header = message.header();
         if let Some(label) = header.path()?.strip_prefix(UNITS) {
@@ -137,7 +135,8 @@ impl State {
         Some(())
     }
 
-    /// The next one. A job may end before the call that has begun it is answered; only here it is known whose it was.
+    /// Removes the next signal. A job may end before the call that requested it is answered, so only here its
+    /// unit is known.
     fn take(&mut self) -> Option<SystemdSignal> {
         while let Some(job) = self.ended.pop_front() {
             if let Some(unit) = self.begun.remove(&job.path) {
@@ -164,7 +163,8 @@ async fn read(mut signals: impl Stream<Item = zbus::Result<Message>> + Unpin, sh
     shared.news.notify_one();
 }
 
-/// A unit's name out of its object path, where other characters than letters and digits are `_` and two hex digits.
+/// Decodes a unit's name from its object path: characters other than letters and digits are `_` and two hex
+/// digits.
 fn unescaped(label: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(label.len());
     let mut rest = label.as_bytes();

@@ -1,12 +1,12 @@
-//! What an agent asks of systemd: the few calls that bring a unit to its desired state, and word of what changes.
+//! The calls to systemd that bring a unit to its desired state, and the signals of its changes.
 //!
-//! There are two: [`DbusSystemd`](super::DbusSystemd), and the simulated one of the testkit.
+//! There are two implementations: [`DbusSystemd`](super::DbusSystemd), and the simulated one of the testkit.
 
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::path::{Path, PathBuf};
 
-/// A unit's state, in systemd's words.
+/// A unit's state as systemd names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SystemdState {
     /// `LoadState`: `loaded`, `not-found`, …
@@ -15,42 +15,40 @@ pub struct SystemdState {
     pub active: String,
     /// `SubState`: `running`, `dead`, …
     pub sub: String,
-    /// Whether a start is queued behind other units: the state is the one from before it.
+    /// Whether a start is queued behind other units: the other fields are from before it.
     pub start_is_queued: bool,
 }
 
 impl SystemdState {
-    /// Whether nothing of the unit runs or is about to stop.
+    /// Whether the unit neither runs nor is stopping.
     pub fn has_stopped(&self) -> bool {
         matches!(self.active.as_str(), "inactive" | "failed")
     }
 }
 
-/// What systemd signals of a unit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SystemdSignal {
     /// Its state has changed.
     Changed { unit: String },
-    /// A start or restart that the agent has begun is not queued any more: systemd carries it out, or has ended it.
+    /// A start or restart that the agent requested left the queue: systemd carries it out, or has finished it.
     Started { unit: String },
-    /// systemd has given up a start or restart that the agent has begun, because a unit that it requires did not start.
+    /// systemd cancelled a start or restart that the agent requested, because a required unit did not start.
     GaveUp { unit: String },
 }
 
 impl SystemdSignal {
-    /// The unit that it is about.
     pub fn unit(&self) -> &str {
         let (Self::Changed { unit } | Self::Started { unit } | Self::GaveUp { unit }) = self;
         unit
     }
 }
 
-/// Where systemd has a unit of a name from.
+/// Where systemd found a unit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
     /// There is no such unit.
     None,
-    /// A file, links not followed.
+    /// A file; links are not followed.
     File(PathBuf),
     /// Something else, such as a mount that the kernel reports.
     Other,
@@ -62,14 +60,14 @@ pub enum Error {
     /// systemd does not know the unit.
     #[error("no such unit")]
     NoSuchUnit,
-    /// systemd refuses. Another unit may do better.
+    /// systemd refuses this unit. Calls for other units may succeed.
     #[error("{doing}: {message}")]
     Refused {
         /// Verb and object.
         doing: &'static str,
         message: String,
     },
-    /// systemd cannot be reached: connect again.
+    /// systemd is unreachable: connect again.
     #[error("cannot {doing}: systemd is unreachable: {message}")]
     Unreachable {
         /// Verb and object.
@@ -78,9 +76,9 @@ pub enum Error {
     },
 }
 
-/// The service manager of a machine, or of a user.
+/// The service manager of a machine or of a user.
 pub trait Systemd: Send + Sync {
-    /// Names this run of systemd. After another boot it is another one, which runs none of our units.
+    /// Identifies this run of systemd. Another run has started none of our units.
     fn instance(&self) -> impl Future<Output = Result<String, Error>> + Send;
 
     /// The states of units. Units that systemd does not know are `not-found`.
@@ -92,47 +90,45 @@ pub trait Systemd: Send + Sync {
     /// Where a unit comes from.
     fn origin(&self, unit: &str) -> impl Future<Output = Result<Origin, Error>> + Send;
 
-    /// Makes a unit file known until the next boot. It counts after [`reload`](Self::reload).
+    /// Makes a unit file known until the next boot. It takes effect with [`reload`](Self::reload).
     ///
     /// # Errors
-    /// [`Error::Refused`] if something else is in its way.
+    /// [`Error::Refused`] if a unit of that name is there.
     fn link(&self, file: &Path) -> impl Future<Output = Result<(), Error>> + Send;
 
-    /// Does what the file's `[Install]` says, until the next boot.
+    /// Enables the unit by the file's `[Install]` section, until the next boot.
     ///
     /// # Errors
-    /// [`Error::Refused`] if it cannot be done, or `[Install]` says nothing.
+    /// [`Error::Refused`] if that fails, or `[Install]` is empty.
     fn enable(&self, file: &Path) -> impl Future<Output = Result<(), Error>> + Send;
 
-    /// Undoes [`link`](Self::link) and [`enable`](Self::enable). Fine if there is nothing to undo.
+    /// Undoes [`link`](Self::link) and [`enable`](Self::enable), if they were done.
     fn disable(&self, unit: &str) -> impl Future<Output = Result<(), Error>> + Send;
 
-    /// Forgets that a unit has failed. Fine if it has not.
+    /// Resets the failed state of a unit, if it is failed.
     fn reset_failed(&self, unit: &str) -> impl Future<Output = Result<(), Error>> + Send;
 
-    /// Reads all unit files again.
     fn reload(&self) -> impl Future<Output = Result<(), Error>> + Send;
 
-    /// Begins to start a unit. How that ends is [signalled](Self::next_signal).
+    /// Requests the start of a unit. Its result is [signalled](Self::next_signal).
     fn start(&self, unit: &str) -> impl Future<Output = Result<(), Error>> + Send;
 
-    /// Begins to restart a unit; one that does not run is started.
+    /// Requests the restart of a unit. A stopped unit is started.
     fn restart(&self, unit: &str) -> impl Future<Output = Result<(), Error>> + Send;
 
-    /// Begins to stop a unit. Fine if systemd does not know it.
+    /// Requests the stop of a unit. Succeeds if systemd does not know it.
     fn stop(&self, unit: &str) -> impl Future<Output = Result<(), Error>> + Send;
 
-    /// Waits for the next signal, of units of fleet or of others. May be given up half-way.
+    /// Waits for the next signal, also of units that are not fleet's. Cancel-safe.
     ///
     /// # Errors
-    /// [`Error::Unreachable`]: no further one will come.
+    /// [`Error::Unreachable`]: no further signal will come.
     fn next_signal(&mut self) -> impl Future<Output = Result<SystemdSignal, Error>> + Send;
 }
 
-/// How an agent gets to systemd.
+/// Connects to systemd.
 pub trait Connect: Send + Sync + 'static {
     type Systemd: Systemd;
 
-    /// A new connection.
     fn connect(&self) -> impl Future<Output = Result<Self::Systemd, Error>> + Send;
 }

@@ -1,4 +1,4 @@
-//! What an agent says of itself: metrics, and a line for each task.
+//! The agent's metrics and log lines.
 
 use metrics::{counter, gauge};
 
@@ -14,7 +14,6 @@ const HALTED: &str = "fleet_agent_halted";
 const TASKS: &str = "fleet_agent_task_count_total";
 const TASK_FAILURES: &str = "fleet_agent_task_failure_count_total";
 
-/// What an agent counts.
 #[rustfmt::skip]
 pub const METRICS: MetricTable = &[
     Metric::new(REGISTERED, Gauge, &[],
@@ -24,14 +23,14 @@ pub const METRICS: MetricTable = &[
     Metric::new(UNITS_FAILING, Gauge, &[],
         "Units that the agent cannot bring to their desired state."),
     Metric::new(HALTED, Gauge, &[],
-        "Whether this agent does nothing because the registry went back in time, until an operator says resume: 1 or 0."),
+        "Whether this agent is halted because the registry went back in time, until an operator runs fleetctl resume: 1 or 0."),
     Metric::new(TASKS, Counter, &["type"],
-        "Tasks that were done: unload, load, reload, stop, start, restart."),
+        "Completed tasks: unload, load, reload, stop, start, restart."),
     Metric::new(TASK_FAILURES, Counter, &["type"],
-        "Tasks that failed, and are tried again."),
+        "Failed tasks. They are retried."),
 ];
 
-/// Makes every series appear at 0, so that a first event is seen as growth.
+/// Creates every series at 0, so that the first event is visible as growth.
 pub fn count_from_zero() {
     for name in [TASKS, TASK_FAILURES] {
         for kind in ["unload", "load", "reload", "stop", "start", "restart"] {
@@ -49,7 +48,7 @@ pub(super) fn show(status: &Status) {
     gauge!(UNITS_FAILING).set(status.failing as f64);
 }
 
-/// A task was done.
+/// Records a completed task.
 pub(super) fn done(task: &Task, reason: Reason) {
     counter!(TASKS, "type" => kind(task)).increment(1);
     let reason = reason.to_string();

@@ -1,39 +1,39 @@
-//! Units that are not as desired because something failed, or has not come about yet, and when each is tried again.
+//! Units that are not in their desired state because of a failure or a pending stop, and when each is retried.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// How long a unit rests after its first failure; twice as long after each further one.
+/// Pause after a unit's first failure, doubled with each further one.
 const PAUSE: Duration = Duration::from_secs(1);
 const PAUSE_MAX: Duration = Duration::from_mins(1);
-/// When a unit that has not stopped yet is looked at again, if no signal says that it has.
+/// When a stopping unit is checked again without a signal.
 const STOP_PAUSE: Duration = Duration::from_secs(5);
 
-/// Troubles by unit.
+/// By unit.
 #[derive(Debug, Default)]
 pub(super) struct Troubles(BTreeMap<String, Trouble>);
 
 #[derive(Debug)]
 struct Trouble {
-    /// Empty while the unit is only waited for.
+    /// Empty while the agent only waits for the unit.
     error: String,
-    /// The digest of the file that the unit was to have; empty if it was to go.
+    /// Digest of the file that the unit must have; empty if it must be removed.
     hash: String,
     failures: u32,
-    /// None while it is tried, and how that ends is not known.
+    /// `None` while a task of the unit runs.
     retry_at: Option<Instant>,
 }
 
 impl Troubles {
-    /// Forgets those of units that are to have another file by now: with that they may succeed.
+    /// Forgets units whose file has changed: with the new file they may succeed.
     pub(super) fn forget_others<'a>(&mut self, hash_of: impl Fn(&str) -> &'a str) {
         self.0.retain(|unit, trouble| trouble.hash == hash_of(unit));
     }
 
-    /// Forgets those of units with which nothing is left to be done. One that is tried, and may fail again, rests longer
-    /// then.
+    /// Forgets units that have nothing left to do. A unit that is retried and fails again keeps its longer
+    /// pause.
     pub(super) fn keep_only(&mut self, left: &BTreeSet<&str>, is_tried: impl Fn(&str) -> bool) {
         self.0.retain(|unit, trouble| {
             let is_left = left.contains(unit.as_str());
@@ -44,7 +44,7 @@ impl Troubles {
         });
     }
 
-    /// Units that are not to be tried yet.
+    /// Units that must not be retried yet.
     pub(super) fn resting(&self) -> BTreeSet<String> {
         let now = Instant::now();
         let rests = |trouble: &Trouble| trouble.retry_at.is_some_and(|at| now < at);
@@ -52,7 +52,7 @@ impl Troubles {
         resting.map(|(unit, _)| unit.clone()).collect()
     }
 
-    /// When the next unit is to be tried.
+    /// When the next unit is due.
     pub(super) fn retry_at(&self) -> Option<Instant> {
         self.0.values().filter_map(|trouble| trouble.retry_at).min()
     }
@@ -64,16 +64,16 @@ impl Troubles {
         trouble.retry_at = Some(Instant::now() + pause.min(PAUSE_MAX));
         if trouble.error != error {
             error.clone_into(&mut trouble.error);
-            tracing::warn!(unit, error, "a unit cannot be brought to its desired state");
+            tracing::warn!(unit, error, "unit not in its desired state: retrying");
         }
     }
 
-    /// A unit was told to stop, and has not stopped yet.
+    /// Records that a unit was asked to stop and has not stopped yet.
     pub(super) fn stopping(&mut self, unit: &str, hash: &str) {
         self.entry(unit, hash).retry_at = Some(Instant::now() + STOP_PAUSE);
     }
 
-    /// The state of a unit has changed: it is looked at again if it was waited for.
+    /// Records a change of a unit's state: if the agent was waiting for it, it is due now.
     pub(super) fn changed(&mut self, unit: &str) {
         if let Some(trouble) = self.0.get_mut(unit)
             && trouble.error.is_empty()
@@ -82,7 +82,7 @@ impl Troubles {
         }
     }
 
-    /// What has failed, by unit, with the digest of the file that the unit was to have.
+    /// Failures by unit, with the digest of the file that the unit must have.
     pub(super) fn errors(&self) -> impl Iterator<Item = (&str, &str, &str)> {
         let failed = self
             .0

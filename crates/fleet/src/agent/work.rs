@@ -1,4 +1,4 @@
-//! The agent's loop.
+//! The agent's main loop.
 
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -25,57 +25,55 @@ use hyperfleet_fleet_model::schedule::{self, MachineId};
 use hyperfleet_fleet_model::unit::{DesiredState, Options};
 use hyperfleet_server_kit::causes::chain;
 
-/// How long signals are gathered before states are read: a start or a stop is several of them.
+/// How long signals are collected before states are read: one start or stop causes several.
 const GATHERING: Duration = Duration::from_millis(20);
-/// How often everything is looked at without a cause.
+/// How often everything is checked without a cause.
 const LOOK_PAUSE: Duration = Duration::from_mins(1);
-/// How long to wait before the registry, or systemd, is tried again.
+/// Pause before the registry or systemd is tried again.
 const PAUSE: Duration = Duration::from_millis(500);
 const PAUSE_MAX: Duration = Duration::from_secs(10);
-/// Why nothing is done before the first registration since the machine was booted. Orders are for a machine id, and
-/// another machine may have the same.
+/// Why nothing is done before the first registration since the boot: orders are for a machine id, and another
+/// machine may have the same.
 const NOT_REGISTERED: &str = "the machine has not been registered under its id since it was booted";
 
-/// What an agent works with.
 pub(super) struct Work<S: KeyStore, C> {
     agent: Agent<S, C>,
-    /// Whether the agent is to end, and how.
+    /// Whether the agent must stop, and how.
     told: watch::Receiver<Option<Leave>>,
     units: Units,
     files: Files,
     duties: Duties,
     news: mpsc::UnboundedReceiver<News>,
-    /// What follows the registry.
+    /// Tasks that follow the registry.
     following: JoinSet<()>,
     progress: Arc<Progress>,
     lease: watch::Receiver<MachineLease>,
-    /// Until systemd was reached once: a machine that can run nothing is no member of the cluster.
+    /// Unset until systemd was reached once: a machine that can run nothing is no member of the cluster.
     keeper: Option<Keeper<S>>,
     keeping: JoinSet<()>,
-    /// What the machine says of itself.
+    /// The machine's description.
     machine: watch::Receiver<Machine>,
-    /// Tells the keeper that the registration is void.
+    /// Notifies the keeper that the registration is void.
     is_void: Arc<Notify>,
     reports: Option<Reports>,
-    /// Whether states may stand in the registry that the agent does not know of.
+    /// Whether the registry may hold states that the agent does not know.
     recalls_states: bool,
-    /// Whether singletons might run when all was last looked at.
+    /// Whether singletons were allowed to run at the last check.
     held_lease: bool,
-    /// What was to run before the machine was booted, where that is to be taken up without etcd.
+    /// The orders of before the boot, if they are to be used without etcd.
     offline: Option<Offline>,
-    /// When it is taken up, unless etcd has answered by then.
+    /// When they are used, unless etcd has answered by then.
     offline_at: Instant,
-    /// Ends when units were handed over.
+    /// Ends when the units were handed over.
     handing_over: JoinSet<Option<BriefDrain>>,
     has_handed_over: bool,
-    /// The drain by which they were, if this agent has begun one.
+    /// The drain for that, if this agent started one.
     drain: Option<BriefDrain>,
-    /// When to act next.
+    /// When the next pass is due.
     act_at: Option<Instant>,
 }
 
 impl<S: KeyStore, C> Agent<S, C> {
-    /// The machine's key in etcd.
     fn own_key(&self) -> String {
         self.registry.name(&Key::Machine(self.settings.id.clone()))
     }
@@ -102,7 +100,7 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
         let registered_as = units.memory.registration.as_ref().map(|saved| &saved.key);
         let is_same_machine = registered_as == Some(&agent.own_key());
         if let Some(history) = &mut units.memory.history {
-            // Of the reports of another machine id, or below another prefix, nothing stands here.
+            // Reports of another machine id or another prefix are not in this registry.
             if !is_same_machine {
                 history.last_report = 0;
             }
@@ -149,7 +147,7 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
         }
     }
 
-    /// Begins to hand units over, if the agent is to end so.
+    /// Starts to hand units over, if the agent must stop that way.
     fn hand_over_if_told(&mut self) {
         if self.leave() == Some(Leave::Moved) && self.handing_over.is_empty() && !self.is_leaving()
         {
@@ -160,8 +158,8 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
         }
     }
 
-    /// Serves on one connection to systemd after the other, until the agent is to end; if its units are to stop, until
-    /// they have.
+    /// Serves one connection to systemd after another until the agent must stop and, if its units must stop,
+    /// until they have.
     pub(super) async fn serve(&mut self) {
         let (mut pause, mut is_told) = (PAUSE, false);
         while self.leave() != Some(Leave::Running) {
@@ -180,7 +178,7 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
             match served {
                 Ok(()) => return,
                 Err(error) if !std::mem::replace(&mut is_told, true) => {
-                    tracing::warn!(error = chain(&error), "the agent cannot reach systemd");
+                    tracing::warn!(error = chain(&error), "systemd unreachable: retrying");
                 }
                 Err(_) => {}
             }
@@ -201,7 +199,7 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
         }
     }
 
-    /// A registration as it is stored, with what it is made with now.
+    /// A registration in its stored form, with the current settings.
     fn saved(&self, registration: &Registration) -> SavedRegistration {
         SavedRegistration {
             key: self.agent.own_key(),
@@ -230,7 +228,7 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
                     self.act_soon(Duration::ZERO);
                 }
                 changed = self.lease.changed() => {
-                    // Without its keeper the agent is of no use. Started again it has one.
+                    // Without its keeper the agent is useless. The supervisor restarts it with a new one.
                     if changed.is_err() {
                         return Ok(());
                     }
@@ -281,7 +279,7 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
             return;
         }
         if !is_same && registration.is_some() {
-            // What was decided while the machine was away may not have been told yet.
+            // Decisions made while the machine was away may be missing.
             self.follow_all_again();
         }
         let last_report = self.units.memory.history;
@@ -298,7 +296,7 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
         self.act_soon(Duration::ZERO);
     }
 
-    /// Has everything told that the agent is to do.
+    /// Lists everything that the agent follows again.
     fn follow_all_again(&mut self) {
         self.duties.expect_all_anew();
         (self.following, self.news) = duties::follow(
@@ -308,15 +306,15 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
         );
     }
 
-    /// Reports from now on under a registration. Units may have been reported before.
+    /// Reports under this registration from now on. Units may have been reported before.
     fn resume_reports(&mut self, registration: Option<Registration>, last_report: Revision) {
         let units = self.units.memory.reported.clone();
         self.reports =
             registration.map(|registration| Reports::resumed(registration, units, last_report));
     }
 
-    /// Halts if the registry is another than before, or has gone back in time, as after etcd was restored: what it says
-    /// may be long out of date.
+    /// Halts if the registry was replaced or has gone back in time, as after a restore of etcd: its contents
+    /// may be outdated.
     fn note_history(&mut self, news: &News) {
         let (revision, before) = (news.revision(), self.units.memory.history);
         let store = news.listed.map(|listed| listed.store);
@@ -336,7 +334,8 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
         self.remember_history(History {
             store,
             revision: before.map_or(revision, |before| before.revision.max(revision)),
-            // Reports of this agent only: those of another machine with this id are deleted when that machine leaves.
+            // Reports of this agent only: those of another machine with this id are deleted when that machine
+            // leaves.
             last_report: before.map_or(0, |before| before.last_report),
         });
         if before.is_none() {
@@ -349,14 +348,15 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
         self.progress.store(history.revision, history.last_report);
     }
 
-    /// Stops acting on orders until an operator says resume, because of what the registry is at this revision. Everything
-    /// is read and reported again.
+    /// Halts the agent until an operator orders it to resume, because of the registry's state at this revision.
+    /// Everything is listed and reported again.
     fn halt(&mut self, why: &str, store: u64, revision: Revision) {
         let reason = format!(
-            "the registry {why}, as after etcd was restored: nothing is done until an operator says resume"
+            "the registry {why}, as after a restore of etcd: nothing is done until an operator runs fleetctl resume"
         );
-        tracing::error!(revision, reason, "the agent halts; units go on");
-        // Replaces an earlier halt: its revision, and a resume from before the restore, mean nothing in this registry.
+        tracing::error!(revision, reason, "agent halted: units keep running");
+        // Replaces an earlier halt: its revision, and an order to resume from before the restore, mean nothing
+        // in this registry.
         self.units.memory.halt = Some((reason, revision));
         self.duties.forget_resume();
         self.recalls_states = true;
@@ -368,11 +368,11 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
             last_report: 0,
         });
         self.units.remember();
-        // Last: the followers compare what they read with the history.
+        // Last, because the followers compare what they read with the history.
         self.follow_all_again();
     }
 
-    /// Goes on after a halt once an operator has said so since. Epochs begin again with the registry.
+    /// Resumes after a halt if an operator has ordered it since. Epochs start again with the registry.
     fn resume_if_told(&mut self) {
         let memory = &mut self.units.memory;
         let resumed_at = self.duties.resumed_at();
@@ -380,7 +380,7 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
             return;
         };
         if resumed_at.is_some_and(|resumed_at| resumed_at > *halted_at) {
-            tracing::warn!("an operator says resume: the agent goes on");
+            tracing::warn!("agent resumed by an operator");
             memory.halt = None;
             for known in memory.units.values_mut() {
                 known.epoch = 0;
@@ -389,16 +389,16 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
         }
     }
 
-    /// Whether no other machine may run units of this one.
+    /// Whether no other machine can run units of this one.
     fn may_run_singletons(&self) -> bool {
         let lease = self.lease.borrow();
         lease.registration.is_some() && lease.is_held() && !self.duties.are_expected()
     }
 
-    /// Looks at everything, does what is to be done, and reports what is.
+    /// Checks everything, carries out tasks and reports states.
     async fn act(&mut self, systemd: &C::Systemd) -> Result<(), Error> {
         let mut next = Instant::now() + LOOK_PAUSE;
-        // Singletons stop then, if the lease is not kept until then.
+        // If the lease is not renewed by then, singletons stop.
         let ends_at = self.lease.borrow().ends_at();
         self.act_at = None;
         self.held_lease = self.may_run_singletons();
@@ -439,12 +439,15 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
         Ok(())
     }
 
-    /// Whether all could be reported that is to be.
+    /// Reports the states. Returns whether all of them could be reported.
     async fn report(&mut self, systemd: &C::Systemd) -> Result<bool, Error> {
         let states = match self.units.report(systemd).await {
             Err(error @ Error::Unreachable { .. }) => return Err(error),
             Err(error) => {
-                tracing::warn!(error = chain(&error), "systemd tells no states of units");
+                tracing::warn!(
+                    error = chain(&error),
+                    "reading unit states from systemd failed"
+                );
                 return Ok(true);
             }
             Ok(states) => states,
@@ -458,7 +461,7 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
                 .count();
         });
         telemetry::show(&self.agent.status.borrow());
-        // What is to be reported depends on whether the agent halts, and the lists tell that.
+        // What is reported depends on whether the agent halts, which only the lists show.
         if !self.duties.are_known() || self.duties.are_expected() {
             return Ok(true);
         }
@@ -472,7 +475,7 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
             return Ok(true);
         };
         let units: BTreeSet<String> = states.keys().cloned().collect();
-        // Stored first: a process that ends in between could not take them back.
+        // Stored first: otherwise a process that ends in between could not remove these reports.
         self.units
             .may_be_reported(units.union(&self.units.memory.reported).cloned().collect());
         let published = reports.publish(&self.agent.registry, &states);
@@ -482,7 +485,7 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
             return Ok(false);
         };
         if let Err(error) = &published {
-            tracing::debug!(error = chain(error), "states of units were not reported");
+            tracing::debug!(error = chain(error), "reporting unit states failed");
             match error {
                 registry::Error::Unregistered => {
                     self.reports = None;
@@ -501,7 +504,7 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
         Ok(published.is_ok())
     }
 
-    /// Learns what stands in the registry of this machine's units: it may have come back with an older etcd.
+    /// Reads this machine's states in the registry: an older etcd may have brought some back.
     async fn recall_states(&mut self) -> Result<(), registry::Error> {
         let filter = StateFilter {
             unit: None,
@@ -527,7 +530,7 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
         Ok(())
     }
 
-    /// Remembers what was last written: an etcd that does not know it was restored.
+    /// Stores the revision of the last report: an etcd that does not know it was restored.
     fn note_report(&mut self) {
         let last_report = self.reports.as_ref().map_or(0, Reports::last);
         if let Some(history) = self.units.memory.history
@@ -563,7 +566,7 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
                 let file = self.files.get(&desired.hash);
                 let is_singleton =
                     file.is_some_and(|file| duties::requirements(unit, file).is_singleton);
-                // One that runs, and has not to stop, is not touched.
+                // A singleton that runs and need not stop is left running.
                 if is_singleton && !self.units.is_launched(unit) {
                     desired.state = desired.state.min(DesiredState::Loaded);
                 }
@@ -572,8 +575,8 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
         orders
     }
 
-    /// Reports each unit that must never run twice before it is started; one that cannot be reported is not started. Gives
-    /// whether all could be.
+    /// Reports each singleton before it is started. One that cannot be reported is not started. Returns whether
+    /// all could be.
     async fn claim_singletons(&mut self, orders: &mut Orders, ends_at: Option<Instant>) -> bool {
         let mut are_claimed = true;
         for (unit, desired) in &orders.desired {
@@ -617,8 +620,8 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
         }
     }
 
-    /// What the machine was last to run, for as long as etcd has said nothing. Units of which nothing is kept stay as they
-    /// are.
+    /// The machine's orders of before the boot, while etcd is unreachable. Units that are not among them are
+    /// left unchanged.
     fn offline_orders(&self) -> Option<(Orders, Files)> {
         let (mut orders, files) = self.offline.as_ref()?.orders(&self.agent.settings.id)?;
         if let Some((reason, _)) = &self.units.memory.halt {
@@ -633,7 +636,7 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
         Some((orders, files))
     }
 
-    /// Reads the files that are missing.
+    /// Reads missing unit files.
     async fn read_files(&mut self) -> Result<(), registry::Error> {
         let missing = self.duties.hashes();
         let missing = missing.filter(|(_, hash)| !self.files.contains_key(*hash));
@@ -645,13 +648,13 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
         for (unit, body) in self.agent.registry.find_bodies(&missing).await? {
             match Options::new(&body.options) {
                 Ok(file) => _ = self.files.insert(file.hash().to_string(), file),
-                Err(error) => tracing::warn!(unit, %error, "the file of a unit is unusable"),
+                Err(error) => tracing::warn!(unit, %error, "unit file unusable"),
             }
         }
         Ok(())
     }
 
-    /// Forgets files that no unit has any more.
+    /// Forgets files that no unit uses.
     fn drop_files(&mut self, orders: &Orders) {
         let desired = orders.desired.values().map(|desired| desired.hash.as_str());
         let used = self.duties.hashes().map(|(_, hash)| hash).chain(desired);
@@ -659,7 +662,7 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
         self.files.retain(|hash, _| used.contains(hash.as_str()));
     }
 
-    /// Stores what is to be known, or leaves the cluster at once, not when the lease runs out.
+    /// Stores the state, or leaves the cluster at once instead of waiting for the lease to expire.
     pub(super) async fn end(mut self) {
         if self.is_leaving() {
             self.keeping.shutdown().await;
@@ -674,15 +677,15 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
                 let ended = self.agent.registry.deregister_machine(registration).await;
                 if let Err(error) = ended {
                     let error = chain(&error);
-                    tracing::warn!(error, "the machine's lease could not be ended; it runs out");
+                    tracing::warn!(error, "revoking the machine's lease failed: it will expire");
                 }
             }
-            // Only now: units would come back to a machine that is not drained any more.
+            // Last: otherwise units would return to a machine that is no longer drained.
             if let Some(drain) = &self.drain {
                 let (registry, id) = (&self.agent.registry, &self.agent.settings.id);
                 if let Err(error) = registry.end_brief_drain(id, drain).await {
                     let error = chain(&error);
-                    tracing::warn!(error, "the drain could not be ended; it runs out");
+                    tracing::warn!(error, "ending the drain failed: it will expire");
                 }
             }
         }
@@ -690,7 +693,7 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
     }
 }
 
-/// What comes of something before a time, if that is set; `None` if it takes longer.
+/// The result of a future, or `None` if it is not ready by this time. Without a time it waits.
 async fn in_time<T>(until: Option<Instant>, something: impl Future<Output = T>) -> Option<T> {
     match until {
         Some(until) => timeout_at(until, something).await.ok(),

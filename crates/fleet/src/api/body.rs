@@ -1,4 +1,4 @@
-//! What stands in a request, besides its path.
+//! Parts of a request other than its path.
 
 use actix_web::HttpRequest;
 use actix_web::http::StatusCode;
@@ -8,8 +8,8 @@ use actix_web::web;
 use super::Fault;
 use hyperfleet_fleet_model::wire::Query;
 
-/// Checks that a body is said to be JSON, as the older server did: by exactly one header, in exactly this case;
-/// parameters do not count.
+/// Checks the `Content-Type` as the older server did: exactly one header, in exactly this case, parameters
+/// ignored.
 ///
 /// # Errors
 /// 415.
@@ -27,7 +27,6 @@ pub(super) fn check_media_type(headers: &HeaderMap) -> Result<(), Fault> {
     }
 }
 
-/// The query parameters.
 pub(super) fn query(request: &HttpRequest) -> Query {
     let pairs = web::Query::<Vec<(String, String)>>::from_query(request.query_string());
     Query(pairs.map(web::Query::into_inner).unwrap_or_default())

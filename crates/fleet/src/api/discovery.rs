@@ -1,4 +1,4 @@
-//! `GET …/discovery` and `GET …/openapi`: what the API says of itself. Made once.
+//! `GET …/discovery` and `GET …/openapi`: the descriptions of the API, built once.
 
 use std::sync::LazyLock;
 
@@ -13,12 +13,10 @@ static DISCOVERY: LazyLock<Bytes> = LazyLock::new(|| document().to_string().into
 
 static OPENAPI: std::sync::OnceLock<Bytes> = std::sync::OnceLock::new();
 
-/// The discovery document.
 pub(super) async fn discovery() -> HttpResponse {
     written(DISCOVERY.clone())
 }
 
-/// The OpenAPI document.
 pub(super) async fn described(surface: Data<Surface>) -> HttpResponse {
     let document = OPENAPI.get_or_init(|| (surface.document)(surface.version).to_string().into());
     written(document.clone())

@@ -1,4 +1,4 @@
-//! Errors as fleet's clients know them: `{"error":{"code":404,"message":"unit does not exist"}}`, whoever found them.
+//! Errors in the form of fleet's clients: `{"error":{"code":404,"message":"unit does not exist"}}`.
 
 use std::fmt;
 
@@ -14,13 +14,13 @@ use hyperfleet_fleet_model::wire::{
 use hyperfleet_server_kit::causes::chain;
 use hyperfleet_server_kit::http::{Arrival, ErrorResponse, FOR_ITS_CALLER, Problem, Wording};
 
-/// How long a client should wait for etcd to come back, in seconds.
+/// `Retry-After` while etcd is away.
 const RETRY_AFTER_SECONDS: &str = "1";
 
-/// What the log says of requests while there is no picture of etcd. Why that is, the mirror says.
-const NOT_LISTED: &str = "what etcd holds is not known: the mirror tells why in lines of its own";
+/// Log text for requests while the mirror is not connected. The mirror logs the reason.
+const NOT_LISTED: &str = "mirror not connected: see its own log lines for the reason";
 
-/// The only error of fleet's handlers.
+/// The only error type of fleet's handlers.
 #[derive(Debug, Clone)]
 pub(super) struct Fault(Box<Parts>);
 
@@ -30,11 +30,11 @@ struct Parts {
     /// For clients. Never the text of an internal failure.
     message: String,
     headers: Vec<(HeaderName, String)>,
-    /// The code of the problem that it was before, for the log.
+    /// Code of the problem that it was made from, for the log.
     code: Option<String>,
     /// The full chain of causes, for the log alone.
     cause: Option<String>,
-    /// Why the caller is turned away.
+    /// Why authentication failed.
     reason: Option<String>,
 }
 
@@ -50,19 +50,19 @@ impl Fault {
         }))
     }
 
-    /// A path that no route has. There is nothing to say of it.
+    /// A path without a route.
     pub(super) fn unknown_path() -> Self {
         Self::new(StatusCode::NOT_FOUND, "")
     }
 
-    /// What is there is not known.
+    /// The mirror is not connected.
     pub(super) fn unconnected() -> Self {
         let mut fault = Self::from(fleet::Error::Unavailable(None));
         fault.0.cause = Some(NOT_LISTED.to_owned());
         fault
     }
 
-    /// As many clients watch as may.
+    /// The limit of watching clients is reached.
     pub(super) fn too_many_watch() -> Self {
         let fault = Self::new(
             StatusCode::SERVICE_UNAVAILABLE,
@@ -71,14 +71,13 @@ impl Fault {
         fault.with_header(header::RETRY_AFTER, RETRY_AFTER_SECONDS)
     }
 
-    /// Something of ours.
     pub(super) fn internal(cause: impl Into<String>) -> Self {
         let mut fault = Self::new(StatusCode::INTERNAL_SERVER_ERROR, "");
         fault.0.cause = Some(cause.into());
         fault
     }
 
-    /// The fault behind an error of whatever origin.
+    /// The fault behind an actix error.
     fn of(error: &Error) -> Self {
         match error.as_error::<Self>() {
             Some(fault) => fault.clone(),
@@ -92,7 +91,7 @@ impl Fault {
     }
 }
 
-/// What admission and the server library refuse, with what its headers say.
+/// Refusals of admission and of the server library, with their headers.
 impl From<Problem> for Fault {
     fn from(problem: Problem) -> Self {
         let status = problem.kind.status;
@@ -113,7 +112,8 @@ impl From<Problem> for Fault {
     }
 }
 
-/// The whole table of what a client may see of a use case. A new `fleet::Error` does not compile until it has a row.
+/// The full table from errors of use cases to responses. A new `fleet::Error` does not compile until it has a
+/// row.
 impl From<fleet::Error> for Fault {
     fn from(error: fleet::Error) -> Self {
         use fleet::Error as E;
@@ -133,14 +133,14 @@ impl From<fleet::Error> for Fault {
     }
 }
 
-/// What a client may see of why a machine shows nothing of a unit.
+/// Responses to failures to show status or journal of a unit.
 impl From<inspect::Error> for Fault {
     fn from(error: inspect::Error) -> Self {
         use inspect::Error as E;
         let status = match &error {
             E::Fleet(_) => {
                 let E::Fleet(error) = error else {
-                    return Self::internal("an error that changed while it was looked at");
+                    return Self::internal("error changed during classification");
                 };
                 return error.into();
             }
@@ -206,7 +206,6 @@ impl ResponseError for Fault {
     }
 }
 
-/// How fleet's API writes errors.
 pub const WORDING: Wording = Wording {
     trims_slash: false,
     write,

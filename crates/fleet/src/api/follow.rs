@@ -1,8 +1,8 @@
-//! `?watch=true`: what changes, as server-sent events, for as long as the client likes.
+//! `?watch=true`: changes as server-sent events.
 //!
-//! What is told next is asked for only when the client has taken what was told before, and is what things are then:
-//! a slow client is told less, and costs no more memory than comes with its place. The stream ends when the service does,
-//! and when it cannot be gone on with; clients come back with the id of the last event.
+//! The next state is read only when the client has taken the previous one, so a slow client skips intermediate
+//! states and costs no additional memory. The stream ends when the service stops or the history is lost;
+//! clients reconnect with the id of the last event.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -22,23 +22,23 @@ use hyperfleet_fleet_model::wire::{self, EVENT_STREAM, HEARTBEAT, Query, UnitGon
 use hyperfleet_server_kit::causes::chain;
 use hyperfleet_server_kit::http::{Admission, Connection, Gate, PIECE, WATCHER_BYTES};
 
-/// How long an endless response lasts. Then the client comes back and authenticates again, so an expired or revoked token
-/// is good for at most this much longer.
+/// Longest duration of a stream. The client then reconnects and authenticates again, which bounds the use of an
+/// expired or revoked token.
 pub(super) const TIME_MAX: Duration = Duration::from_mins(30);
 const LAST_EVENT_ID: &str = "last-event-id";
 
-/// The revision after which a client wants to be told: that of the last event it has, or the one it names. Clients
-/// that come back send both.
+/// The revision to resume after: that of `Last-Event-ID`, or of the parameter. Clients that reconnect send
+/// both.
 ///
 /// # Errors
-/// 400 if it is none.
+/// 400 if it is not a revision.
 fn after(request: &HttpRequest, query: &Query) -> Result<Option<i64>, Fault> {
     let of_query = query.revision()?;
     let of_header = last_event_id(request, Query::parse_revision)?;
     Ok(of_header.or(of_query))
 }
 
-/// The id of the last event that a client has; none without the header.
+/// The `Last-Event-ID` of a request, if it has one.
 ///
 /// # Errors
 /// 400 if `parse` does not accept it, or if there are several.
@@ -57,13 +57,13 @@ pub(super) fn last_event_id<T>(
     id.map(Some).ok_or_else(fault)
 }
 
-/// Checks that a request can be answered by what has no end, and asks for that alone.
+/// Checks that the request can be answered by an endless response, and asks for nothing else.
 ///
 /// # Errors
 /// 400.
 pub(super) fn check(request: &HttpRequest, query: &Query) -> Result<(), Fault> {
     if request.version() < Version::HTTP_11 {
-        // It knows no chunks (RFC 9112 §6.1).
+        // HTTP/1.0 has no chunked encoding (RFC 9112 §6.1).
         return Err(bad("watching needs HTTP/1.1"));
     }
     match query.page_token()? {
@@ -72,7 +72,7 @@ pub(super) fn check(request: &HttpRequest, query: &Query) -> Result<(), Fault> {
     }
 }
 
-/// Refuses to watch what can only be looked at.
+/// Refuses `watch` for resources that cannot be watched.
 ///
 /// # Errors
 /// 400.
@@ -87,11 +87,10 @@ pub(super) fn bad(message: &str) -> Fault {
     Fault::new(StatusCode::BAD_REQUEST, message)
 }
 
-/// The answer that tells what follows, if the request can be answered by one and there is room. `follow` begins to
-/// follow after a revision.
+/// Answers a watch request. `follow` starts to follow after a revision.
 ///
 /// # Errors
-/// 400 for what asks for no watch that there can be, 503 if too many watch.
+/// 400 for a request that cannot be a watch, 503 if too many clients watch.
 pub(super) async fn answer<T: Shown>(
     request: &HttpRequest,
     query: &Query,
@@ -114,7 +113,7 @@ pub(super) async fn answer<T: Shown>(
     Ok(answer.streaming(chunks))
 }
 
-/// The head of a response that goes on until the service stops. Proxies pass it on piece by piece.
+/// Head of a response that lasts until the service stops, with headers that keep proxies from buffering it.
 pub(super) fn endless(request: &HttpRequest, admission: &Admission) -> HttpResponseBuilder {
     if let Some(connection) = request.conn_data::<Rc<Connection>>() {
         connection.end_with(admission.gate());
@@ -125,17 +124,17 @@ pub(super) fn endless(request: &HttpRequest, admission: &Admission) -> HttpRespo
     response
 }
 
-/// What can be watched.
+/// A resource that can be watched.
 pub(super) trait Shown: Followed + Serialize {
-    /// What is said of one that is gone.
+    /// The event of a deleted resource.
     fn gone(key: &Self::Key) -> UnitGone<'_>;
 }
 
-/// One client that watches.
+/// One watching client.
 struct Stream<T: Shown, A> {
-    /// Asks what is to be told next. May be given up half-way.
+    /// Asks for the next update. Cancel-safe.
     ask: A,
-    /// What was told and is not written yet.
+    /// Events that are not written yet.
     rest: Rest<T>,
     gate: Gate,
     beat_at: Instant,
@@ -159,7 +158,7 @@ impl<T: Shown, A: AsyncFnMut() -> Result<Told<T>, Error>> Stream<T, A> {
         }
     }
 
-    /// What is to be written next; none at the end.
+    /// The next bytes to write; `None` at the end.
     async fn next(&mut self) -> Option<Bytes> {
         if !std::mem::replace(&mut self.is_begun, true) {
             return Some(Bytes::from_static(wire::beginning().as_bytes()));
@@ -180,31 +179,27 @@ impl<T: Shown, A: AsyncFnMut() -> Result<Told<T>, Error>> Stream<T, A> {
         match self.rest.piece() {
             Ok(piece) => Some(piece.into()),
             Err(error) => {
-                tracing::error!(error = %error, "an event that cannot be written");
+                tracing::error!(error = %error, "event cannot be serialized");
                 None
             }
         }
     }
 
-    /// Takes what is told.
     fn take(&mut self, told: Result<Told<T>, Error>) -> Option<()> {
         let told = told.inspect_err(|error| {
-            tracing::info!(
-                error = chain(error),
-                "somebody who watches has to begin anew"
-            );
+            tracing::info!(error = chain(error), "watch closed: client must restart");
         });
         self.rest = Rest::of(told.ok()?);
         Some(())
     }
 }
 
-/// What was told and is not written yet.
+/// Events that are not written yet.
 struct Rest<T: Shown> {
     items: VecDeque<Item<T>>,
-    /// What has been told with the last of it.
+    /// Revision after the last of them.
     revision: Option<i64>,
-    /// Whether it ends the list of what there is.
+    /// Whether they complete the initial list.
     ends_list: bool,
 }
 
@@ -228,7 +223,7 @@ impl<T: Shown> Rest<T> {
         self.items.is_empty() && !self.ends_list
     }
 
-    /// The next events, of which there are some: about as much as is handed on at once.
+    /// The next events, about as much as is written at once. There is at least one.
     fn piece(&mut self) -> serde_json::Result<String> {
         let mut piece = String::new();
         while piece.len() < PIECE {
@@ -271,7 +266,7 @@ mod tests {
         Told::Changed { revision, items }
     }
 
-    /// A stream that is told these, and nothing more.
+    /// A stream of exactly these updates.
     fn stream(
         told: Vec<Told<UnitView>>,
         gate: &Gate,
@@ -338,13 +333,13 @@ mod tests {
             assert_eq!(beat, ": alive\n\n");
             beats += 1;
         }
-        // The last would come with the end.
+        // The last heartbeat would coincide with the end.
         assert_eq!(beats, TIME_MAX.as_secs() / HEARTBEAT.as_secs() - 1);
         assert_eq!(since.elapsed().as_secs(), TIME_MAX.as_secs());
     }
 
     #[tokio::test(start_paused = true)]
-    async fn it_ends_with_the_service_whenever_that_is_told() {
+    async fn it_ends_with_the_service_at_any_moment() {
         let gate = Gate::serving();
         let mut waits = stream(vec![], &gate);
         let mut late = stream(vec![], &gate);
@@ -359,7 +354,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_told_at_once_is_written_piece_by_piece() {
+    async fn a_large_update_is_written_piece_by_piece() {
         let items = (0..10).map(|n| Item::Is(unit(&format!("u{n}.service"), PIECE / 2)));
         let gate = Gate::serving();
         let mut stream = stream(vec![changed(Some(9), items.collect())], &gate);

@@ -1,8 +1,8 @@
-//! What a server may be called by its clients.
+//! Checks the host name of requests, against DNS rebinding.
 //!
-//! A page of the web can make its own name mean this machine, and then has the browser call what listens there as if it
-//! were the page's own server (DNS rebinding). Browsers say by which name they came, and what is an IP address or is
-//! called as this machine is, is no page's.
+//! A web page can make its own name resolve to this machine and let the browser call our listener as the page's
+//! own server. Browsers send the name that they used, and a page's name is neither an IP address nor this
+//! machine's name.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -12,17 +12,17 @@ use actix_web::http::{Method, StatusCode};
 
 use super::Fault;
 
-/// By which names a server lets itself be called over TCP. Over unix sockets no browser comes.
+/// Host names that a server accepts over TCP. Browsers cannot use unix sockets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Hosts {
-    /// By any: who calls is known by other means.
+    /// Any: callers are authenticated.
     Any,
-    /// By `localhost`, by any IP address, and by this name, whatever its case, if there is one.
+    /// `localhost`, any IP address, and this name in any case, if there is one.
     Own(Option<String>),
 }
 
-/// Refuses what a page of another site has a browser send. Reading such an answer is not let to the page, but an order
-/// needs no answer. Browsers say where a request is from (Fetch Metadata); no other client does.
+/// Refuses requests that a page of another site made a browser send. The page cannot read the answer, but an
+/// order needs none. Browsers send the origin (Fetch Metadata); other clients do not.
 ///
 /// # Errors
 /// 403.
@@ -34,12 +34,12 @@ pub(super) fn refuse_other_sites(request: &ServiceRequest) -> Result<(), Fault> 
     }
     Err(Fault::new(
         StatusCode::FORBIDDEN,
-        "a page of another site may change nothing",
+        "requests from pages of other sites are refused",
     ))
 }
 
 impl Hosts {
-    /// Refuses a request that was sent to another name.
+    /// Refuses a request for another host name.
     ///
     /// # Errors
     /// 421.
@@ -47,7 +47,8 @@ impl Hosts {
         if *self == Self::Any || request.peer_addr().is_none() {
             return Ok(());
         }
-        // What the target names counts before the header (RFC 9112 §3.2.2). Who names nothing is no browser.
+        // The request target takes precedence over the header (RFC 9112 §3.2.2). A request without a host is
+        // not from a browser.
         let target = request.uri().authority().map(|it| it.as_str().as_bytes());
         let headers = request.headers().get_all(HOST).map(HeaderValue::as_bytes);
         let mut hosts = target.into_iter().chain(headers);

@@ -17,7 +17,7 @@ use crate::inspect::{
 use hyperfleet_fleet_model::wire::{EVENT_STREAM, InvalidParameter, Query};
 use hyperfleet_server_kit::http::{Admission, Gate};
 
-/// Lines of a journal that are shown unless a number is given.
+/// Default number of lines of a journal.
 const LINES: u32 = 10;
 
 /// `GET …/units/{unitName}/status`
@@ -60,10 +60,10 @@ pub(super) async fn journal(
     answer(&request, &fleet, &inspector, &admission, &wanted).await
 }
 
-/// Whether and how a journal is followed.
+/// How a journal is followed.
 ///
 /// # Errors
-/// 400 for parameters that cannot be read, or that exclude each other.
+/// 400 for invalid parameters, or parameters that exclude each other.
 fn following(request: &HttpRequest, query: &Query) -> Result<Follow, Fault> {
     let parse = |text: &str| text.parse::<JournalPosition>().ok();
     match (query.is_watch()?, query.is_set("follow")?) {
@@ -102,7 +102,7 @@ async fn answer(
     admission: &Admission,
     wanted: &Request<'_>,
 ) -> Result<HttpResponse, Fault> {
-    // Such an answer takes as long as its client likes, as that of a watch does.
+    // This response may last as long as its client likes, like that of a watch.
     let place = admission.watch(wanted.inspection.bytes_max());
     let place = place.ok_or_else(Fault::too_many_watch)?;
     let inspected = inspector.inspect(fleet, wanted).await?;

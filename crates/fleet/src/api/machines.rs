@@ -10,7 +10,7 @@ use crate::EtcdFleet;
 use hyperfleet_fleet_model::wire;
 use hyperfleet_server_kit::http::PendingResponse;
 
-/// Moves that are planned unless a number is given.
+/// Default number of planned moves.
 const MOVES: usize = 10;
 
 /// `GET …/machines`
@@ -29,12 +29,12 @@ pub(super) async fn list(
     Ok(response.page(&page)?)
 }
 
-/// `PATCH …/machines`, whatever its `Content-Type`: all of it is looked at before any of it is done.
+/// `PATCH …/machines`, with any `Content-Type`. All changes are checked before the first is made.
 pub(super) async fn patch(fleet: Data<EtcdFleet>, body: Bytes) -> Result<HttpResponse, Fault> {
     let changes = wire::metadata_changes(&body)?;
     fleet.set_metadata(&changes).await?;
     let mut answer = HttpResponse::NoContent();
-    // As the older server's, although there is nothing of that type.
+    // As the older server sent it, although the body is empty.
     answer.insert_header(("content-type", "application/json"));
     Ok(answer.finish())
 }
@@ -68,7 +68,7 @@ pub(super) async fn drain_progress(
     Ok(response.page(&progress)?)
 }
 
-/// `PUT …/machines/{machineID}/drain`, whatever its `Content-Type`.
+/// `PUT …/machines/{machineID}/drain`, with any `Content-Type`.
 pub(super) async fn drain(
     fleet: Data<EtcdFleet>,
     machine: Path<String>,
@@ -104,7 +104,7 @@ pub(super) async fn plan_rebalance(
     Ok(response.page(&plan)?)
 }
 
-/// `POST …/rebalance`, whatever its `Content-Type`.
+/// `POST …/rebalance`, with any `Content-Type`.
 pub(super) async fn rebalance(fleet: Data<EtcdFleet>, body: Bytes) -> Result<HttpResponse, Fault> {
     let moves = wire::moves(&body)?;
     fleet.rebalance(&moves).await?;

@@ -1,12 +1,11 @@
-//! Fleet's API, version 1: the older system's, at the same paths with the same answers, and what came since
-//! (`docs/reference/fleet-api.md`).
+//! Fleet's API, version 1: the paths and responses of the older system, with additions (`docs/reference/fleet-api.md`).
 //!
 //! ```text
 //! frame (panics, errors in fleet's words) ▸ surface (is etcd there, is the path clean) ▸ routes ▸ admission ▸ handler ▸ fleet
 //! ```
 //!
-//! It is served by fleetd on listeners of its own ([`fleet_app`]), where the prefix of a path may be left out, and,
-//! with the prefix, beside the API of clusters.
+//! fleetd serves it on its own listeners ([`fleet_app`]), where paths work without the prefix, too.
+//! `hyperfleet-api` serves it beside its own API, with the prefix.
 
 mod body;
 mod discovery;
@@ -45,34 +44,27 @@ pub use openapi::openapi;
 pub use surface::{Access, is_fleets};
 use surface::{Identify, Surface};
 
-/// Where the API is found: both are the same.
+/// Equivalent prefixes of the API.
 pub(super) const PREFIXES: [&str; 2] = ["/fleet/v1", "/v1-alpha"];
 
-/// How many items memory is reserved for before a page is made.
+/// A page's memory is reserved for this many items before the page is built.
 const PAGE_ITEMS: u32 = 100;
 
-/// What fleet's API serves from.
 #[derive(Clone)]
 pub struct FleetApi {
-    /// The use cases.
     pub fleet: EtcdFleet,
-    /// The time.
     pub clock: Clock,
-    /// Version of this program.
     pub version: &'static str,
-    /// What lets requests in.
     pub admission: Admission,
-    /// What its log does not show.
+    /// Values that its log hides.
     pub masks: Masks,
-    /// What gives the metrics.
     pub scrape: Scrape,
-    /// By which names clients may call it.
+    /// Accepted host names.
     pub hosts: Hosts,
-    /// What shows status and journal of units.
     pub inspector: Inspector,
 }
 
-/// Fleet's API as one application, with `/metrics`: every worker makes its own.
+/// Fleet's API as one application with `/metrics`. Every worker builds its own.
 pub fn fleet_app(
     api: FleetApi,
 ) -> App<
@@ -103,10 +95,10 @@ pub fn fleet_app(
             };
             let headers = surface.server().into_iter();
             let headers = headers.fold(DefaultHeaders::new(), DefaultHeaders::add);
-            // Whatever the method, as the older server does.
+            // Any method, as in the older server.
             let path = web::resource("/metrics").app_data(RoutePath::new("/metrics"));
             config.service(path.to(scraped).wrap(headers));
-            // `*` is below no prefix.
+            // `*` has no prefix.
             config.default_service(web::to(routes::unknown_path));
             mount(config, surface, PREFIXES.into_iter().chain([""]));
         })

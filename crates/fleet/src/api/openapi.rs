@@ -1,4 +1,4 @@
-//! The OpenAPI document of fleet's API: made from the table of its routes and the schemas of its bodies.
+//! The OpenAPI document of fleet's API, built from its route table and the schemas of its bodies.
 
 use hyperfleet_server_kit::openapi::{DocumentInfo, assemble, to_3_0};
 use serde_json::Value;
@@ -13,10 +13,10 @@ const DESCRIPTION: &str = "\
 Units are systemd unit files with what is wanted of them; fleet places them on machines and says what became of them.
 
 Every path is found below `/fleet/v1` and below `/v1-alpha`, and on the listeners of fleetd without a prefix, too. \
-Unknown query parameters are passed over, and so is the body of a `GET` or `DELETE`. Members that are empty are left \
+Unknown query parameters are ignored, and so is the body of a `GET` or `DELETE`. Members that are empty are left \
 out of answers: an empty page is `{}`. While it is not known what there is, every path answers 503.";
 
-/// Makes the document (OpenAPI 3.0). `version` is the service's.
+/// Builds the document (OpenAPI 3.0) for a version of the service.
 pub fn openapi(version: &str) -> Value {
     let mut paths = PathsBuilder::new();
     for endpoint in ENDPOINTS.iter().filter(|e| !e.operations.is_empty()) {

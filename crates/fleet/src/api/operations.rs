@@ -1,4 +1,4 @@
-//! What the OpenAPI document says of each operation.
+//! The text of each operation in the OpenAPI document.
 
 use utoipa::openapi::header::HeaderBuilder;
 use utoipa::openapi::path::{OperationBuilder, Parameter, ParameterIn};
@@ -16,25 +16,25 @@ use hyperfleet_server_kit::openapi::{
 
 #[rustfmt::skip]
 const REFUSALS: [RefusedStatus; 13] = [
-    (400, "BadRequest", "The body, a parameter or the unit is not what it must be."),
-    (401, "Unauthorized", "No token, or none that is taken. Only where tokens are checked."),
-    (403, "Forbidden", "A tenant asks for what belongs to none. Only where requests are made for tenants."),
+    (400, "BadRequest", "The body, a parameter or the unit is invalid."),
+    (401, "Unauthorized", "Missing or invalid token. Only where tokens are checked."),
+    (403, "Forbidden", "Fleet belongs to no tenant. Only where requests are made for tenants."),
     (404, "NotFound", "There is no such unit, state or machine."),
-    (408, "RequestTimeout", "The body takes too long to come."),
-    (409, "Conflict", "What is there does not allow it, or does not suffice for it; or a newer program has written it."),
-    (413, "PayloadTooLarge", "The body has more than 1 MiB."),
-    (415, "UnsupportedMediaType", "The body is not said to be JSON by exactly one `Content-Type`, or is packed in a way that is not understood."),
-    (429, "TooManyRequests", "The caller sends more requests than it may."),
-    (500, "InternalServerError", "A fault of the service; its log has the cause."),
-    (501, "NotImplemented", "What is asked for cannot be had from this server or that machine; the message says which setting is missing."),
-    (502, "BadGateway", "The machine that was to be asked did not answer."),
-    (503, "ServiceUnavailable", "etcd cannot be reached, too many requests are under way, or too many clients are watching."),
+    (408, "RequestTimeout", "The body arrives too slowly."),
+    (409, "Conflict", "The current state does not allow the request, or a newer program has written it."),
+    (413, "PayloadTooLarge", "The body is larger than 1 MiB."),
+    (415, "UnsupportedMediaType", "There is not exactly one `Content-Type` of JSON, or the encoding is unsupported."),
+    (429, "TooManyRequests", "The caller exceeds its rate limit."),
+    (500, "InternalServerError", "Internal error. The service's log has the cause."),
+    (501, "NotImplemented", "This server or that machine cannot answer. The message names the missing setting."),
+    (502, "BadGateway", "The unit's machine did not answer."),
+    (503, "ServiceUnavailable", "etcd is unreachable, too many requests are in progress, or too many clients are watching."),
 ];
 
 const WATCH: &str = "With `watch=true`: server-sent events instead. `put` has an item that is there or has changed, \
-    `delete` the name of one that is gone, `listed` says that everything there is was told. Ids of events are revisions.";
+    `delete` the name of a deleted one, `listed` follows the complete initial list. Ids of events are revisions.";
 
-/// The schemas of bodies, and the answers that refuse.
+/// Schemas of bodies, and the error responses.
 pub(super) fn components() -> Components {
     let mut components = schemas::components();
     for (status, name, text) in REFUSALS {
@@ -42,7 +42,7 @@ pub(super) fn components() -> Components {
         if matches!(status, 429 | 503) {
             let seconds = HeaderBuilder::new()
                 .schema(Some(Object::with_type(Type::Integer)))
-                .description(Some("When to come back, in seconds."));
+                .description(Some("Seconds to wait before a retry."));
             answer = answer.header("Retry-After", seconds.build());
         }
         let answer: RefOr<Response> = answer.build().into();
@@ -65,7 +65,7 @@ pub(super) fn document() -> OperationBuilder {
 pub(super) fn units() -> OperationBuilder {
     let described = operation("listUnits", "Units", "List units, or watch them", WATCH);
     let described = with_parameters(described, [page()].into_iter().chain(watch()));
-    let answer = events(json("Some units, by name.", "UnitPage"));
+    let answer = events(json("A page of units, by name.", "UnitPage"));
     admitted(described, "200", answer, &[400])
 }
 
@@ -75,44 +75,37 @@ pub(super) fn unit() -> OperationBuilder {
 }
 
 pub(super) fn set_unit() -> OperationBuilder {
-    let text = "Creates the unit if it is not there, replaces its file if that is another one, and otherwise sets what is wanted of it.";
+    let text = "Creates the unit if it does not exist, replaces its file if it differs, and otherwise sets its desired state.";
     let described = operation("setUnit", "Units", "Create, replace or change a unit", text)
         .parameter(unit_name())
         .request_body(json_body(Ref::from_schema_name("UnitRequest"), None))
-        .response(
-            "201",
-            empty_answer("It is created, or its file is replaced."),
-        );
-    let answer = empty_answer("What is wanted of it is set.");
+        .response("201", empty_answer("Created, or its file replaced."));
+    let answer = empty_answer("Desired state set.");
     // 404: a slash in the name.
     admitted(described, "204", answer, &[400, 404, 408, 409, 413, 415])
 }
 
 pub(super) fn destroy_unit() -> OperationBuilder {
     let described = operation("destroyUnit", "Units", "Destroy a unit", "");
-    of_unit(described, "204", empty_answer("It is gone."))
+    of_unit(described, "204", empty_answer("Destroyed."))
 }
 
 pub(super) fn explain() -> OperationBuilder {
-    let summary = "Say why a unit is where it is, or nowhere";
+    let summary = "Explain why a unit is where it is, or on no machine";
     let described = operation("explainUnit", "Units", summary, "");
     of_unit(described, "200", json("Why.", "Explanation"))
 }
 
 pub(super) fn restart() -> OperationBuilder {
     let summary = "Restart a unit";
-    let text = "Every machine that runs the unit restarts it, and a machine that is away does so when it is back. 409: the unit is not to be launched.";
+    let text = "Every machine that runs the unit restarts it; an unreachable machine does so when it is back. 409: the desired state is not launched.";
     let described = operation("restartUnit", "Units", summary, text);
-    of_unit(
-        described,
-        "202",
-        empty_answer("The machines are ordered to restart it."),
-    )
+    of_unit(described, "202", empty_answer("Restart ordered."))
 }
 
 pub(super) fn status() -> OperationBuilder {
-    let summary = "Show what `systemctl status` says of a unit";
-    let text = "The unit's machine is asked, by this fleetd or over that machine's fleetd. `Fleet-Exit-Status` has the exit status of `systemctl`.";
+    let summary = "Show the output of `systemctl status` for a unit";
+    let text = "The unit's machine answers, directly or through its fleetd. `Fleet-Exit-Status` has the exit status of `systemctl`.";
     let described = operation("getStatus", "Units", summary, text);
     let described = described.parameter(unit_name()).parameter(machine_to_ask());
     inspection(described, |answer| answer)
@@ -120,26 +113,18 @@ pub(super) fn status() -> OperationBuilder {
 
 pub(super) fn journal() -> OperationBuilder {
     let summary = "Show the journal of a unit";
-    let text = "The unit's machine is asked, by this fleetd or over that machine's fleetd. With `follow=true` or `watch=true` the answer ends after half an hour. \
+    let text = "The unit's machine answers, directly or through its fleetd. With `follow=true` or `watch=true` the answer ends after half an hour. \
         With `watch=true` it comes as events `lines`, whose data is a JSON string (an array of bytes if it is not UTF-8) and whose id is the position after it.";
-    let lines = format!("How many of the newest lines, {LINES_MAX} at most; 10 unless given.");
-    let output = format!("The form, as of `journalctl`: {}.", OUTPUTS.join(", "));
-    let after = "With `watch`: only lines after this position, the id of an event; `lines` does not count then. `Last-Event-ID` takes precedence.";
+    let lines = format!("Number of newest lines, at most {LINES_MAX}. Default: 10.");
+    let output = format!("Output form of `journalctl`: {}.", OUTPUTS.join(", "));
+    let after = "With `watch`: only lines after this position, the id of an event; `lines` is ignored then. `Last-Event-ID` takes precedence.";
     let parameters = [
         unit_name(),
         machine_to_ask(),
         query("lines", &lines, Type::Integer),
         query("output", &output, Type::String),
-        query(
-            "follow",
-            "Whether new lines follow, as text.",
-            Type::Boolean,
-        ),
-        query(
-            "watch",
-            "Whether new lines follow, as events.",
-            Type::Boolean,
-        ),
+        query("follow", "Follow new lines, as text.", Type::Boolean),
+        query("watch", "Follow new lines, as events.", Type::Boolean),
         query("after", after, Type::String),
     ];
     let described = operation("getJournal", "Units", summary, text);
@@ -157,23 +142,26 @@ fn inspection(
 ) -> OperationBuilder {
     let text = ContentBuilder::new().schema(Some(any(Type::String)));
     let answer = ResponseBuilder::new()
-        .description("What the machine prints.")
+        .description("The machine's output.")
         .content("text/plain", text.build());
     let statuses = [400, 404, 409, 501, 502];
     admitted(described, "200", complete(answer), &statuses)
 }
 
 pub(super) fn states() -> OperationBuilder {
-    let summary = "List what machines report of units, or watch it";
-    let machine = "Only those of this machine, by its whole id.";
+    let summary = "List states of units as machines report them, or watch them";
+    let machine = "Only states of this machine, by its full id.";
     let filters = [
-        query("unitName", "Only those of this unit.", Type::String),
+        query("unitName", "Only states of this unit.", Type::String),
         query("machineID", machine, Type::String),
         page(),
     ];
     let described = operation("listStates", "States", summary, WATCH);
     let described = with_parameters(described, filters.into_iter().chain(watch()));
-    let answer = events(json("Some states, by unit and machine.", "UnitStatePage"));
+    let answer = events(json(
+        "A page of states, by unit and machine.",
+        "UnitStatePage",
+    ));
     admitted(described, "200", answer, &[400])
 }
 
@@ -186,36 +174,36 @@ pub(super) fn state() -> OperationBuilder {
 
 pub(super) fn machines() -> OperationBuilder {
     let described = operation("listMachines", "Machines", "List machines", "").parameter(page());
-    let answer = json("Some machines, by id.", "MachinePage");
+    let answer = json("A page of machines, by id.", "MachinePage");
     admitted(described, "200", answer, &[400])
 }
 
 pub(super) fn patch_machines() -> OperationBuilder {
     let summary = "Change the metadata of machines";
-    let text = "All changes are looked at before the first is made. The changes of one machine are made together. The machine need not be there.";
+    let text = "All changes are checked before the first is made. The changes of one machine are made together. The machine need not exist.";
     let changes = ArrayBuilder::new()
         .items(Ref::from_schema_name("MetadataChange"))
         .max_items(Some(CHANGES_MAX))
         .schema_type(SchemaType::from_iter([Type::Array, Type::Null]));
     let body = json_body(Schema::Array(changes.build()), None);
     let described = operation("patchMachines", "Machines", summary, text).request_body(body);
-    let answer = empty_answer("They are made.");
+    let answer = empty_answer("Changed.");
     admitted(described, "204", answer, &[400, 408, 409, 413, 415])
 }
 
 pub(super) fn cordon() -> OperationBuilder {
-    let summary = "Let no further units come to a machine";
+    let summary = "Cordon a machine: place no further units on it";
     let text =
-        "Units that are placed there stay, and units that run on all machines run there, too.";
+        "Units that are placed there stay, and units that run on all machines also run there.";
     let described = operation("cordonMachine", "Machines", summary, text);
-    of_machine(described, "204", empty_answer("It is cordoned."), &[404])
+    of_machine(described, "204", empty_answer("Cordoned."), &[404])
 }
 
 pub(super) fn uncordon() -> OperationBuilder {
-    let summary = "Let units come to a machine again";
-    let text = "Ends its drain, too. The machine need not be there.";
+    let summary = "Remove the cordon of a machine";
+    let text = "Also ends its drain. The machine need not exist.";
     let described = operation("uncordonMachine", "Machines", summary, text);
-    of_machine(described, "204", empty_answer("It takes units."), &[400])
+    of_machine(described, "204", empty_answer("Uncordoned."), &[400])
 }
 
 pub(super) fn drain() -> OperationBuilder {
@@ -227,23 +215,23 @@ pub(super) fn drain() -> OperationBuilder {
     if let Some(body) = &mut body {
         body.required = Some(Required::False);
     }
-    let answer = empty_answer("Units are moved from now on.");
+    let answer = empty_answer("Drain started.");
     let statuses = [400, 404, 408, 413, 415];
     of_machine(described.request_body(body), "204", answer, &statuses)
 }
 
 pub(super) fn drain_progress() -> OperationBuilder {
-    let summary = "Say how far the drain of a machine is";
+    let summary = "Show the progress of a machine's drain";
     let described = operation("getDrain", "Machines", summary, "");
-    let answer = json("The units left on the machine.", "Drain");
+    let answer = json("The remaining units.", "Drain");
     of_machine(described, "200", answer, &[404])
 }
 
 pub(super) fn end_drain() -> OperationBuilder {
-    let summary = "Let the units that are left on a machine stay";
-    let text = "The machine remains cordoned. It need not be there.";
+    let summary = "End the drain of a machine; remaining units stay";
+    let text = "The machine remains cordoned. It need not exist.";
     let described = operation("endDrain", "Machines", summary, text);
-    let answer = empty_answer("No further unit is moved.");
+    let answer = empty_answer("Drain ended.");
     of_machine(described, "204", answer, &[400])
 }
 
@@ -251,7 +239,7 @@ pub(super) fn plan_rebalance() -> OperationBuilder {
     let summary = "Plan moves from loaded machines to others";
     let text = "Nothing is moved. Each move makes a difference of two or more smaller and breaks no requirement. \
         Units that `MachineOf` ties to others, and those with `Singleton=true`, stay.";
-    let max = format!("Most moves, {MOVES_MAX} at most; 10 unless given.");
+    let max = format!("Most moves, at most {MOVES_MAX}. Default: 10.");
     let described = operation("planRebalance", "Machines", summary, text).parameter(query(
         "max",
         &max,
@@ -262,27 +250,27 @@ pub(super) fn plan_rebalance() -> OperationBuilder {
 
 pub(super) fn rebalance() -> OperationBuilder {
     let summary = "Move units as planned";
-    let text = "The engine moves them once it has nothing else to do. A move that is not right any more is left out.";
+    let text = "The engine moves them once it has nothing else to do. It skips moves that are no longer valid.";
     let body = json_body(Ref::from_schema_name("MovesRequest"), None);
     let described = operation("rebalance", "Machines", summary, text).request_body(body);
-    let answer = empty_answer("The moves are ordered.");
+    let answer = empty_answer("Moves ordered.");
     admitted(described, "202", answer, &[400, 408, 409, 413, 415])
 }
 
 pub(super) fn resume() -> OperationBuilder {
-    let summary = "Tell agents to go on after etcd was restored";
-    let text = "Agents halt when what they read is older than what they have read before, or is of another etcd: they start and stop nothing. This says that what stands in etcd now is right.";
+    let summary = "Resume agents after a restore of etcd";
+    let text = "Agents halt when the registry is older than what they have read before, or is another one: they start and stop nothing. This confirms that the current registry is right.";
     let described = operation("resume", "Machines", summary, text);
-    admitted(described, "204", empty_answer("Agents are told."), &[])
+    admitted(described, "204", empty_answer("Agents resume."), &[])
 }
 
-/// An operation that anybody may ask for, which answers with some document.
+/// An operation without admission, which returns a document.
 fn open(described: OperationBuilder, text: &str) -> OperationBuilder {
     let answer = json_answer(text, any(Type::Object), None);
     refuse(described.response("200", answer), &REFUSALS, &[500, 503])
 }
 
-/// An operation about one unit, without a body.
+/// An operation on one unit, without a body.
 fn of_unit(described: OperationBuilder, status: &str, answer: ResponseBuilder) -> OperationBuilder {
     admitted(
         described.parameter(unit_name()),
@@ -292,7 +280,7 @@ fn of_unit(described: OperationBuilder, status: &str, answer: ResponseBuilder) -
     )
 }
 
-/// An operation about one machine; `statuses` are its own.
+/// An operation on one machine, with its own statuses.
 fn of_machine(
     described: OperationBuilder,
     status: &str,
@@ -305,7 +293,7 @@ fn of_machine(
     admitted(described.parameter(id), status, answer, &statuses)
 }
 
-/// Any other operation; `statuses` are its own.
+/// Any other operation, with its own statuses.
 fn admitted(
     described: OperationBuilder,
     status: &str,
@@ -321,13 +309,17 @@ fn query(name: &str, text: &str, kind: Type) -> Parameter {
 }
 
 fn page() -> Parameter {
-    query("nextPageToken", "As the page before gave it.", Type::String)
+    query(
+        "nextPageToken",
+        "Token from the previous page.",
+        Type::String,
+    )
 }
 
 fn watch() -> [Parameter; 2] {
-    let revision = "With `watch`: only what changes after it. `Last-Event-ID` counts more.";
+    let revision = "With `watch`: only changes after it. `Last-Event-ID` takes precedence.";
     [
-        query("watch", "Whether changes are asked for.", Type::Boolean),
+        query("watch", "Watch for changes.", Type::Boolean),
         query("revision", revision, Type::Integer),
     ]
 }

@@ -1,5 +1,5 @@
-//! Paths as the older server's router cleaned them: without empty segments, `.` and `..`. A path that is not clean is
-//! redirected to the one that is.
+//! Clean paths, as the older server's router made them: without empty segments, `.` and `..`. Other paths are
+//! redirected to their clean form.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use actix_web::http::Method;
 use actix_web::http::header;
 use actix_web::{HttpRequest, HttpResponse};
 
-/// The clean form of a decoded path, unless it is clean. A slash at its end stays.
+/// The clean form of a decoded path, or `None` if it is clean. A trailing slash stays.
 pub(super) fn cleaned(path: &str) -> Option<String> {
     let mut kept: Vec<&str> = Vec::new();
     for segment in path.split('/') {
@@ -24,13 +24,13 @@ pub(super) fn cleaned(path: &str) -> Option<String> {
     (clean != path).then_some(clean)
 }
 
-/// Whether a path, decoded as routes see it, has a slash that was encoded. The older server's router took it for any
-/// other: no name has one, so no route has such a path.
+/// Whether a decoded path contains a slash that was encoded. The older server treated it as any slash. No name
+/// has one, so no route matches.
 pub(super) fn has_hidden_slash(path: &str) -> bool {
     path.contains("%2F") || path.contains("%2f")
 }
 
-/// Sends the client to a path.
+/// Redirects the client to a path.
 pub(super) fn redirect(request: &HttpRequest, clean: &str) -> HttpResponse {
     let mut target = encoded(clean);
     if let Some(query) = request.uri().query() {
@@ -43,14 +43,14 @@ pub(super) fn redirect(request: &HttpRequest, clean: &str) -> HttpResponse {
         return answer.finish();
     }
     answer.content_type("text/html; charset=utf-8");
-    // All that is left of it in the query: everything else is encoded.
+    // The query is the only part that is not encoded.
     let target = target.replace('&', "&amp;").replace('\'', "&#39;");
     let target = target.replace('"', "&#34;").replace('<', "&lt;");
     answer.body(format!("<a href=\"{target}\">Moved Permanently</a>.\n\n"))
 }
 
-/// A decoded path as it stands in a URL. All that could mean something else is encoded: a backslash, too, which
-/// browsers take for a slash, and two of these for the beginning of another site.
+/// Encodes a decoded path for a URL. Every character that could have another meaning is encoded: a backslash
+/// too, because browsers treat it as a slash, and two of them as the start of another site.
 fn encoded(path: &str) -> String {
     let mut encoded = String::with_capacity(path.len());
     for byte in path.bytes() {
@@ -58,7 +58,7 @@ fn encoded(path: &str) -> String {
         if is_plain {
             encoded.push(char::from(byte));
         } else {
-            // Writing to a text cannot fail.
+            // Writing to a string cannot fail.
             let _ = write!(encoded, "%{byte:02X}");
         }
     }

@@ -1,4 +1,4 @@
-//! Which path leads where. The same table makes the OpenAPI document: nothing is mounted that is not described.
+//! The route table. It also makes the OpenAPI document, so every mounted route is described.
 
 use actix_web::guard::fn_guard;
 use actix_web::http::StatusCode;
@@ -13,22 +13,20 @@ use super::surface::{self, Access};
 use super::{Fault, discovery, inspect, machines, states, units};
 use hyperfleet_server_kit::http::{self, RoutePath, leave};
 
-/// One operation.
 pub(super) type Operation = http::Operation<Access, fn() -> OperationBuilder>;
 
-/// One path.
 #[derive(Debug)]
 pub(super) struct Endpoint {
-    /// Below the prefix.
+    /// Without the prefix.
     pub(super) path: &'static str,
-    /// What can be done there.
     pub(super) operations: &'static [Operation],
-    /// What every other method is told.
+    /// The response to every other method.
     pub(super) otherwise: (StatusCode, &'static str),
 }
 
 impl Endpoint {
-    /// What is said to methods that it does not have: the older server's text, and which there are.
+    /// The response to a method that the endpoint does not have: the older server's text, and the allowed
+    /// methods.
     fn other_method(&self) -> Fault {
         let (status, text) = self.otherwise;
         let methods: Vec<_> = self.operations.iter().map(|o| o.method).collect();
@@ -45,7 +43,7 @@ const GET_ONLY: (StatusCode, &str) = (
 
 const OTHER: StatusCode = StatusCode::METHOD_NOT_ALLOWED;
 
-/// Every path, with what the older server says to other methods.
+/// Every path, with the older server's response to other methods.
 #[rustfmt::skip]
 pub(super) static ENDPOINTS: [Endpoint; 16] = [
     Endpoint { path: "", operations: &[], otherwise: (OTHER, "") },
@@ -103,10 +101,10 @@ pub(super) static ENDPOINTS: [Endpoint; 16] = [
     ], otherwise: GET_ONLY },
 ];
 
-/// Mounts every path below a prefix, which the scope has.
+/// Mounts every path below the scope's prefix.
 pub(super) fn configure(config: &mut ServiceConfig, prefix: &str) {
     for endpoint in &ENDPOINTS {
-        // A listener has no path without a slash.
+        // A listener has no empty path.
         let path = match (prefix, endpoint.path) {
             ("", "") => "/",
             (_, path) => path,
@@ -114,7 +112,7 @@ pub(super) fn configure(config: &mut ServiceConfig, prefix: &str) {
         let template = RoutePath::new(&format!("{prefix}{path}"));
         let mut resource = web::resource(path).app_data(template);
         for operation in endpoint.operations {
-            // `HEAD` is another method, as in the older server.
+            // `HEAD` is a method of its own, as in the older server.
             let route = operation.route(|route, access| {
                 route.wrap(from_fn(move |request, next| {
                     surface::admit(access, request, next)
@@ -133,7 +131,7 @@ pub(super) fn configure(config: &mut ServiceConfig, prefix: &str) {
     }
 }
 
-/// A path that leads nowhere.
+/// The handler of paths without a route.
 pub(super) async fn unknown_path(
     request: HttpRequest,
     payload: Payload,

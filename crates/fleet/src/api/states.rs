@@ -10,7 +10,7 @@ use crate::{EtcdFleet, StateFilter, StateKey, StateView};
 use hyperfleet_fleet_model::wire;
 use hyperfleet_server_kit::http::{Admission, PendingResponse};
 
-/// `GET …/state`: a page, or what changes.
+/// `GET …/state`: a page, or a watch.
 pub(super) async fn list(
     request: HttpRequest,
     fleet: Data<EtcdFleet>,
@@ -34,7 +34,7 @@ pub(super) async fn list(
     Ok(response.page(&page)?)
 }
 
-/// `GET …/state/{unitName}`: that of the machine with the lowest id, if there are several.
+/// `GET …/state/{unitName}`: of several machines, the one with the lowest id.
 pub(super) async fn get(
     request: HttpRequest,
     fleet: Data<EtcdFleet>,

@@ -1,4 +1,4 @@
-//! Which paths of a listener are fleet's, and what comes before any of its routes.
+//! Which paths of a listener are fleet's, and what every request to them passes before its route.
 
 use actix_web::body::{EitherBody, MessageBody};
 use actix_web::dev::{ServiceRequest, ServiceResponse};
@@ -15,41 +15,41 @@ use crate::EtcdFleet;
 use crate::inspect::Inspector;
 use hyperfleet_server_kit::http::{self, Problem, RequestLog, ResponseHeaders};
 
-/// What a caller wants to do with units and machines.
+/// The access that a caller needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     See,
     Change,
 }
 
-/// Refuses callers that may not do it, on a listener that knows its callers.
+/// Identifies the caller and refuses callers without access, on a listener that authenticates.
 pub(super) type Identify =
     for<'a> fn(&'a ServiceRequest, Access) -> LocalBoxFuture<'a, Result<(), Problem>>;
 
-/// Where fleet's API is on a listener.
+/// Where fleet's API is mounted on a listener.
 pub(super) struct Surface {
     pub(super) fleet: EtcdFleet,
-    /// As the `Server` of responses and the documents name it.
+    /// Version in the `Server` header and the documents.
     pub(super) version: &'static str,
-    /// Makes the OpenAPI document of a version.
+    /// Builds the OpenAPI document of a version.
     pub(super) document: fn(&str) -> Value,
     pub(super) hosts: Hosts,
     pub(super) inspector: Inspector,
-    /// Unset where all callers may do everything.
+    /// Unset if every caller has full access.
     pub(super) identify: Option<Identify>,
 }
 
 impl Surface {
-    /// The program, as the `Server` of its responses names it.
+    /// The `Server` header of its responses.
     pub(super) fn server(&self) -> Option<(HeaderName, HeaderValue)> {
         let server = HeaderValue::try_from(format!("fleetd/{}", self.version));
         Some((SERVER, server.ok()?))
     }
 }
 
-/// Whether a path of a listener that fleet shares is fleet's: its errors are in fleet's words.
+/// Whether a path of a shared listener is fleet's. Its errors then have fleet's form.
 pub fn is_fleets(request: &ServiceRequest) -> bool {
-    // As routes see it.
+    // The path as routes see it.
     let path = request.match_info().as_str();
     let is_below = |prefix: &str| {
         let rest = path.strip_prefix(prefix);
@@ -58,7 +58,6 @@ pub fn is_fleets(request: &ServiceRequest) -> bool {
     request.app_data::<Data<Surface>>().is_some() && PREFIXES.into_iter().any(is_below)
 }
 
-/// Lets a request in.
 pub(super) async fn admit(
     access: Access,
     request: ServiceRequest,
@@ -66,7 +65,7 @@ pub(super) async fn admit(
 ) -> Result<ServiceResponse<EitherBody<impl MessageBody>>, Error> {
     let surface = request.app_data::<Data<Surface>>().cloned();
     let identify = async move |request: &_| match surface {
-        None => Err(Problem::internal("routes without a surface")),
+        None => Err(Problem::internal("routes are mounted with a surface")),
         Some(surface) => match surface.identify {
             None => Ok(()),
             Some(identify) => identify(request, access).await,
@@ -75,7 +74,7 @@ pub(super) async fn admit(
     http::admit(identify, request, next).await
 }
 
-/// Lets requests through to the routes while it is known what there is, if their paths are clean.
+/// Lets requests with clean paths through to the routes while the mirror is connected.
 pub(super) async fn guard(
     mut request: ServiceRequest,
     next: Next<impl MessageBody + 'static>,
@@ -96,7 +95,7 @@ pub(super) async fn guard(
 
 fn answer_before_routes(request: &ServiceRequest) -> Option<Result<HttpResponse, Fault>> {
     let Some(surface) = request.app_data::<Data<Surface>>() else {
-        return Some(Err(Fault::internal("routes without a surface")));
+        return Some(Err(Fault::internal("routes are mounted with a surface")));
     };
     if let Err(fault) = surface
         .hosts
@@ -106,7 +105,7 @@ fn answer_before_routes(request: &ServiceRequest) -> Option<Result<HttpResponse,
         return Some(Err(fault));
     }
     if !surface.fleet.is_connected() {
-        // Whoever asks again and again fills the log with it.
+        // Not logged again: clients that retry would fill the log with it.
         RequestLog::of(request).entry_mut().is_told_elsewhere = true;
         return Some(Err(Fault::unconnected()));
     }

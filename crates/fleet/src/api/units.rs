@@ -10,7 +10,7 @@ use crate::{EtcdFleet, Set, UnitView};
 use hyperfleet_fleet_model::wire;
 use hyperfleet_server_kit::http::{Admission, PendingResponse};
 
-/// `GET …/units`: a page, or what changes.
+/// `GET …/units`: a page, or a watch.
 pub(super) async fn list(
     request: HttpRequest,
     fleet: Data<EtcdFleet>,

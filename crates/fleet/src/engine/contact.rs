@@ -1,30 +1,32 @@
-//! Whether a machine that is gone may be well all the same.
+//! Whether a machine that disappeared may be healthy.
 //!
-//! A machine is there as long as its lease is kept. Agents keep theirs every third of its time, so a store that
-//! answered us at least every half of it has not stood still for so long that a lease ran out unkept: a machine that
-//! goes then is lost, and its units move at once. After a longer silence nobody can tell. etcd gives all leases their
-//! whole time anew when it starts, or another of its servers leads. But one that was only frozen ends at once every
-//! lease whose time has passed meanwhile, and what was sent to keep them comes too late: all machines are gone, and
-//! all are well. Nor does a new leader know what was before its term.
+//! A machine is a member while its lease is renewed. Agents renew theirs every third of its time. A store that
+//! answered us at least every half of it was never silent long enough for a lease to expire unrenewed: a
+//! machine that disappears then is lost, and its units move at once.
 //!
-//! So after a silence, and when a term begins, machines have the time of one lease to register again. Until then
-//! units stay placed on those that are not there: what was decided is not taken back, no agent is told to stop what
-//! it runs (decision F5). A machine that was really lost meanwhile loses its units afterwards.
+//! After a longer silence this cannot be known. etcd restarts all leases in full when it starts or its leader
+//! changes. A server that was only frozen, however, expires at once every lease whose time has passed, and the
+//! renewals come too late: all machines disappear, and all are healthy. A new leader does not know what
+//! happened before its term either.
+//!
+//! So after a silence, and at the start of a term, machines have the time of one lease to register again. Until
+//! then units stay placed on missing machines, because losing etcd must never stop a healthy unit. A machine
+//! that was really lost loses its units afterwards.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// How often, in the time of a machine's lease, the store is asked for a sign of life at least: so that no silence is
-/// of our own making.
+/// The store is asked for a sign of life at least this often during a machine's lease, so that silence is never
+/// our own doing.
 const SIGNS_PER_LEASE: u32 = 4;
-/// A silence of such a part of the time of a machine's lease may have cost leases.
+/// A silence of this part of a machine's lease may have expired leases.
 const SILENCE_PART: u32 = 2;
-/// The shortest time between two signs of life, however short leases are.
+/// Shortest time between two signs of life.
 const SIGN_PAUSE_MIN: Duration = Duration::from_millis(250);
 
-/// What a term knows of its contact with the store. Clones share it.
+/// A term's contact with the store. Clones share it.
 #[derive(Debug, Clone)]
 pub(super) struct Contact {
     machine_lease: Duration,
@@ -33,14 +35,13 @@ pub(super) struct Contact {
 
 #[derive(Debug)]
 struct State {
-    /// When the store last answered.
     answered: Instant,
-    /// When it last did after a silence, or the term began.
+    /// Start of the term, or the first answer after the last silence.
     regained: Instant,
 }
 
 impl Contact {
-    /// That of a term that begins, where machines are on leases of such a time.
+    /// The contact at the start of a term. `machine_lease` is the time of machines' leases.
     pub(super) fn begin(machine_lease: Duration) -> Self {
         let now = Instant::now();
         let state = State {
@@ -61,7 +62,7 @@ impl Contact {
         !self.machine_lease.is_zero() && time >= self.machine_lease / SILENCE_PART
     }
 
-    /// The store has answered, or told something. To be said before what it told is acted on.
+    /// The store has answered or sent an event. Call this before acting on it.
     pub(super) fn answered(&self) {
         let now = Instant::now();
         let mut state = self.state();
@@ -71,12 +72,12 @@ impl Contact {
             state.regained = now;
             tracing::info!(
                 seconds = silence.as_secs_f64(),
-                "the store was silent; machines that are gone have the time of a lease to come back"
+                "etcd was silent: missing machines have one lease to return"
             );
         }
     }
 
-    /// Whether machines that are not there are to be taken for well.
+    /// Whether missing machines count as healthy.
     pub(super) fn excuses_machines(&self) -> bool {
         let state = self.state();
         let is_silent = self.is_silence(state.answered.elapsed());
@@ -88,7 +89,7 @@ impl Contact {
         since < self.machine_lease
     }
 
-    /// How long to wait at most before the store is asked for a sign of life.
+    /// Longest pause before the store is asked for a sign of life.
     pub(super) fn pause_max(&self) -> Duration {
         (self.machine_lease / SIGNS_PER_LEASE).max(SIGN_PAUSE_MIN)
     }
@@ -104,7 +105,7 @@ mod tests {
     const ALMOST: Duration = Duration::from_secs(29);
     const SECOND: Duration = Duration::from_secs(1);
 
-    /// Answers come as often as a term asks for them.
+    /// Answers arrive as often as a term asks for them.
     async fn pass(contact: &Contact, time: Duration) {
         let until = Instant::now() + time;
         while Instant::now() < until {
@@ -142,7 +143,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn where_nobody_comes_back_nobody_is_waited_for() {
+    async fn machines_that_need_not_return_are_not_waited_for() {
         let contact = Contact::begin(Duration::ZERO);
         assert!(!contact.excuses_machines());
         advance(LEASE).await;

@@ -1,8 +1,8 @@
-//! A term: take in what has changed, decide, carry out, over and over.
+//! One term as leader: take in changes, decide, carry out, repeat.
 //!
-//! A plan is carried out in portions, and between two of them changes are taken in. If they may have made it wrong,
-//! the rest of it is forgotten and decided anew. Before anything is decided, the mirror has seen all that was
-//! written before: what is known is the store's order of events, never our guess of it.
+//! A plan is carried out in portions, and changes are taken in between them. If they may invalidate the plan,
+//! the rest of it is discarded and decided again. Every decision waits until the mirror has seen all earlier
+//! writes, so decisions follow the store's order of events, never our guess of it.
 
 use std::fmt;
 
@@ -15,18 +15,16 @@ use super::{Engine, Stopping, VERSION, telemetry};
 use crate::keys::{self, KeyStore, Revision};
 use crate::registry::{Error, Step, Written};
 
-/// Why a term ends.
 #[derive(Debug)]
 pub(super) enum End {
-    /// The engine is to stop.
     Stopped,
-    /// Another leads, or the lease could not be kept.
+    /// Another engine leads, or the lease could not be renewed.
     Deposed,
     /// A newer engine wants to lead.
     Outranked,
-    /// What was read and written before has lost its meaning.
+    /// etcd was restored: earlier reads and writes are void.
     Restored,
-    /// What became of a write is not known, or the registry could not be read.
+    /// The result of a write is unknown, or the registry could not be read.
     Failed(Error),
 }
 
@@ -42,34 +40,33 @@ impl fmt::Display for End {
     }
 }
 
-/// The work of one term.
 struct Lead<'a, S: KeyStore> {
     engine: &'a Engine<S>,
     term: &'a Term,
     stopping: &'a Stopping,
     decider: Decider,
-    /// The last of what was written.
+    /// Revision of the last write.
     written: Revision,
-    /// How often etcd was restored before the term.
+    /// How often etcd had been restored before the term.
     restores: u32,
     agenda: Agenda,
     pass: Option<telemetry::Pass>,
-    /// How often something was touched when the agenda was made.
+    /// How many keys had been touched when the agenda was made.
     decided_at: u64,
-    /// After a stale step: nothing is decided before something was told since, for what made it stale is among what
-    /// was not; or before this time.
+    /// Set after a stale step: the events that made it stale must arrive before the next decision, at the
+    /// latest by this time.
     stale_until: Option<Instant>,
     ticks: Interval,
 }
 
 impl<S: KeyStore> Engine<S> {
-    /// Decides until the term ends.
+    /// Leads until the term ends.
     pub(super) async fn lead(&self, term: &Term, stopping: &Stopping) -> End {
         let begun = Instant::now();
         let led = match Lead::begin(self, term, stopping).await {
             Ok(mut lead) => {
                 let seconds = begun.elapsed().as_secs_f64();
-                tracing::info!(seconds, "the engine has read its registry");
+                tracing::info!(seconds, "registry loaded");
                 lead.work().await
             }
             Err(error) => Err(error),
@@ -83,7 +80,7 @@ impl<S: KeyStore> Engine<S> {
 }
 
 impl<'a, S: KeyStore> Lead<'a, S> {
-    /// Waits until the mirror has come to the beginning of the term.
+    /// Waits until the mirror has reached the start of the term.
     async fn begin(
         engine: &'a Engine<S>,
         term: &'a Term,
@@ -95,7 +92,7 @@ impl<'a, S: KeyStore> Lead<'a, S> {
         let came = tokio::select! {
             came = came => came.is_ok(),
             () = term.end() => return Err(Error::Deposed),
-            // `work` ends at once.
+            // The caller stops as soon as this returns.
             () = stopping.due() => true,
         };
         if !came {
@@ -147,7 +144,7 @@ impl<'a, S: KeyStore> Lead<'a, S> {
             self.engine.outages.is_well(Part::Work);
             match self.decider.explain() {
                 Some(slice) if !slice.is_empty() => self.carry_out(&slice).await?,
-                // Others may have waited for the thread meanwhile.
+                // Other tasks may have waited for the thread.
                 Some(_) => tokio::task::yield_now().await,
                 None => self.wait().await,
             }
@@ -168,7 +165,7 @@ impl<'a, S: KeyStore> Lead<'a, S> {
         }
     }
 
-    /// Whether something is under way to us that has to be known before anything is decided.
+    /// Whether events are on their way that must be known before a decision.
     fn is_behind(&self) -> bool {
         let is_new = self.decider.news_count() > self.decided_at;
         let is_waited_for = |until: Instant| !is_new && Instant::now() < until;
@@ -188,7 +185,7 @@ impl<'a, S: KeyStore> Lead<'a, S> {
         self.set_gauges();
     }
 
-    /// Tells of keys that are not ours to read, each once in a term.
+    /// Logs unreadable keys, each once per term.
     fn tell_left_alone(&mut self) {
         let (keys, unknown) = self.decider.left_alone();
         let name = |(key, version)| (self.engine.fleet.registry.name(&key), version);
@@ -202,7 +199,8 @@ impl<'a, S: KeyStore> Lead<'a, S> {
         let mut is_stale = false;
         for (step, carried) in steps.iter().zip(&carried) {
             match carried {
-                // What takes back a reason that is gone already changes nothing, and no watch will tell its revision.
+                // Removing a reason that is already gone changes nothing, and no watch will report its
+                // revision.
                 Written::At(_) if matches!(step, Step::Unexplain { .. }) => {}
                 Written::At(revision) => self.written = self.written.max(*revision),
                 Written::Stale => is_stale = true,
@@ -219,7 +217,7 @@ impl<'a, S: KeyStore> Lead<'a, S> {
         Ok(())
     }
 
-    /// Writes steps, and takes in what is told meanwhile.
+    /// Writes steps, and takes in changes meanwhile.
     async fn write(&mut self, steps: &[Step]) -> Result<Vec<Written>, Error> {
         let (registry, term) = (&self.engine.fleet.registry, self.term);
         let carried = registry.carry_out(&term.leading, steps);
@@ -233,7 +231,7 @@ impl<'a, S: KeyStore> Lead<'a, S> {
         }
     }
 
-    /// Waits until something is told, or it is time to look without cause.
+    /// Waits for events or for the next check without a cause.
     async fn wait(&mut self) {
         tokio::select! {
             () = self.decider.next() => self.term.contact.answered(),

@@ -1,12 +1,12 @@
-//! The engine: the one of all that leads decides which unit runs where, and writes it down.
+//! The engine: the leader among all engines decides which unit runs where, and writes that to the registry.
 //!
 //! ```text
-//! run ─▶ standby ──▶ term ──▶ lead ──▶ decider        what is to be done, and why
+//! run ─▶ standby ──▶ term ──▶ lead ──▶ decider        what to do, and why
 //!           ▲        lease     │  │
 //!           └── the term ends ─┘  └──▶ registry       every write guarded by the term's epoch
 //! ```
 //!
-//! `docs/internals/engine.md` tells how leaders change, how batches are cut and what becomes of failures.
+//! Leadership, batches and failures are described in `docs/internals/engine.md`.
 
 mod contact;
 mod decider;
@@ -30,28 +30,28 @@ use crate::keys::{self, KeyStore};
 use crate::registry::Error;
 use hyperfleet_server_kit::clock::Clock;
 
-/// The version of what engines do with one another: one of a higher version deposes one of a lower, which then never
-/// leads again.
+/// Version of the rules between engines. An engine with a higher version deposes one with a lower version,
+/// which never leads again.
 pub const VERSION: u64 = 2;
 
-/// An engine that looks at itself more often does nothing else.
+/// Shortest interval: an engine that checked more often would do nothing else.
 const INTERVAL_MIN: Duration = Duration::from_millis(100);
 
-/// What an engine is told when it is made.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// The machine that it runs on; others see by it who leads.
+    /// The machine that it runs on. Others see it as the leader's name.
     pub id: String,
-    /// How long a leader that is lost goes on to keep others from leading, in seconds. etcd makes it two at least.
+    /// How long a lost leader keeps others from leading, in seconds. etcd's minimum is two.
     pub lease_seconds: u32,
-    /// How long the leases of machines last. As long they have to come back before a machine that is not there
-    /// counts as gone, where it may be well: in a new term, and after the store was silent.
+    /// Time of machines' leases. At the start of a term, and after the store was silent, a missing machine has
+    /// this long to return before it counts as gone.
     pub machine_lease: Duration,
-    /// How often it looks at itself without cause, at most every 100 ms: reasons are renewed and gauges set then.
+    /// How often the engine checks everything without a cause, at most every 100 ms. Reasons are renewed and
+    /// gauges set then.
     pub interval: Duration,
 }
 
-/// An engine. Each machine may run one; which of them leads they settle among themselves.
+/// An engine. Each machine may run one. The engines elect the leader among themselves.
 #[derive(Debug)]
 pub struct Engine<S: KeyStore> {
     fleet: Fleet<S>,
@@ -60,7 +60,7 @@ pub struct Engine<S: KeyStore> {
     outages: Outages,
 }
 
-/// Whether the engine is to stop.
+/// Whether the engine must stop.
 #[derive(Debug, Clone)]
 struct Stopping(watch::Receiver<bool>);
 
@@ -70,14 +70,13 @@ impl Stopping {
     }
 
     async fn due(&self) {
-        // Who would have said so is gone: so is the engine.
+        // A dropped sender stops the engine, too.
         let _ = self.0.clone().wait_for(|is_due| *is_due).await;
     }
 }
 
 impl<S: KeyStore> Engine<S> {
-    /// An engine that decides by the mirror of the fleet that users of this process see, which somebody has to
-    /// [keep](Fleet::keep_mirror).
+    /// An engine that decides from the mirror of `fleet`, which the caller must [keep](Fleet::keep_mirror).
     pub fn following(fleet: Fleet<S>, settings: Settings) -> Self {
         let settings = Settings {
             lease_seconds: settings.lease_seconds.max(1),
@@ -92,19 +91,19 @@ impl<S: KeyStore> Engine<S> {
         }
     }
 
-    /// Gives it the time, for metrics that say since when it leads and when it last decided; for nothing else.
+    /// Sets the clock for the metrics of when it began to lead and last decided. Nothing else uses it.
     pub fn with_clock(self, clock: Clock) -> Self {
         let clock = Some(clock);
         Self { clock, ..self }
     }
 
-    /// Stands by, leads, and stands by again, until `until` ends; then it resigns, so that another leads at once.
-    /// It never fails: what goes wrong is told in the log and tried again.
+    /// Stands by, leads, and stands by again, until `until` ends. Then it resigns, so that another engine leads
+    /// at once. It never fails: failures are logged and retried.
     ///
-    /// Dropped, it stops at once and leaves its lease to run out.
+    /// Dropped, it stops at once and leaves its lease to expire.
     pub async fn run(self, until: impl Future<Output = ()>) {
         let (stop, stopping) = watch::channel(false);
-        // In a box of its own: it is large, and callers hold it in their futures.
+        // Boxed because it is large, and callers hold it in their futures.
         let mut work = Box::pin(self.work(Stopping(stopping)));
         tokio::select! {
             () = &mut work => return,
@@ -130,8 +129,8 @@ impl<S: KeyStore> Engine<S> {
         }
     }
 
-    /// Ends a term, whatever has ended the work in it. Where a write was given up half-way it may still come: with
-    /// the term it comes to nothing. So nobody goes on before the term is known to have ended.
+    /// Ends a term. A write with an unknown result may still arrive: it has no effect once the term has ended.
+    /// So the engine continues only when the end of the term is certain.
     async fn leave(&self, term: Term, end: &End, stopping: &Stopping) {
         let leading = term.leading.clone();
         drop(term);
@@ -144,7 +143,7 @@ impl<S: KeyStore> Engine<S> {
                 Ok(Err(error @ Error::Store(keys::Error::Unavailable { .. }))) => {
                     self.rest(Part::Leadership, &error, stopping).await;
                 }
-                // Its lease runs out by itself, or had already.
+                // The lease expires by itself, or already has.
                 Ok(Ok(()) | Err(_)) | Err(_) => return,
             }
             if stopping.is_due() {
@@ -153,7 +152,6 @@ impl<S: KeyStore> Engine<S> {
         }
     }
 
-    /// Waits after a failure.
     async fn rest(&self, part: Part, error: &Error, stopping: &Stopping) {
         let pause = self.outages.failed(part, error);
         tokio::select! {

@@ -1,4 +1,4 @@
-//! Failures of the store: told once, however many they are, and each tried again later than the one before.
+//! Failures of the store: logged once per outage, with growing pauses between attempts.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -8,23 +8,23 @@ use tokio::time::Instant;
 use crate::registry::Error;
 use hyperfleet_server_kit::causes;
 
-/// How long to wait after a first failure.
+/// Pause after the first failure.
 const PAUSE_MIN: Duration = Duration::from_millis(100);
-/// How long to wait at most.
+/// Longest pause.
 const PAUSE_MAX: Duration = Duration::from_secs(5);
 
-/// What an engine asks of the store, each of which may fail by itself.
+/// A kind of request to the store. Each can fail on its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Part {
-    /// To lead, or to see who does.
+    /// Leading, or watching who leads.
     Leadership,
-    /// To keep the term.
+    /// Renewing the term.
     Lease,
-    /// To read all, and to write.
+    /// Reading and writing.
     Work,
 }
 
-/// What an engine knows of the store's health. Clones share it.
+/// The store's health as an engine sees it. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Outages(Arc<Mutex<State>>);
 
@@ -32,7 +32,7 @@ pub(super) struct Outages(Arc<Mutex<State>>);
 struct State {
     /// Failures of each part since its last success.
     failures: [u32; 3],
-    /// Since when something fails; told.
+    /// Start of the logged outage.
     since: Option<Instant>,
 }
 
@@ -41,7 +41,7 @@ impl Outages {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Something failed. How long to wait before it is tried again.
+    /// Records a failure. Returns the pause before the next attempt.
     pub(super) fn failed(&self, part: Part, error: &Error) -> Duration {
         let mut state = self.state();
         let failures = &mut state.failures[part as usize];
@@ -50,18 +50,14 @@ impl Outages {
         let error = causes::chain(error);
         if state.since.is_none() {
             state.since = Some(Instant::now());
-            tracing::warn!(
-                ?part,
-                error,
-                "the engine cannot use its registry; it tries again"
-            );
+            tracing::warn!(?part, error, "registry unavailable: retrying");
         } else {
-            tracing::debug!(?part, error, "the engine still cannot use its registry");
+            tracing::debug!(?part, error, "registry still unavailable");
         }
         PAUSE_MIN.saturating_mul(factor).min(PAUSE_MAX)
     }
 
-    /// Something went well, or is not asked for any more.
+    /// Records a success, or that a part is no longer needed.
     pub(super) fn is_well(&self, part: Part) {
         let mut state = self.state();
         state.failures[part as usize] = 0;
@@ -69,11 +65,11 @@ impl Outages {
             && let Some(since) = state.since.take()
         {
             let seconds = since.elapsed().as_secs_f64();
-            tracing::info!(seconds, "the engine can use its registry again");
+            tracing::info!(seconds, "registry available again");
         }
     }
 
-    /// What belongs to a term is not asked for any more.
+    /// Resets the parts that belong to a term.
     pub(super) fn term_ended(&self) {
         let mut state = self.state();
         state.failures[Part::Lease as usize] = 0;

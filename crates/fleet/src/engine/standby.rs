@@ -1,4 +1,4 @@
-//! An engine that does not lead: it waits until nobody does, and tries.
+//! An engine that does not lead: it waits until no engine leads, and campaigns.
 
 use std::time::Duration;
 
@@ -10,18 +10,18 @@ use super::{Engine, Stopping, VERSION, telemetry};
 use crate::keys::KeyStore;
 use crate::registry::{Acquired, Error, Gate, Key, Leader, Scope, Snapshot, Told};
 
-/// Why an engine does not lead. What is logged is a change of it.
+/// Why an engine does not lead. Changes are logged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Standing {
-    /// Another does, and since when.
+    /// Another engine leads, since this epoch.
     Behind { leader: Leader, epoch: i64 },
-    /// One that is not ours to read.
+    /// The leader's key is unreadable.
     BehindForeign,
-    /// An engine of this version has decided before, which is newer; none if it is not ours to read.
+    /// A newer engine has decided before. `None`: its version is unreadable.
     Closed(Option<u64>),
 }
 
-/// What speaks against leading, by what was seen of `engine/`.
+/// Why this engine must not lead, from the keys below `engine/`.
 fn standing(known: &Snapshot) -> Option<Standing> {
     if known.foreign.contains_key(&Key::EngineVersion) {
         return Some(Standing::Closed(None));
@@ -41,7 +41,7 @@ fn standing(known: &Snapshot) -> Option<Standing> {
 }
 
 impl<S: KeyStore> Engine<S> {
-    /// Waits until it leads. None if it is to stop.
+    /// Waits until it leads; `None` if it must stop.
     pub(super) async fn stand_by(
         &self,
         stopping: &Stopping,
@@ -51,7 +51,7 @@ impl<S: KeyStore> Engine<S> {
             let (found, position) = self.fleet.registry.list(&Scope::Leader).await?;
             let mut known = Snapshot::of(position.revision, found);
             let mut watch = self.fleet.registry.watch(&Scope::Leader, position)?;
-            // Looked at anew after a while, so that nothing depends on a watch that lives.
+            // Checked again after a while, in case the watch is broken without an error.
             let look_anew = Instant::now() + self.lease();
             loop {
                 if stopping.is_due() {
@@ -85,9 +85,9 @@ impl<S: KeyStore> Engine<S> {
         }
     }
 
-    /// Tries to lead. None if another was quicker: the watch tells who.
+    /// Campaigns. `None` if another engine was faster: the watch shows which.
     async fn campaign(&self) -> Result<Option<Term>, Error> {
-        // What is under way here is not given up half-way: it would lead without knowing.
+        // A write in progress is completed: otherwise this engine could lead without knowing.
         if let Gate::Closed { .. } = self.fleet.registry.pass_gate(VERSION).await? {
             return Ok(None);
         }
@@ -109,7 +109,7 @@ impl<S: KeyStore> Engine<S> {
                 telemetry::leads(leading.epoch, since);
                 Ok(Some(Term::keep(self, leading, asked_at)))
             }
-            // Deposed: one led and is gone again, in between.
+            // Another engine led in between and is gone again.
             Ok(Acquired::Standby(_)) | Err(Error::Deposed) => Ok(None),
             Err(error) => Err(error),
         }
@@ -137,13 +137,13 @@ fn tell(before: Option<&Standing>, now: &Standing) {
             tracing::info!(epoch, "Engine leader is {}", leader.id);
         }
         (_, Standing::BehindForeign) => {
-            tracing::warn!("who leads is not ours to read; this engine stands by");
+            tracing::warn!("leader record unreadable: standing by");
         }
         (_, Standing::Closed(version)) => {
             tracing::warn!(
                 version = version.unwrap_or_default(),
                 ours = VERSION,
-                "a newer engine has decided before; this one stands by until engine/version says otherwise"
+                "a newer engine has led before: standing by until engine/version is reset"
             );
         }
     }

@@ -1,6 +1,6 @@
-//! What the engine says of itself: a line for each step, metrics, since when it leads.
+//! The engine's log lines and metrics.
 //!
-//! The names are those of the older fleet, where it had some; its figures were wrong (reference fleet §8.3).
+//! Metrics have the names of the older fleet where it had some. Its values were wrong.
 
 use metrics::{counter, gauge, histogram};
 use tokio::time::Instant;
@@ -11,12 +11,12 @@ use hyperfleet_fleet_model::schedule::{MachineId, Reason, Task};
 use hyperfleet_server_kit::telemetry::MetricKind::{Counter, Gauge, Histogram};
 use hyperfleet_server_kit::telemetry::{Metric, MetricTable};
 
-/// A plan of more steps than this is told in one line; its steps are told at level `debug`.
+/// A plan of more steps is logged in one line, its steps at level `debug`.
 const TOLD_STEPS_MAX: usize = 100;
 
-/// Keys that are told of at a time; the others are counted.
+/// Most keys that are logged at a time. The others are counted.
 const TOLD_KEYS_MAX: usize = 100;
-/// Longest key that is told whole: all of ours are shorter.
+/// Longest key that is logged in full. All of ours are shorter.
 const KEY_CHARACTERS_MAX: usize = 1024;
 
 const LEADING: &str = "fleet_engine_leading";
@@ -38,7 +38,6 @@ const MACHINE_AWAY: &str = "machine_away";
 const RUN: &str = "run";
 const SCHEDULE: &str = "schedule";
 
-/// What the engine counts.
 #[rustfmt::skip]
 pub const METRICS: MetricTable = &[
     Metric::new(LEADING, Gauge, &[],
@@ -52,22 +51,22 @@ pub const METRICS: MetricTable = &[
     Metric::new(MACHINES, Gauge, &[],
         "Machines that are members of the cluster; 0 while this engine does not lead."),
     Metric::new(UNITS_UNPLACED, Gauge, &[],
-        "Units that are to be on a machine and are on none; 0 while this engine does not lead."),
+        "Units that need a machine and have none; 0 while this engine does not lead."),
     Metric::new(KEYS_LEFT_ALONE, Gauge, &[],
-        "Keys that hold what this engine cannot read, and keys that it does not know; what they belong to is left as it is."),
+        "Unreadable and unknown keys. The engine does not change their units and machines."),
     Metric::new(TASKS, Counter, &["type"],
         "Placements and withdrawals that were written; a move is one of each."),
     Metric::new(TASK_FAILURES, Counter, &["type"],
-        "Those that were not, because what they were decided on had changed; it was decided again."),
+        "Stale placements and withdrawals: their input had changed, and they were decided again."),
     Metric::new(PASSES, Counter, &[],
         "Plans with something to do."),
     Metric::new(PASS_FAILURES, Counter, &["type"],
-        "Units whose machine went away (machine_away), or could not run them any more (run); reasons that were stored for units that found none (schedule)."),
+        "Units that left a missing machine (machine_away) or one that could not run them any more (run); stored reasons of units without a machine (schedule)."),
     Metric::new(PASS_SECONDS, Histogram(&[0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0]), &[],
-        "How long plans with something to do took to be made and written."),
+        "Time to make and write plans with something to do."),
 ];
 
-/// Makes every series appear at 0, so that a first event is seen as growth.
+/// Creates every series at 0, so that the first event is visible as growth.
 pub fn count_from_zero() {
     for name in [TASKS, TASK_FAILURES] {
         for kind in [PLACE, WITHDRAW] {
@@ -107,7 +106,7 @@ pub(super) fn leads_no_more() {
     }
 }
 
-/// What the engine that leads knows of its cluster.
+/// The leading engine's view of its cluster.
 #[derive(Debug)]
 pub(super) struct ClusterGauges {
     pub(super) machines: usize,
@@ -130,7 +129,7 @@ pub(super) fn set_gauges(gauges: &ClusterGauges) {
     }
 }
 
-/// Keys are not ours to read, or not ours at all: these are new among them.
+/// Logs new keys that are unreadable or unknown.
 pub(super) fn left_alone(
     foreign: impl Iterator<Item = (String, Option<u64>)>,
     unknown: Vec<String>,
@@ -144,19 +143,20 @@ pub(super) fn left_alone(
         .map(|key| (key, "of no known name".to_owned()));
     for (told, (key, what)) in foreign.chain(unknown).enumerate() {
         if told == TOLD_KEYS_MAX {
-            tracing::warn!("more keys in etcd are left alone: see {KEYS_LEFT_ALONE}");
+            tracing::warn!("more unreadable or unknown keys in etcd: see {KEYS_LEFT_ALONE}");
             return;
         }
         let key = shortened(&key);
         tracing::warn!(
             key,
             what,
-            "a key in etcd is left alone, and what it belongs to"
+            "unreadable or unknown key in etcd: its unit or machine is not changed"
         );
     }
 }
 
-/// A key for people; what a stranger may have written there is escaped, and cut.
+/// A key for people. Control characters are escaped, and long keys are cut, because anybody may have written
+/// it.
 fn shortened(key: &str) -> String {
     let mut escaped = key.escape_debug();
     let mut text: String = escaped.by_ref().take(KEY_CHARACTERS_MAX).collect();
@@ -166,7 +166,7 @@ fn shortened(key: &str) -> String {
     text
 }
 
-/// A plan that is carried out. Dropped, it tells what became of it.
+/// A plan being carried out. Dropped, it logs its result.
 #[derive(Debug)]
 pub(super) struct Pass {
     begun: Instant,
@@ -221,7 +221,7 @@ impl Drop for Pass {
     }
 }
 
-/// A step was carried out or not.
+/// Counts and logs the result of a step.
 pub(super) fn carried(step: &Step, carried: Written, pass: Option<&mut Pass>) {
     let is_stale = carried == Written::Stale;
     let task = match step {
@@ -247,7 +247,7 @@ pub(super) fn carried(step: &Step, carried: Written, pass: Option<&mut Pass>) {
         }
     }
     if is_stale {
-        tracing::debug!(?step, "a step was stale; it is decided again");
+        tracing::debug!(?step, "stale step: deciding again");
         return;
     }
     if let Some(failure) = failure(&task.reason) {
@@ -256,7 +256,7 @@ pub(super) fn carried(step: &Step, carried: Written, pass: Option<&mut Pass>) {
     tell(task, is_long);
 }
 
-/// Why a unit had to leave, if not because somebody wanted it so.
+/// Why a unit had to leave, if no user ordered it.
 fn failure(reason: &Reason) -> Option<&'static str> {
     match reason {
         Reason::MachineGone(_) => Some(MACHINE_AWAY),
@@ -272,7 +272,7 @@ fn failure(reason: &Reason) -> Option<&'static str> {
     }
 }
 
-/// One line for a step, in the older fleet's words where it had some.
+/// Logs a step, in the older fleet's words where it had some.
 fn tell(task: &Task, is_long: bool) {
     let (unit, reason) = (task.unit.as_str(), task.reason.to_string());
     macro_rules! say {
@@ -297,7 +297,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_are_told_without_what_would_deceive() {
+    fn keys_are_logged_without_misleading_characters() {
         assert_eq!(
             shortened("/fleet/v3/want/a.service"),
             "/fleet/v3/want/a.service"

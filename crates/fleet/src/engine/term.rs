@@ -1,4 +1,4 @@
-//! One term as leader: kept alive beside the work, so that no batch of writes, however long, costs the lease.
+//! One term as leader. It is renewed beside the work, so that a long batch of writes cannot cost the lease.
 
 use std::time::Duration;
 
@@ -12,18 +12,18 @@ use super::outage::{Outages, Part};
 use crate::keys::{KEPT_PER_LEASE, KeyStore};
 use crate::registry::{Error, Leading, Registry};
 
-/// A term that is kept until this is dropped.
+/// A term that is renewed until this is dropped.
 #[derive(Debug)]
 pub(super) struct Term {
     pub(super) leading: Leading,
     pub(super) contact: Contact,
-    /// Until when it lasts for sure; none once it has ended.
+    /// Until when it certainly lasts; `None` once it has ended.
     lasts: watch::Receiver<Option<Instant>>,
     keeper: AbortHandle,
 }
 
 impl Term {
-    /// Keeps a term that an engine has asked for at that time.
+    /// Renews a term that was acquired by a request at this time.
     pub(super) fn keep<S: KeyStore>(
         engine: &Engine<S>,
         leading: Leading,
@@ -48,17 +48,16 @@ impl Term {
         }
     }
 
-    /// Whether the term may have ended. A process that was frozen finds it so before anybody has told it.
+    /// Whether the term may have ended. A frozen process notices it here before any event arrives.
     pub(super) fn is_over(&self) -> bool {
-        // Without its keeper it is not kept any more.
+        // Without its keeper the term is not renewed.
         let is_kept = self.lasts.has_changed().is_ok();
         let lasts = *self.lasts.borrow();
         !is_kept || lasts.is_none_or(|until| until <= Instant::now())
     }
 
-    /// Waits for its end.
     pub(super) async fn end(&self) {
-        // Its keeper being gone is an end, too.
+        // A keeper that is gone ends the term, too.
         let _ = self.lasts.clone().wait_for(Option::is_none).await;
     }
 }
@@ -86,7 +85,7 @@ impl<S: KeyStore> Keeper<S> {
             let Some(until) = *self.tell.borrow() else {
                 return;
             };
-            // What lasts is counted from before it was asked for: the store has counted from later.
+            // Counted from before the request: the store started to count later.
             tokio::time::sleep_until(until.min(Instant::now() + pause)).await;
             let asked_at = Instant::now();
             let kept = self.registry.keep_leading(&self.leading);

@@ -1,4 +1,4 @@
-//! What callers can act on, out of what etcd and its client say.
+//! Translates errors of etcd and its client into those that callers can act on.
 
 use std::error::Error as _;
 
@@ -17,7 +17,7 @@ mod code {
     pub(super) const UNAUTHENTICATED: i32 = 16;
 }
 
-/// Whether a call failed because no connection to its server could be made, so that the server has not seen it.
+/// Whether a call failed before it reached a server, because no connection could be made.
 pub(super) fn is_unsent(error: &Source) -> bool {
     let mut cause: Option<&dyn std::error::Error> = match error {
         Source::GRpcStatus(status) => status.source(),
@@ -33,7 +33,7 @@ pub(super) fn is_unsent(error: &Source) -> bool {
     false
 }
 
-/// Says what was being done when etcd failed, a verb and its object, and sorts out what callers can act on.
+/// Classifies an error of etcd. `doing` is a verb and its object.
 pub(super) fn sort(source: Source, doing: &'static str) -> Error {
     let (code, message) = match &source {
         Source::GRpcStatus(status) => (status.code() as i32, status.message()),
@@ -71,13 +71,13 @@ enum Verdict {
     Other,
 }
 
-/// By etcd's own texts (`api/v3rpc/rpctypes`) where a code has several meanings.
+/// Uses etcd's own texts (`api/v3rpc/rpctypes`) where a code has several meanings.
 fn judge(code: i32, message: &str) -> Verdict {
     const TEXTS: [(&str, Verdict); 14] = [
         ("required revision has been compacted", Verdict::Compacted),
         ("required revision is a future revision", Verdict::Future),
         ("requested lease not found", Verdict::LeaseGone),
-        // Of our client, and of a server.
+        // From our client, and from a server.
         ("message length too large", Verdict::TooLarge),
         ("message larger than max", Verdict::TooLarge),
         ("permission denied", Verdict::Refused),
@@ -97,7 +97,7 @@ fn judge(code: i32, message: &str) -> Verdict {
     }
     match code {
         code::PERMISSION_DENIED | code::UNAUTHENTICATED => Verdict::Refused,
-        // Of a connection that was lost half-way the client says that the answer was cancelled or unknown.
+        // The client reports a lost connection as cancelled or unknown.
         code::UNAVAILABLE
         | code::DEADLINE_EXCEEDED
         | code::RESOURCE_EXHAUSTED

@@ -1,7 +1,7 @@
-//! Keys in etcd v3.
+//! The key store on etcd v3.
 //!
-//! The client behind it connects and logs in when it is first needed, and again whenever it must; every call ends
-//! after [`Settings::request_timeout`] whatever becomes of the server.
+//! The client connects and logs in when it is first needed, and again when it must. Every call ends after
+//! [`Settings::request_timeout`] at the latest.
 
 mod error;
 mod settings;
@@ -25,23 +25,23 @@ use crate::keys::{
     Revision, Transaction,
 };
 
-/// Largest answer that is taken, in bytes: a chunk of the largest values (`registry`), and room to spare.
+/// Largest response, in bytes: a chunk of the largest values (`registry`), with a margin.
 const ANSWER_BYTES_MAX: usize = 96 << 20;
 /// Attempts of a call for each server of the cluster.
 const ATTEMPTS_PER_SERVER: usize = 2;
 const CONNECTING: &str = "connect to etcd";
 
-/// A cluster of etcd servers. Every clone is the same connection.
+/// A connection to a cluster of etcd servers. Clones share it.
 #[derive(Clone)]
 pub struct EtcdKeys {
     settings: Settings,
     options: ConnectOptions,
     clients: Arc<OnceCell<Clients>>,
-    /// What its connections live on, whoever asks first: a thread that answers requests may end before they do.
+    /// Connections live on this runtime. The runtime of the thread that first asks may end before them.
     runtime: Handle,
 }
 
-/// What calls are made with, once it is let in.
+/// The clients of an authenticated connection.
 #[derive(Clone)]
 struct Clients {
     kv: KvClient,
@@ -56,13 +56,13 @@ impl std::fmt::Debug for EtcdKeys {
 }
 
 impl EtcdKeys {
-    /// Prepares for talking to the cluster, and talks to nobody yet. With a user and password the first call logs in,
-    /// and until that was possible so does each.
+    /// Prepares a connection without contacting the cluster. With a user and password the first call logs in,
+    /// and later calls try again until that succeeds.
     ///
-    /// Its connections live on the runtime that this is called on.
+    /// Connections live on the runtime that this is called on.
     ///
     /// # Errors
-    /// The settings cannot be right.
+    /// Invalid settings.
     pub fn prepare(settings: Settings) -> Result<Self, InvalidSettings> {
         Ok(Self {
             options: settings.options()?,
@@ -72,10 +72,10 @@ impl EtcdKeys {
         })
     }
 
-    /// The same, logged in.
+    /// Prepares a connection and logs in.
     ///
     /// # Errors
-    /// [`Error::Failed`] if the settings cannot be right, [`Error::Refused`] if the user is not let in.
+    /// [`Error::Failed`] for invalid settings, [`Error::Refused`] if the user is refused.
     pub async fn connect(settings: Settings) -> Result<Self, Error> {
         let keys = Self::prepare(settings).map_err(|source| Error::Failed {
             doing: CONNECTING,
@@ -85,7 +85,7 @@ impl EtcdKeys {
         Ok(keys)
     }
 
-    /// What to call with. Of several that come before it is let in, one logs in and the others wait for it.
+    /// The clients. Of several callers before the log-in, one logs in and the others wait.
     async fn clients(&self) -> Result<Clients, Error> {
         let connected = self.clients.get_or_try_init(|| {
             let (settings, options) = (self.settings.clone(), self.options.clone());
@@ -109,7 +109,7 @@ impl EtcdKeys {
                 })
             }
         });
-        // Behind others that try in vain it would be a long time.
+        // Waiting behind others that fail would take too long.
         match tokio::time::timeout(self.settings.request_timeout, connected).await {
             Ok(connected) => connected.cloned(),
             Err(elapsed) => Err(Error::Unavailable {
@@ -120,10 +120,10 @@ impl EtcdKeys {
     }
 }
 
-/// Makes a call, and ends it when its time is up.
+/// Makes a call with a timeout.
 ///
-/// The client gives each server its share of the calls, also one that it cannot connect to: such a call is made again, and
-/// reaches another server. So a server that is away fails no call.
+/// The client distributes calls over all servers, also those that it cannot connect to. Such a call is repeated
+/// and reaches another server, so a server that is down fails no call.
 async fn within<T, F>(
     settings: &Settings,
     doing: &'static str,
@@ -224,7 +224,7 @@ impl KeyStore for EtcdKeys {
 
     async fn keep(&self, lease: Lease) -> Result<Kept, Error> {
         let leases = self.clients().await?.leases;
-        // The first message of the stream is the sign of life; the stream ends with this call.
+        // The first message of the stream confirms the renewal. The stream ends with this call.
         let kept = || {
             let mut leases = leases.clone();
             async move {

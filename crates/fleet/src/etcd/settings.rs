@@ -1,57 +1,49 @@
-//! How to reach etcd.
+//! Settings of a connection to etcd.
 
 use std::fmt;
 use std::time::Duration;
 
 use etcd_client::{Certificate, ConnectOptions, TlsOptions};
 
-/// How long an idle connection may be silent before it is asked whether it lives. etcd ends connections that
-/// ask more often than every five seconds (`--grpc-keepalive-min-time`).
+/// A silent connection is probed after this time. etcd closes connections that probe more often than every five
+/// seconds (`--grpc-keepalive-min-time`).
 const SILENCE: Duration = Duration::from_secs(10);
-/// How long the answer to that may take.
+/// Timeout of the probe.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(5);
 
-/// How to reach etcd, and as whom.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// URLs of its servers, all `https` or all `http`.
+    /// URLs of the servers, all `https` or all `http`.
     pub endpoints: Vec<String>,
-    /// The user to log in as, where etcd asks for one.
+    /// User to log in as, if etcd authenticates users.
     pub credentials: Option<Credentials>,
-    /// Needed for `https`.
+    /// Required for `https`.
     pub tls: Option<Tls>,
-    /// How long a call may take.
     pub request_timeout: Duration,
-    /// How long a connection may take.
     pub connect_timeout: Duration,
 }
 
-/// A user of etcd's.
 #[derive(Clone)]
 pub struct Credentials {
-    /// Its name.
     pub user: String,
-    /// Its password.
     pub password: String,
 }
 
-/// Whom to trust, and what to show. Servers are always verified.
+/// Trusted authorities and the client certificate. Servers are always verified.
 #[derive(Debug, Clone)]
 pub struct Tls {
-    /// Certificates of the authorities that servers' certificates come from, as PEM.
+    /// Authorities of the servers' certificates, as PEM.
     pub authorities_pem: Vec<u8>,
-    /// What to show to servers that ask for a certificate.
+    /// Client certificate for servers that require one.
     pub identity: Option<Identity>,
-    /// The name that servers' certificates are for, if not that of their URL.
+    /// Name in the servers' certificates, if it is not that of their URL.
     pub server_name: Option<String>,
 }
 
-/// A certificate and its key.
 #[derive(Clone)]
 pub struct Identity {
-    /// The certificate, with those that lead to its authority, as PEM.
+    /// The certificate and its intermediate certificates, as PEM.
     pub certificate_pem: Vec<u8>,
-    /// Its private key, as PEM.
     pub key_pem: Vec<u8>,
 }
 
@@ -67,25 +59,23 @@ impl fmt::Debug for Identity {
     }
 }
 
-/// Settings that cannot be right.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidSettings {
-    /// There is nowhere to connect to.
     #[error("no etcd server is named")]
     NoEndpoint,
-    /// A URL without `http://` or `https://`, or both kinds together: one would go unprotected unnoticed.
+    /// A URL without `http://` or `https://`, or a mixture: some connections would be unprotected without
+    /// notice.
     #[error("the URLs of etcd must all begin with https://, or all with http://")]
     Schemes,
-    /// `https` without anybody to trust.
-    #[error("https to etcd needs the certificates of its authorities")]
+    #[error("https to etcd requires its authorities' certificates")]
     NoAuthorities,
-    /// Certificates for `http`, where nothing would look at them.
-    #[error("certificates for etcd are of no use with http://")]
+    /// Certificates for `http`, where they have no effect.
+    #[error("certificates for etcd have no effect with http://")]
     UselessTls,
 }
 
 impl Settings {
-    /// Plain and without a user, each call within five seconds.
+    /// Plain connections without a user, and calls of at most five seconds.
     pub fn plain(endpoints: Vec<String>) -> Self {
         Self {
             endpoints,
@@ -96,10 +86,10 @@ impl Settings {
         }
     }
 
-    /// Checks what can be checked without asking anybody.
+    /// Checks everything that can be checked offline.
     ///
     /// # Errors
-    /// They cannot be right.
+    /// The settings are invalid.
     pub fn check(&self) -> Result<(), InvalidSettings> {
         self.checked_tls().map(drop)
     }
@@ -109,9 +99,9 @@ impl Settings {
             .with_timeout(self.request_timeout)
             .with_connect_timeout(self.connect_timeout)
             .with_keep_alive(SILENCE, SIGN_OF_LIFE)
-            // A server that has lost the others says so, rather than let a watch hang on it.
+            // A server without a leader then reports it, instead of a watch that hangs.
             .with_require_leader(true)
-            // Tokens end with the server that gave them, and after five minutes.
+            // Tokens expire after five minutes, and with the server that issued them.
             .with_auto_token_refresh(true);
         if let Some(Credentials { user, password }) = &self.credentials {
             options = options.with_user(user, password);
@@ -122,7 +112,7 @@ impl Settings {
         })
     }
 
-    /// What is to be verified and shown; none for `http`.
+    /// The TLS settings; `None` for `http`.
     fn checked_tls(&self) -> Result<Option<&Tls>, InvalidSettings> {
         let secure = |url: &&String| url.starts_with("https://");
         let plain = |url: &&String| url.starts_with("http://");

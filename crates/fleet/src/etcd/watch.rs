@@ -1,4 +1,4 @@
-//! A watch that goes on where it was after the connection was lost.
+//! A watch that resumes after the connection was lost.
 
 use std::fmt;
 
@@ -14,16 +14,16 @@ use crate::keys::{
 
 const DOING: &str = "watch a range";
 
-/// A watch of an [`EtcdKeys`].
 pub struct EtcdWatch {
     keys: EtcdKeys,
     range: Range,
-    /// What has been told: an etcd that does not know the last of it was restored.
+    /// Position of the last delivered event. An etcd that does not know it was restored.
     told: Position,
-    /// The cluster whose history that is; `None` before the first answer.
+    /// The cluster of that history; `None` before the first message.
     cluster: Option<u64>,
     stream: Option<WatchStream>,
-    /// What opens it. Kept, so that a caller who gives up waiting again and again does not begin it anew each time.
+    /// The request that opens the watch. Kept, so that a caller who often cancels `next` does not restart it
+    /// each time.
     opening: Option<BoxFuture<'static, Result<WatchStream, Error>>>,
 }
 
@@ -68,7 +68,7 @@ impl EtcdWatch {
         message.ok_or_else(ended)
     }
 
-    /// What a message tells; none if it tells nothing.
+    /// The batch of a message; `None` if it has none.
     fn take(&mut self, message: &WatchResponse) -> Result<Option<Batch>, Error> {
         if message.compact_revision() > 0 {
             return Err(Error::Compacted);
@@ -77,7 +77,7 @@ impl EtcdWatch {
             return Err(canceled(message.cancel_reason()));
         }
         if message.created() {
-            // etcd waits for a revision that may never come, or comes with another history.
+            // etcd waits for a revision that may never come, or that comes with another history.
             let header = message.header().ok_or_else(|| headless(DOING))?;
             let cluster = *self.cluster.get_or_insert(header.cluster_id());
             if header.revision() < self.told.revision || header.cluster_id() != cluster {
@@ -101,8 +101,8 @@ impl EtcdWatch {
                 entry: is_put.then_some(entry),
             });
         }
-        // The header's revision is that of the server. Of events that are caught up with it is ahead of what
-        // has been told; without events the server says by it how far it has got.
+        // The header has the server's revision. While old events are sent, it is ahead of them; without events
+        // it shows the server's progress.
         let newest = match &last {
             Some(last) => last.revision,
             None => revision(message.header(), DOING)?,
@@ -121,8 +121,8 @@ impl EtcdWatch {
     }
 }
 
-/// Fails if etcd does not know, or does not know any more, what it has told before. One that was restored from a snapshot
-/// may have come beyond all revisions that were told.
+/// Fails if etcd no longer knows what it has delivered before. An etcd restored from a snapshot may have passed
+/// all delivered revisions.
 async fn check_history(keys: &EtcdKeys, last: &LastChange) -> Result<(), Error> {
     let put_at = async |at: Option<Revision>| {
         let found = keys.list(Range::one(&last.key), 1, at).await?;
@@ -130,7 +130,7 @@ async fn check_history(keys: &EtcdKeys, last: &LastChange) -> Result<(), Error> 
     };
     let revision = last.revision;
     let is_known = if last.is_put {
-        // What stands there now is enough, if it is still that put: older revisions may be compacted.
+        // The current entry suffices if it is still that put: older revisions may be compacted.
         put_at(None).await? == Some(revision) || put_at(Some(revision)).await? == Some(revision)
     } else {
         put_at(Some(revision)).await?.is_none() && put_at(Some(revision - 1)).await?.is_some()
@@ -177,7 +177,7 @@ fn ended() -> Error {
     }
 }
 
-/// Why etcd ended a watch, other than compaction: a right that was lost, or the server's own troubles.
+/// Why etcd ended a watch, other than compaction: a lost right, or trouble of the server.
 fn canceled(reason: &str) -> Error {
     if reason.contains("permission denied") {
         return Error::Refused {

@@ -1,4 +1,4 @@
-//! Following what happens: not each change, but what the things that were touched are now.
+//! Followers of units or states: they receive the current state of whatever was touched, not each change.
 
 mod source;
 
@@ -13,80 +13,76 @@ use super::{Error, Fleet, StateView, UnitView};
 use crate::keys::{KeyStore, Revision};
 use crate::registry::{self, PageToken, Scope, StateFilter, Watch};
 
-/// What a follower is told.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Told<T: Followed> {
-    /// What there is, in parts, by name. This comes first if it was not said what to go on from.
+    /// The initial list, in parts, by name. It comes first unless the follower resumes.
     Listed {
-        /// Set in the last part: it is from here that one may go on.
+        /// Set in the last part: the revision to resume after.
         revision: Option<Revision>,
-        /// Some of it.
         items: Vec<T>,
     },
-    /// What some things are now that were touched, in parts.
+    /// The current state of touched items, in parts.
     Changed {
-        /// Set in the last part: it is from here that one may go on.
+        /// Set in the last part: the revision to resume after.
         revision: Option<Revision>,
-        /// Each at most once, in no order. A thing may be told again though nothing can be seen to have changed.
+        /// Each item at most once, in no order. An item may be repeated without a visible change.
         items: Vec<Item<T>>,
     },
 }
 
-/// What something is now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Item<T: Followed> {
-    /// It is so.
+    /// It exists.
     Is(T),
-    /// It is not there, or no longer.
+    /// It does not exist.
     Gone(T::Key),
 }
 
-/// How much is told at a time, in bytes, and the thing with which it is reached: one unit may be as large alone.
-/// Followers that are slow keep it for long.
+/// Size of a part in bytes. The item that reaches it is included: a single unit may be larger. Slow followers
+/// keep a part in memory for long.
 const PART_BYTES: usize = 64 * 1024;
 
-/// A follower. It costs its place in the history, however slow it is; where that is older than what is kept in memory,
-/// etcd is asked for the history.
+/// A follower. However slow it is, it costs only its position in the history. If that is older than what the
+/// mirror keeps, the history is read from etcd.
 pub struct Follow<S: KeyStore, T: Followed> {
     fleet: Fleet<S>,
     news: watch::Receiver<News>,
-    /// How often etcd was restored before it began.
+    /// How often etcd had been restored before it began.
     restores: u32,
     filter: T::Filter,
     stage: Stage<S>,
-    /// What is to be told before anything else: of the stage it is told already.
+    /// Items to deliver before the next stage. `stage` already includes them.
     due: Option<Due<T::Key>>,
 }
 
-/// Things that were touched, and are to be told.
+/// Touched items to deliver.
 struct Due<K> {
     keys: VecDeque<K>,
-    /// The revision up to which everything has been told with the last of them.
+    /// Revision that the follower has reached with the last of them.
     upto: Revision,
 }
 
-/// How far a follower is.
 enum Stage<S: KeyStore> {
-    /// It has been told some of what there is.
+    /// Delivering the initial list.
     Listing {
         after: Option<PageToken>,
         began: Option<Revision>,
     },
-    /// It goes on from a revision that the mirror does not remember.
+    /// Resuming from a revision that the mirror no longer knows.
     Catching {
         watch: Box<Watch<S>>,
-        /// What the watch has told, up to a revision to which the mirror has to come first.
+        /// Result of the watch, up to a revision that the mirror must reach first.
         told: Option<(Revision, Vec<Touch>)>,
     },
-    /// It has been told everything up to a revision.
+    /// Everything up to this revision was delivered.
     At(Revision),
 }
 
 impl<S: KeyStore> Fleet<S> {
-    /// Follows units: everything first, or what was touched after a revision.
+    /// Follows units: from the initial list, or from what was touched after a revision.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for a revision that has not come yet; [`Error::Stale`] for one that is too long ago;
+    /// [`Error::Invalid`] for a future revision; [`Error::Stale`] for one that is too old;
     /// [`Error::Unavailable`] while the mirror is not connected.
     pub async fn follow_units(
         &self,
@@ -96,9 +92,6 @@ impl<S: KeyStore> Fleet<S> {
     }
 
     /// Follows what machines report, as [`follow_units`](Self::follow_units).
-    ///
-    /// # Errors
-    /// The same.
     pub async fn follow_states(
         &self,
         filter: StateFilter,
@@ -150,7 +143,7 @@ impl<S: KeyStore> Fleet<S> {
             Err(error) => return Err(error.into()),
         }
         if is_known {
-            // The mirror has not come so far yet.
+            // The mirror has not reached this revision.
             return Ok(Stage::At(after));
         }
         let watch = self.registry.watch(&Scope::Everything, after)?;
@@ -162,15 +155,14 @@ impl<S: KeyStore> Fleet<S> {
 }
 
 impl<S: KeyStore, T: Followed> Follow<S, T> {
-    /// Waits for what is to be told next. May be given up half-way, nothing is lost.
+    /// Waits for the next update. Cancel-safe.
     ///
     /// # Guarantees
-    /// Whoever has been told everything up to a revision, and takes each thing for what it was last told to be, has
-    /// what there was at that revision, or later.
+    /// A client that has applied all updates up to a revision has the state of that revision or a later one.
     ///
     /// # Errors
-    /// [`Error::Stale`] if too much has happened since it was asked last, or if etcd was restored; [`Error::Unavailable`] if
-    /// etcd had to be asked for the history and cannot be. Follow anew then.
+    /// [`Error::Stale`] if too much has happened since the last call, or if etcd was restored;
+    /// [`Error::Unavailable`] if the history had to be read from etcd and could not be. Follow again then.
     pub async fn next(&mut self) -> Result<Told<T>, Error> {
         loop {
             if self.news.borrow().restores != self.restores {
@@ -184,7 +176,7 @@ impl<S: KeyStore, T: Followed> Follow<S, T> {
                 Stage::Catching { .. } => self.catch_up().await?,
                 Stage::At(at) => {
                     let at = *at;
-                    // Before the look: what comes behind it wakes us.
+                    // Before the check, so that later news wakes it.
                     self.news.mark_unchanged();
                     match self.look(at) {
                         Some((upto, keys)) if upto > at => {
@@ -199,7 +191,7 @@ impl<S: KeyStore, T: Followed> Follow<S, T> {
         }
     }
 
-    /// What some of those are now that are to be told, if there are any.
+    /// The next part of the due items; `None` if there are none.
     fn tell_due(&mut self) -> Option<Told<T>> {
         let Due { keys, upto } = self.due.as_mut()?;
         let (items, upto) = self.fleet.mirror.read(|picture| {
@@ -232,7 +224,7 @@ impl<S: KeyStore, T: Followed> Follow<S, T> {
             (part, picture.known.revision)
         });
         let (items, next) = part?;
-        // What changes while it lists is told behind it.
+        // Changes during the list are delivered after it.
         let began = *began.get_or_insert(now);
         let is_last = next.is_none();
         *after = next;
@@ -245,7 +237,7 @@ impl<S: KeyStore, T: Followed> Follow<S, T> {
         })
     }
 
-    /// What was touched after a revision, and up to which; none if the mirror does not remember.
+    /// What was touched after a revision, and up to which; `None` if the mirror does not know.
     fn look(&self, after: Revision) -> Option<(Revision, BTreeSet<T::Key>)> {
         self.fleet
             .mirror
@@ -255,7 +247,7 @@ impl<S: KeyStore, T: Followed> Follow<S, T> {
             })
     }
 
-    /// Takes over what the history tells next.
+    /// Reads the next part of the history.
     async fn catch_up(&mut self) -> Result<(), Error> {
         let Stage::Catching { watch, told } = &mut self.stage else {
             return Ok(());
@@ -289,12 +281,12 @@ impl<S: KeyStore, T: Followed> Follow<S, T> {
     }
 }
 
-/// The mirror is there as long as somebody follows it.
+/// The mirror outlives its followers.
 fn never() -> Error {
     Error::Unavailable(None)
 }
 
-/// Some of what there is, by name, and where the rest of it begins.
+/// A part of the list by name, and where the rest begins.
 fn part<T: Followed>(
     picture: &Picture,
     filter: &T::Filter,
@@ -303,7 +295,7 @@ fn part<T: Followed>(
     let mut items = Vec::new();
     let mut bytes = 0;
     loop {
-        // One by one, for nobody knows how large the next is.
+        // One by one, because the size of the next item is unknown.
         let page = T::list(picture, filter, after.as_ref(), 1)?;
         bytes += page.items.iter().map(T::bytes).sum::<usize>();
         items.extend(page.items);
@@ -314,7 +306,7 @@ fn part<T: Followed>(
     }
 }
 
-/// Those that were touched and are asked for, each once.
+/// Touched items that the filter selects, each once.
 fn keys<'a, T: Followed>(
     filter: &T::Filter,
     touches: impl IntoIterator<Item = &'a Touch>,

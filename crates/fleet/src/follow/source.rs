@@ -1,18 +1,17 @@
-//! Where what is followed comes from.
+//! The resources that can be followed.
 
 use crate::mirror::{Picture, Touch};
 use crate::registry::{Error, Page, PageToken, StateFilter, StateKey};
 use crate::view::{state_view, unit_view};
 use crate::{StateView, UnitView};
 
-/// What can be followed, [`UnitView`] and [`StateView`]: the mirror lists it, and knows when it is touched.
+/// A resource that can be followed, [`UnitView`] or [`StateView`]: the mirror lists it and knows when it is
+/// touched.
 pub trait Followed: Sized + Send + 'static {
-    /// What tells one from others.
     type Key: std::fmt::Debug + Clone + Ord + Send + 'static;
-    /// Which of them are asked for.
     type Filter: std::fmt::Debug + Clone + Send + Sync + 'static;
 
-    /// Some of what there is.
+    /// The next items of the list.
     #[doc(hidden)]
     fn list(
         picture: &Picture,
@@ -21,15 +20,15 @@ pub trait Followed: Sized + Send + 'static {
         limit: usize,
     ) -> Result<Page<Self>, Error>;
 
-    /// What was touched, if it is asked for.
+    /// The key of a touched item, if the filter selects it.
     #[doc(hidden)]
     fn key(touch: &Touch, filter: &Self::Filter) -> Option<Self::Key>;
 
-    /// What it is now.
+    /// The current state.
     #[doc(hidden)]
     fn find(picture: &Picture, key: &Self::Key) -> Option<Self>;
 
-    /// How much of memory it takes, about, in bytes.
+    /// Approximate size in memory, in bytes.
     #[doc(hidden)]
     fn bytes(&self) -> usize;
 }

@@ -1,4 +1,4 @@
-//! A journal that is followed as server-sent events, which a client can resume without losing or repeating a line.
+//! A followed journal as server-sent events. A client can resume it without losing or repeating a line.
 //!
 //! ```text
 //!              ┌── none yet ──▶ journalctl --follow: the cursor of the next entry ──┐
@@ -7,8 +7,8 @@
 //!    └──────────────────────── (an event: the text, and as its id the cursor of the last) ────┘
 //! ```
 //!
-//! A unit that logs a little now and then costs two runs of `journalctl` for each event, and five events a second at
-//! most; one that logs much costs one for each event, of as many entries as fit; one that is silent costs one that waits.
+//! A unit that logs rarely costs two runs of `journalctl` per event, and at most five events a second. A busy
+//! unit costs one run per event, with as many entries as fit. A silent unit costs one waiting run.
 
 use std::io;
 use std::time::Duration;
@@ -21,47 +21,46 @@ use super::journalctl::Failure;
 use super::shortened::shorten;
 use hyperfleet_fleet_model::wire::{self, HEARTBEAT};
 
-/// Longest event, in bytes.
 const EVENT_BYTES_MAX: usize = 160 << 10;
-/// The text of a single entry that makes a longer one is shortened to this. A byte takes six at most, as in `\u001b`.
+/// A single entry whose event would be too long is shortened to this. A byte becomes at most six, as in
+/// `\u001b`.
 const SHORTENED_BYTES: usize = EVENT_BYTES_MAX / 6 - (1 << 10);
-/// How many entries are printed at once. As many as their text allows, once there are so many.
+/// Entries per event at first. The number grows as far as their text allows.
 const ENTRIES: usize = 64;
 const ENTRIES_MAX: usize = 4096;
-/// How long entries are gathered, since the last were printed.
+/// Shortest time between two events.
 const GATHERING: Duration = Duration::from_millis(200);
 
-/// The memory that one client takes, in bytes: a text, its event, and the event before it that is being written.
+/// Memory per client, in bytes: a text, its event, and the previous event that is still being written.
 pub(super) const BYTES_MAX: usize = TEXT_BYTES_MAX + 2 * EVENT_BYTES_MAX;
 
-/// The events of one client.
+/// The event stream of one client.
 #[derive(Debug)]
 pub(super) struct JournalEvents {
     journal: Journal,
     position: JournalPosition,
     next: Next,
-    /// What is sent before all entries.
+    /// Sent before all entries.
     opening: Option<String>,
-    /// How many entries are printed at once.
+    /// Most entries of the next event.
     count: usize,
-    /// When entries are printed next.
     print_at: Instant,
 }
 
-/// What is known of entries after the position.
+/// What is known about entries after the position.
 #[derive(Debug)]
 enum Next {
     Nothing,
-    /// There is none yet.
+    /// There is no entry yet.
     Awaited(Box<Entries>),
-    /// The first one has this cursor.
+    /// Cursor of the next entry.
     Found(String),
-    /// There may be some: those before filled their event.
+    /// There are probably more: the last event was full.
     Likely,
 }
 
 impl JournalEvents {
-    /// Begins with the newest lines.
+    /// Starts with the newest lines.
     ///
     /// # Errors
     /// `journalctl` could not be run, or failed.
@@ -105,7 +104,7 @@ impl JournalEvents {
         }
     }
 
-    /// The next event or heartbeat. May be given up half-way.
+    /// The next event or heartbeat. Cancel-safe.
     ///
     /// # Errors
     /// `journalctl` failed.
@@ -120,7 +119,7 @@ impl JournalEvents {
                     let entries = self.journal.follow(&self.position)?;
                     self.next = Next::Awaited(Box::new(entries));
                 }
-                // Kept over heartbeats: a unit that is silent costs nothing.
+                // Kept over heartbeats, so a silent unit starts no further process.
                 Next::Awaited(entries) => match timeout_at(beat_at, entries.next()).await {
                     Err(_) => return Ok(wire::heartbeat().into()),
                     Ok(found) => self.next = self.found(found?).await?,
@@ -144,7 +143,7 @@ impl JournalEvents {
         }
     }
 
-    /// Prints entries; gives none if there are none, or if fewer are to be printed.
+    /// Prints entries; `None` if there are none, or if fewer must be printed.
     async fn print(&mut self) -> Result<Option<Vec<u8>>, Failure> {
         let from = match (&self.next, &self.position) {
             (Next::Found(cursor), _) => format!("--cursor={cursor}"),
@@ -164,7 +163,7 @@ impl JournalEvents {
             return Ok(None);
         };
         let length = text.len();
-        // Most entries have one line or more.
+        // Most entries have at least one line.
         let is_full = text.split(|byte| *byte == b'\n').count() > self.count;
         let Some(event) = event(text, &last, self.count)? else {
             return Ok(self.print_fewer());
@@ -180,14 +179,14 @@ impl JournalEvents {
         Ok(Some(event.into()))
     }
 
-    /// The entries do not fit: prints half as many next.
+    /// The entries are too long: prints half as many next.
     fn print_fewer(&mut self) -> Option<Vec<u8>> {
         self.count = (self.count / 2).max(1);
         None
     }
 }
 
-/// The event of a text; none if it is too long, and fewer entries may be printed.
+/// The event of a text; `None` if it is too long and fewer entries can be printed.
 fn event(mut text: Vec<u8>, last: &str, count: usize) -> io::Result<Option<String>> {
     let event = lines_event(&text, last)?;
     if event.len() <= EVENT_BYTES_MAX {

@@ -1,7 +1,7 @@
-//! The journal of one unit: which entries there are, by their cursors, and their text.
+//! The journal of one unit: its entries by cursor, and their text.
 //!
-//! `journalctl` tells the cursors of entries in a few of its output forms only. So [`Journal::follow`] finds the next
-//! entry, and [`Journal::print`] gives the text of entries in the form that the client wants, and the cursor of the last.
+//! `journalctl` prints cursors in a few of its output forms only. So [`Journal::follow`] finds the next entry,
+//! and [`Journal::print`] returns the text of entries in the requested form with the cursor of the last.
 
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _};
 
@@ -12,48 +12,46 @@ use super::journalctl::{Failure, JOURNALCTL, Run, follow_options, journal_of};
 use super::shortened::read_limited;
 use crate::agent::Bus;
 
-/// Longest text that is printed at once, in bytes. The longest line that journald takes from a service fits.
+/// Longest text of one run, in bytes. The longest line that journald accepts from a service fits.
 pub(super) const TEXT_BYTES_MAX: usize = 128 << 10;
-/// Longest entry as JSON with its cursor alone, in bytes.
+/// Longest entry as JSON with only its cursor, in bytes.
 const ENTRY_BYTES_MAX: usize = 4 << 10;
 /// Longest line with the cursor that `journalctl --show-cursor` prints.
 const CURSOR_BYTES_MAX: usize = 1 << 10;
-/// What precedes that cursor.
+/// Prefix of that line.
 const CURSOR_MARK: &[u8] = b"-- cursor: ";
 
-/// The journal of one unit.
 #[derive(Debug)]
 pub(super) struct Journal {
     program: String,
     /// The option that selects the unit.
     unit: String,
-    /// The form in which entries are printed.
+    /// Output form of entries.
     output: String,
 }
 
-/// Entries that `journalctl` finds, one by one. It ends when this is dropped.
+/// A running `journalctl` that finds entries one by one. Dropping this ends it.
 #[derive(Debug)]
 pub(super) struct Entries {
     run: Run,
-    /// What was read of the next one.
+    /// The partial line of the next entry.
     line: Vec<u8>,
 }
 
-/// An entry, as far as it is read.
+/// An entry, as far as it is parsed.
 #[derive(Deserialize)]
 struct Entry {
     #[serde(rename = "__CURSOR")]
     cursor: String,
 }
 
-/// Entries that were printed.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Printed {
-    /// The text of several is longer than it may be: print fewer.
+    /// The text of several entries is too long: print fewer.
     TooLong,
     Text {
         text: Vec<u8>,
-        /// The cursor of the last one; none if there are none.
+        /// Cursor of the last entry; `None` without entries.
         last: Option<String>,
     },
 }
@@ -68,7 +66,7 @@ impl Journal {
     }
 
     fn entries(&self, options: &[String]) -> Result<Entries, Failure> {
-        // Few fields of each entry: the cursor always comes.
+        // Only a few fields of each entry; the cursor is always included.
         let fixed = [&self.unit, "--output=json", "--output-fields=_BOOT_ID"];
         let options = options.iter().map(String::as_str);
         let options: Vec<&str> = fixed.into_iter().chain(options).collect();
@@ -78,7 +76,7 @@ impl Journal {
         })
     }
 
-    /// The cursor of the first entry that `options` select; none if there is none.
+    /// The cursor of the first entry that `options` select, if any.
     ///
     /// # Errors
     /// [`Failure::RefusedCursor`] for one of `options`.
@@ -90,7 +88,7 @@ impl Journal {
         }
     }
 
-    /// The entries after a position, and those to come.
+    /// The entries after a position, including future ones.
     ///
     /// # Errors
     /// `journalctl` could not be started.
@@ -130,13 +128,13 @@ impl Journal {
 }
 
 impl Entries {
-    /// The cursor of the next one; none if `journalctl` has ended. May be given up half-way.
+    /// The next cursor; `None` if `journalctl` has ended. Cancel-safe.
     ///
     /// # Errors
-    /// `journalctl` prints what is no entry.
+    /// The output is not an entry.
     pub(super) async fn next(&mut self) -> Result<Option<String>, Failure> {
         let left = ENTRY_BYTES_MAX.saturating_sub(self.line.len());
-        // What was read before this was given up is in the line.
+        // The line keeps what was read before a cancelled call.
         let mut output = (&mut self.run.output).take(left as u64);
         output.read_until(b'\n', &mut self.line).await?;
         if self.line.is_empty() {
@@ -148,7 +146,7 @@ impl Entries {
         Ok(Some(entry.cursor))
     }
 
-    /// Why there is no further one.
+    /// Why there is no further entry.
     pub(super) async fn end(self) -> Failure {
         let ended = self.run.end().await;
         let without_cause = || Failure::Failed("journalctl --follow has ended".to_owned());
@@ -168,7 +166,7 @@ fn take_cursor(text: &mut Vec<u8>) -> Option<String> {
 
 #[cfg(test)]
 impl Journal {
-    /// One that is told by another program.
+    /// A journal that another program prints.
     pub(super) fn told_by(program: &std::path::Path) -> Self {
         Self {
             program: program.display().to_string(),

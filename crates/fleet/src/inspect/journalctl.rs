@@ -1,4 +1,4 @@
-//! Runs of `journalctl`, and the options that single answers and followed journals share.
+//! Runs `journalctl`, with the options that single responses and followed journals share.
 
 use std::io;
 use std::process::Stdio;
@@ -12,21 +12,18 @@ use crate::agent::Bus;
 
 pub(super) const JOURNALCTL: &str = "journalctl";
 const MACHINE_ID: &str = "/etc/machine-id";
-/// Most that is kept of what `journalctl` says of its failures, in bytes.
+/// Most that is kept of its standard error, in bytes.
 const WORDS_BYTES_MAX: u64 = 2 << 10;
-/// How `journalctl` refuses a cursor.
 const REFUSED_CURSOR: &str = "Failed to seek to cursor";
 
-/// Why `journalctl` has given nothing, by what the caller can do.
+/// Why `journalctl` printed nothing, by what the caller can do.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Failure {
-    /// It could not be started.
     #[error(transparent)]
     NotStarted(io::Error),
-    /// It does not accept the cursor.
+    /// The cursor is invalid.
     #[error("{0}")]
     RefusedCursor(String),
-    /// It failed.
     #[error("journalctl failed: {0}")]
     Failed(String),
 }
@@ -37,12 +34,12 @@ impl From<io::Error> for Failure {
     }
 }
 
-/// A `journalctl` that runs. Killed when it is dropped.
+/// A running `journalctl`. Dropping this kills it.
 #[derive(Debug)]
 pub(super) struct Run {
     child: Child,
     pub(super) output: BufReader<ChildStdout>,
-    /// What it says of its failures. Read all the time: it would wait for a reader otherwise.
+    /// Its standard error. Read continuously, because `journalctl` would block on a full pipe.
     words: JoinHandle<io::Result<Vec<u8>>>,
 }
 
@@ -69,10 +66,10 @@ impl Run {
         })
     }
 
-    /// Waits until it has ended, once all of its output is read.
+    /// Waits for its end, after all of its output was read.
     ///
     /// # Errors
-    /// It has failed.
+    /// It failed.
     pub(super) async fn end(mut self) -> Result<(), Failure> {
         let status = self.child.wait().await?;
         if status.success() {
@@ -90,8 +87,9 @@ impl Run {
 
 /// The options of `journalctl` for new entries of this machine.
 ///
-/// By itself `--follow` prints entries of the current boot only. In a container fleetd may see another boot id than
-/// journald, and would see no entry. `--merge` prints those of all boots, and those of other machines as well.
+/// By itself `--follow` prints entries of the current boot only. In a container fleetd may see another boot id
+/// than journald, and would see no entry. `--merge` prints entries of all boots, and also those of other
+/// machines.
 ///
 /// # Errors
 /// The id of this machine could not be read.

@@ -1,4 +1,4 @@
-//! The answer of this machine: what `systemctl` and `journalctl` print.
+//! The response of this machine: the output of `systemctl` and `journalctl`.
 
 use std::io;
 use std::process::Stdio;
@@ -15,9 +15,9 @@ use super::shortened::read_limited;
 use super::{Error, Follow, Inspected, Inspection, JournalPosition, Own, Request, TextStream};
 use crate::agent::Bus;
 
-/// How long `systemctl status` may take.
+/// Timeout of `systemctl status`.
 const STATUS_TIME_MAX: Duration = Duration::from_secs(20);
-/// Most that is kept of what it prints, in bytes.
+/// Most that is kept of its output, in bytes.
 pub(super) const STATUS_BYTES_MAX: usize = 256 << 10;
 
 const SYSTEMCTL: &str = "systemctl";
@@ -95,7 +95,7 @@ fn failed(own: &Own, program: &'static str, error: &dyn std::error::Error) -> Er
     }
 }
 
-/// What is run. A unit's name may begin with a dash, so it stands behind `--` or `--unit=`.
+/// The command to run. A unit's name may begin with a dash, so it comes after `--` or `--unit=`.
 fn command(
     bus: Bus,
     unit: &str,
@@ -122,12 +122,12 @@ fn command(
     }
 }
 
-/// Starts a program, both of whose outputs come as one.
+/// Starts a program with both outputs combined.
 fn spawn(program: &str, arguments: &[String]) -> io::Result<(Child, pipe::Receiver)> {
     let (reader, writer) = io::pipe()?;
     let child = Command::new(program)
         .args(arguments)
-        // Neither colours nor a pager, whatever the environment of fleetd says.
+        // No colours and no pager, whatever fleetd's environment sets.
         .env("SYSTEMD_COLORS", "0")
         .stdin(Stdio::null())
         .stdout(writer.try_clone()?)
@@ -208,7 +208,7 @@ mod tests {
         drop(text);
         for _ in 0..500 {
             let state = std::fs::read_to_string(&stat).unwrap_or_default();
-            // Gone, or waiting to be read by its parent.
+            // Gone, or a zombie.
             if state.is_empty() || state.contains(") Z ") {
                 return;
             }

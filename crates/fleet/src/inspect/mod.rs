@@ -1,13 +1,13 @@
-//! Status and journal of a unit, as its machine prints them.
+//! Status and journal of a unit, as printed on its machine.
 //!
 //! ```text
 //! request ─▶ which machine? ─┬─ this one ─▶ local: systemctl status, journalctl
 //!                            └─ another  ─▶ peer:  the same request to its fleetd, over mutual TLS
 //! ```
 //!
-//! A journal is followed as plain text, or as events with which a client resumes it (`events`).
+//! A followed journal is plain text, or events that a client can resume (`events`).
 //!
-//! Only units of fleet can be asked for, on machines that run them.
+//! Only fleet's own units can be inspected, on machines that run them.
 
 mod events;
 mod journal;
@@ -29,9 +29,8 @@ pub use peer::PeerFiles;
 pub use position::JournalPosition;
 pub use text::TextStream;
 
-/// Most lines of a journal that are asked for at once.
 pub const LINES_MAX: u32 = 10_000;
-/// The forms in which `journalctl --output` prints.
+/// Output forms of `journalctl --output`.
 pub const OUTPUTS: [&str; 14] = [
     "short",
     "short-full",
@@ -49,14 +48,14 @@ pub const OUTPUTS: [&str; 14] = [
     "with-unit",
 ];
 
-/// What is asked of a unit's machine.
+/// What to show of a unit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Inspection {
-    /// What `systemctl status` prints.
+    /// The output of `systemctl status`.
     Status,
-    /// What `journalctl` prints of the unit.
+    /// The unit's journal.
     Journal {
-        /// How many of the newest lines.
+        /// Number of newest lines.
         lines: u32,
         /// One of [`OUTPUTS`].
         output: String,
@@ -64,30 +63,30 @@ pub enum Inspection {
     },
 }
 
-/// Whether new lines of a journal follow, without end.
+/// Whether and how a journal is followed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Follow {
     No,
     /// As `journalctl --follow` prints them.
     Text,
-    /// As server-sent events. `after` resumes an earlier stream; the number of lines does not count then.
+    /// As server-sent events. `after` resumes an earlier stream; the number of lines is ignored then.
     Events {
         after: Option<JournalPosition>,
     },
 }
 
 impl Inspection {
-    /// The memory that an answer takes while its client reads, in bytes.
+    /// Memory of a response while its client reads, in bytes.
     pub(crate) fn bytes_max(&self) -> usize {
         match self {
-            // The text, and what is written of it.
+            // The text, and its serialized copy.
             Self::Status => 2 * local::STATUS_BYTES_MAX,
             Self::Journal { .. } if self.is_events() => events::BYTES_MAX,
             Self::Journal { .. } => 2 * text::PIECE_BYTES,
         }
     }
 
-    /// Whether the answer is a stream of events.
+    /// Whether the response is a stream of events.
     pub(crate) fn is_events(&self) -> bool {
         let Self::Journal { follow, .. } = self else {
             return false;
@@ -105,15 +104,14 @@ impl fmt::Display for Inspection {
     }
 }
 
-/// What a machine answers.
 #[derive(Debug)]
 pub struct Inspected {
-    /// The exit status of the program that was run, where it has ended.
+    /// Exit status of the program, if it has ended.
     pub exit_status: Option<i32>,
     pub text: TextStream,
 }
 
-/// Why there is no answer, by what the caller can do. The text is for clients.
+/// Why there is no response, by what the caller can do. The text is for clients.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(transparent)]
@@ -144,7 +142,7 @@ pub enum Error {
         address: String,
         message: String,
     },
-    /// What the other machine has answered.
+    /// The other machine's refusal.
     #[error("{message}")]
     Refused { status: u16, message: String },
     #[error(
@@ -160,7 +158,7 @@ pub enum Error {
         machine: String,
         message: String,
     },
-    /// The cause is for the log alone.
+    /// The cause is for the log only.
     #[error("{program} failed on machine {machine}")]
     Failed {
         program: &'static str,
@@ -169,7 +167,7 @@ pub enum Error {
     },
 }
 
-/// Answers of this machine and, over their fleetd, of others.
+/// Inspects units of this machine and, through their fleetd, of others.
 #[derive(Debug, Clone)]
 pub struct Inspector {
     own: Option<Own>,
@@ -179,23 +177,22 @@ pub struct Inspector {
 struct Own {
     machine: String,
     bus: Bus,
-    /// What this machine shows others; none without TLS.
+    /// Certificates for other machines; `None` without TLS.
     files: Option<PeerFiles>,
 }
 
-/// A request, as it came.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request<'a> {
     pub unit: &'a str,
     /// The machine to ask, for a unit that runs on several.
     pub machine: Option<&'a str>,
     pub inspection: Inspection,
-    /// Whether another fleetd sent it on: it is not sent on again.
+    /// Whether another fleetd forwarded it: it is not forwarded again.
     pub is_forwarded: bool,
 }
 
 impl Inspector {
-    /// Answers for this machine, and asks others with these files.
+    /// Answers for this machine, and asks others with these certificates.
     pub fn of_machine(machine: &str, bus: Bus, files: Option<PeerFiles>) -> Self {
         let machine = machine.to_owned();
         Self {
@@ -207,7 +204,7 @@ impl Inspector {
         }
     }
 
-    /// Answers nothing: for a server that is no fleetd.
+    /// Refuses every request, for servers other than fleetd.
     pub fn nowhere() -> Self {
         Self { own: None }
     }
@@ -277,7 +274,7 @@ impl EtcdFleet {
         })
     }
 
-    /// Where other machines reach the fleetd of a machine, if it says so.
+    /// Where other machines reach a machine's fleetd, if it publishes an address.
     async fn address_of(&self, machine: &str) -> Result<Option<String>, FleetError> {
         let known = self.registry.find_machine(machine).await?;
         let address = known.map(|known| known.machine.value.address);

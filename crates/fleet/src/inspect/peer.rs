@@ -1,4 +1,4 @@
-//! The answer of another machine: the same request to its fleetd, over mutual TLS.
+//! The response of another machine: the same request to its fleetd, over mutual TLS.
 
 use std::error::Error as StdError;
 use std::io;
@@ -11,23 +11,22 @@ use serde::Deserialize;
 use super::{Error, Follow, Inspected, Inspection, Request, TextStream};
 use hyperfleet_server_kit::files;
 
-/// How long a connection may take, and how long the beginning of an answer.
+/// Timeout for the connection, and for the start of the response.
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(30);
-/// Largest file that is read, in bytes.
+/// Largest certificate file, in bytes.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 /// Longest error of another fleetd, in bytes.
 const FAULT_BYTES_MAX: usize = 64 << 10;
-/// Header with the exit status of `systemctl status`.
 pub(crate) const EXIT_STATUS: &str = "fleet-exit-status";
 
-/// What a fleetd shows other fleetds, and by what it knows them: the files of its own TLS listeners. They are read for
-/// each request, so renewed ones count at once.
+/// Certificates for mutual TLS between fleetd instances: the files of fleetd's own TLS listeners. They are read
+/// for each request, so renewed ones take effect at once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PeerFiles {
     pub cert: PathBuf,
     pub key: PathBuf,
-    /// Authorities of the certificates of other fleetds.
+    /// Authorities of other fleetd's certificates.
     pub ca: PathBuf,
 }
 
@@ -73,7 +72,7 @@ pub(super) async fn inspect(
     })
 }
 
-/// The message of an error, if it is one of fleet's.
+/// The message of an error in fleet's form.
 async fn fault_of(mut response: Response) -> Option<String> {
     let mut text = Vec::new();
     while let Some(piece) = response.chunk().await.ok()? {
@@ -125,7 +124,7 @@ fn url(address: &str, machine: &str, request: &Request<'_>) -> String {
     )
 }
 
-/// The parameters of a journal that is followed.
+/// The query parameters of a followed journal.
 fn follow_form(follow: &Follow) -> String {
     match follow {
         Follow::No => String::new(),
@@ -137,7 +136,7 @@ fn follow_form(follow: &Follow) -> String {
     }
 }
 
-/// A text as it stands in a URL.
+/// Encodes a text for a URL.
 fn encoded(text: &str) -> String {
     let byte = |byte: u8| {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {

@@ -1,23 +1,21 @@
-//! Positions in a journal, as clients and `journalctl` know them.
+//! Positions in a journal, as clients and `journalctl` write them.
 
 use std::fmt;
 use std::str::FromStr;
 
 /// Longest cursor, in bytes. Those of systemd 252 have about 120.
 const CURSOR_BYTES_MAX: usize = 256;
-/// The position before all entries, as clients see it.
+/// The position before all entries, for clients.
 const START: &str = "start";
 
 /// Where a client resumes a journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum JournalPosition {
-    /// Before the first entry.
     Start,
     /// After the entry with this cursor.
     After(String),
 }
 
-/// A text that is no position of a journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a position is the id of an event: `start`, or a cursor of journalctl")]
 pub struct InvalidPosition;
@@ -47,12 +45,12 @@ impl fmt::Display for JournalPosition {
 }
 
 impl JournalPosition {
-    /// Whether it is the one behind the entry with this cursor.
+    /// Whether it is the position after the entry with this cursor.
     pub(super) fn is_after(&self, cursor: &str) -> bool {
         matches!(self, Self::After(before) if before == cursor)
     }
 
-    /// The options of `journalctl` that select all entries from here on.
+    /// The options of `journalctl` that select all later entries.
     pub(super) fn options(&self) -> Vec<String> {
         match self {
             Self::Start => vec!["--lines=all".to_owned()],

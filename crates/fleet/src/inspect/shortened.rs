@@ -1,13 +1,13 @@
-//! Texts of which a part is left out, because they are too long.
+//! Shortens long texts by leaving out their middle.
 
 use std::io;
 
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
-/// The end of a text that is kept where its middle is left out, in bytes.
+/// Bytes that are kept at the end of a shortened text.
 const TAIL_BYTES: usize = 1 << 10;
 
-/// All that a program prints. The middle of what is longer than `limit` is left out.
+/// Reads the output of a program. The middle of an output longer than `limit` is left out.
 pub(super) async fn read_limited(
     mut output: impl AsyncRead + Unpin,
     limit: u64,
@@ -27,7 +27,7 @@ pub(super) async fn read_limited(
     Ok(text)
 }
 
-/// Leaves out what of a text is longer than `limit`.
+/// Shortens a text to about `limit` bytes.
 pub(super) fn shorten(text: &mut Vec<u8>, limit: usize) {
     if let Some(left_out @ 1..) = text.len().checked_sub(limit) {
         text.truncate(limit);

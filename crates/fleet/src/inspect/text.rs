@@ -1,4 +1,4 @@
-//! A text that comes piece by piece, from a program or from another machine.
+//! A text that arrives in pieces, from a program or from another machine.
 
 use std::io;
 
@@ -8,10 +8,10 @@ use tokio::process::Child;
 
 use super::events::JournalEvents;
 
-/// Largest piece of what a program prints, in bytes.
+/// Largest piece of a program's output, in bytes.
 pub(super) const PIECE_BYTES: usize = 16 << 10;
 
-/// A text without a known end. Dropped, its program is killed, or its connection is closed.
+/// A text of unknown length. Dropping it kills its program or closes its connection.
 #[derive(Debug)]
 pub struct TextStream(Source);
 
@@ -20,7 +20,7 @@ enum Source {
     Whole(Option<Vec<u8>>),
     Program {
         output: pipe::Receiver,
-        /// Killed with this.
+        /// Kept to kill the program on drop.
         _child: Child,
     },
     Peer(reqwest::Response),
@@ -47,7 +47,7 @@ impl TextStream {
         Self(Source::Journal(Box::new(events)))
     }
 
-    /// The next piece; `None` at the end. May be given up half-way.
+    /// The next piece; `None` at the end. Cancel-safe.
     ///
     /// # Errors
     /// The program's output, or the connection to the other machine, has failed.

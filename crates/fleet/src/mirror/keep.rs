@@ -1,4 +1,4 @@
-//! The one task that keeps the mirror.
+//! The task that keeps the mirror up to date.
 
 use std::time::Duration;
 
@@ -8,19 +8,17 @@ use crate::keys::KeyStore;
 use crate::registry::{Error, Scope, Snapshot, Told, Watch};
 use hyperfleet_server_kit::causes::chain;
 
-/// How long it rests after the first failure; twice as long after each further one.
+/// Pause after the first failure, doubled with each further one.
 const PAUSE: Duration = Duration::from_millis(100);
-/// The longest rest.
 const PAUSE_MAX: Duration = Duration::from_secs(2);
-/// How long a watch that was broken has to live before it counts as caught up, if it tells nothing: etcd sends what
-/// was missed at once.
+/// A reopened watch counts as caught up after this time without events: etcd sends missed events at once.
 const SETTLING: Duration = Duration::from_secs(1);
 
 impl<S: KeyStore> Fleet<S> {
-    /// Lists everything and then watches, for ever: to be kept by `lasting::keep`. While it does not run, or etcd
-    /// cannot be reached, the mirror is not connected.
+    /// Lists everything and then watches, for ever; run it under `supervise`. While it does not run, or etcd is
+    /// unreachable, the mirror is not connected.
     ///
-    /// After a failure it goes on where it was. What it missed while the history was compacted it lists anew.
+    /// After a failure it resumes. If the history was compacted meanwhile, it lists everything again.
     pub async fn keep_mirror(self) {
         let _connection = Connection(&self.mirror);
         let mut rest = Rest::default();
@@ -52,7 +50,8 @@ impl<S: KeyStore> Fleet<S> {
         Ok(watch)
     }
 
-    /// What the watch tells next. One that was broken is connected once etcd answers and the watch lives for a while.
+    /// The next update of the watch. A broken watch counts as connected again once etcd answers and the watch
+    /// lives for a while.
     async fn watch_on(&self, watch: &mut Watch<S>, rest: &mut Rest) -> Result<Told, Error> {
         if self.mirror.is_connected() {
             return watch.next().await;
@@ -78,7 +77,7 @@ impl Mirror {
     }
 }
 
-/// Nobody keeps the mirror once this is dropped.
+/// Marks the mirror as not connected when dropped.
 struct Connection<'a>(&'a Mirror);
 
 impl Drop for Connection<'_> {
@@ -87,7 +86,7 @@ impl Drop for Connection<'_> {
     }
 }
 
-/// How long to rest after failures. The first of a row is told.
+/// Pauses after failures. The first failure in a row is logged.
 #[derive(Default)]
 struct Rest {
     failures: u32,
@@ -96,7 +95,7 @@ struct Rest {
 impl Rest {
     async fn after(&mut self, error: &Error) {
         if self.failures == 0 {
-            tracing::warn!(error = chain(error), "the mirror of fleet has lost etcd");
+            tracing::warn!(error = chain(error), "mirror disconnected from etcd");
         }
         let pause = PAUSE.saturating_mul(1 << self.failures.min(16));
         self.failures += 1;
@@ -105,7 +104,7 @@ impl Rest {
 
     fn ended(&mut self) {
         if std::mem::take(&mut self.failures) > 0 {
-            tracing::info!("the mirror of fleet is connected");
+            tracing::info!("mirror connected");
         }
     }
 }

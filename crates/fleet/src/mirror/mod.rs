@@ -1,5 +1,5 @@
-//! Everything that the registry holds, in the memory of this process, kept by one watch: what lists come from, and
-//! what followers and the engine follow.
+//! The whole registry in the memory of this process, kept current by one watch. Lists, followers and the engine
+//! read it.
 
 mod keep;
 mod picture;
@@ -15,40 +15,39 @@ pub(super) use self::touched::{Since, Touch};
 use crate::keys::Revision;
 use crate::registry::{Change, Key, Snapshot};
 
-/// How long a list waits for what this process has written. What is written comes back by the watch within
-/// milliseconds, unless etcd is in trouble.
+/// How long a list waits for this process's own writes. They return through the watch within milliseconds,
+/// unless etcd is in trouble.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// The picture, and what is told of it.
+/// The picture of the registry, and its followers.
 #[derive(Debug, Default)]
 pub(super) struct Mirror {
-    /// Held shortly: for a page, for what one answer of the watch holds, or for what the engine looks up at a time.
-    /// Never over an await.
+    /// Locked briefly: for a page, a batch of the watch, or a lookup by the engine. Never across an await.
     picture: RwLock<Picture>,
     news: watch::Sender<News>,
-    /// Those who follow every key.
+    /// Followers of every key.
     followers: Mutex<Vec<mpsc::UnboundedSender<KeysTouched>>>,
-    /// The newest revision that this process has made.
+    /// Newest revision that this process has written.
     written: watch::Sender<Revision>,
 }
 
-/// What a follower of every key is told. It looks the records up.
+/// Keys that were touched. Followers look the records up.
 #[derive(Debug, Clone)]
 pub(crate) enum KeysTouched {
-    /// These were put or deleted.
+    /// These keys were put or deleted.
     These(Vec<Key>),
-    /// Everything was listed anew: any key may be another than it was.
+    /// Everything was listed again: any key may have changed.
     All,
 }
 
-/// How far the mirror has got.
+/// The mirror's progress.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct News {
-    /// What the picture is of; 0 if nothing was listed yet.
+    /// Revision of the picture; 0 before the first list.
     pub(super) revision: Revision,
-    /// Whether the watch lives.
+    /// Whether the watch is open.
     pub(super) is_connected: bool,
-    /// How often revisions have lost their meaning, because etcd was restored.
+    /// How often earlier revisions became void because etcd was restored.
     pub(super) restores: u32,
 }
 
@@ -57,24 +56,24 @@ impl Mirror {
         self.news.borrow().is_connected
     }
 
-    /// How often revisions have lost their meaning.
+    /// How often earlier revisions became void.
     pub(super) fn restores(&self) -> u32 {
         self.news.borrow().restores
     }
 
-    /// Wakes whoever waits for news; those that there are already count as seen.
+    /// Subscribes to news. Current news counts as seen.
     pub(super) fn subscribe(&self) -> watch::Receiver<News> {
         self.news.subscribe()
     }
 
-    /// Waits until it lives and holds what there was at a revision.
+    /// Waits until the mirror is connected and has reached a revision.
     pub(super) async fn comes_to(&self, revision: Revision) {
         let is_there = |news: &News| news.is_connected && news.revision >= revision;
-        // The sender lives as long as this.
+        // The sender lives as long as the mirror.
         let _ = self.subscribe().wait_for(is_there).await;
     }
 
-    /// Follows every key. What is told is told before the picture that has it can be read.
+    /// Follows every key. Followers are notified before the changed picture can be read.
     pub(super) fn follow_keys(&self) -> mpsc::UnboundedReceiver<KeysTouched> {
         let (tell, told) = mpsc::unbounded_channel();
         let mut followers = self
@@ -97,7 +96,7 @@ impl Mirror {
         look(&self.picture.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// This process has written at that revision.
+    /// Records a revision that this process has written.
     pub(super) fn wrote(&self, revision: Revision) {
         self.written.send_if_modified(|written| {
             let is_newer = *written < revision;
@@ -106,13 +105,13 @@ impl Mirror {
         });
     }
 
-    /// Whether the mirror comes to a revision within a while.
+    /// Whether the mirror reaches a revision in time.
     pub(super) async fn comes_soon_to(&self, revision: Revision) -> bool {
         let waited = tokio::time::timeout(PATIENCE, self.comes_to(revision));
         waited.await.is_ok()
     }
 
-    /// Whether the mirror lives and holds what this process wrote before this was asked. Waits a while for it.
+    /// Whether the mirror is connected and has reached this process's earlier writes. Waits a while for it.
     pub(super) async fn has_own_writes(&self) -> bool {
         let written = *self.written.borrow();
         let has = |news: &News| !news.is_connected || news.revision >= written;
@@ -121,7 +120,7 @@ impl Mirror {
         matches!(waited, Ok(Ok(news)) if news.is_connected)
     }
 
-    /// Takes over what has changed up to a revision.
+    /// Applies changes up to a revision.
     pub(super) fn apply(&self, revision: Revision, changes: Vec<Change>) {
         let mut picture = self.picture.write().unwrap_or_else(PoisonError::into_inner);
         let keys = picture.apply(revision, changes);
@@ -130,19 +129,19 @@ impl Mirror {
         self.tell(revision);
     }
 
-    /// Takes over what is there, whatever was there before.
+    /// Replaces the picture by a new list.
     pub(super) fn replace(&self, snapshot: Snapshot) {
         let revision = snapshot.revision;
-        // Nobody else writes, so what is made from what is there now fits when it is put there.
+        // This task is the only writer, so the picture cannot change in between.
         let next = self.read(|picture| picture.next(snapshot));
         let mut picture = self.picture.write().unwrap_or_else(PoisonError::into_inner);
         let before = std::mem::replace(&mut *picture, next);
         self.tell_followers(&KeysTouched::All);
         drop(picture);
-        // Of large ones that takes a while.
+        // Dropping a large picture takes a while.
         drop(before);
         if revision < self.news.borrow().revision {
-            // What this process has written will never come.
+            // This process's earlier writes will never arrive.
             self.written.send_replace(revision);
             self.news.send_modify(|news| news.restores += 1);
         }

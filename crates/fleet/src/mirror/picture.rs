@@ -1,4 +1,4 @@
-//! What the mirror knows: the registry as it was at one revision, with what lists and followers need beside it.
+//! The mirror's data: the registry at one revision, with indexes for lists and followers.
 
 use std::collections::BTreeSet;
 use std::ops::Bound;
@@ -12,20 +12,17 @@ use crate::registry::{
 use crate::view::current;
 use hyperfleet_fleet_model::unit::Replacing;
 
-/// The registry at one revision.
 #[derive(Debug, Default)]
 pub struct Picture {
-    /// All of it.
     pub(crate) known: Snapshot,
-    /// Machines and the units that they report on: `known.states` the other way round.
+    /// Machines and the units that they report: the reverse index of `known.states`.
     by_machine: BTreeSet<(String, String)>,
-    /// Units that replace others.
     pub(crate) replacing: Replacing,
     touched: Touched,
 }
 
 impl Picture {
-    /// Takes over what has changed up to a revision. Gives the keys.
+    /// Applies changes up to a revision. Returns their keys.
     pub(super) fn apply(&mut self, revision: Revision, changes: Vec<Change>) -> Vec<Key> {
         let (mut touches, mut keys) = (BTreeSet::new(), Vec::new());
         for change in changes {
@@ -38,8 +35,7 @@ impl Picture {
         keys
     }
 
-    /// The picture of a later revision, of which everything is known but not what happened in between. What is
-    /// another than it was, was touched.
+    /// The picture of a later revision whose history is unknown. Whatever differs was touched.
     pub(super) fn next(&self, known: Snapshot) -> Self {
         let revision = known.revision;
         let mut next = Self::of(known);
@@ -66,7 +62,7 @@ impl Picture {
         }
     }
 
-    /// What a change touches, given what was before it.
+    /// Adds what a change touches, given the previous state.
     fn touch(&self, change: &Change, touches: &mut BTreeSet<Touch>) {
         let is_noticed = |touch: &Touch| match (touch, change) {
             (Touch::Unit(_), Change::State(key, state)) => self.changes_unit(key, state),
@@ -75,8 +71,8 @@ impl Picture {
         touches.extend(touches_of(change).filter(is_noticed));
     }
 
-    /// Whether the state that a machine reports makes another unit of it: that is so on the machine that it is placed
-    /// on, and if the unit is further by it, or less far.
+    /// Whether a reported state changes the unit itself: it does on the machine where the unit is placed, if it
+    /// changes the unit's current state.
     fn changes_unit(&self, key: &StateKey, state: &Seen<UnitState>) -> bool {
         let place = self.known.places.get(&key.unit);
         if place.is_none_or(|place| place.value.machine != key.machine) {
@@ -110,7 +106,7 @@ impl Picture {
         }
     }
 
-    /// A page of what machines report.
+    /// A page of reported states.
     pub(crate) fn list_states(
         &self,
         filter: &StateFilter,
@@ -121,7 +117,7 @@ impl Picture {
         self.known.list_states(filter, after, limit, of_machine)
     }
 
-    /// Units that a machine reports on, by name, behind one of them.
+    /// Units that a machine reports, by name, after one of them.
     pub(crate) fn units_on<'a>(
         &'a self,
         machine: &str,
@@ -137,21 +133,21 @@ impl Picture {
         pairs.map(|(_, unit)| unit.as_str())
     }
 
-    /// Whether it knows all that was touched after a revision.
+    /// Whether it knows everything that was touched after a revision.
     pub(crate) fn remembers(&self, after: Revision) -> bool {
         self.touched.reaches(after)
     }
 
-    /// Some of what was touched after a revision.
+    /// The next items that were touched after a revision.
     pub(crate) fn since(&self, after: Revision) -> Since<'_> {
         self.touched.since(after)
     }
 }
 
-/// What a change may touch, whatever was before it.
+/// What a change may touch, whatever the previous state.
 pub(crate) fn touches_of(change: &Change) -> impl Iterator<Item = Touch> + use<> {
     let (unit, state) = match change {
-        // What is global says the same as the file, unless it is not ours to read: then the unit is not shown.
+        // `global/` says the same as the file, unless it is unreadable: the unit is hidden then.
         Change::Unit(name, _)
         | Change::Want(name, _)
         | Change::Place(name, _)
@@ -176,7 +172,7 @@ pub(crate) fn touches_of(change: &Change) -> impl Iterator<Item = Touch> + use<>
     unit.map(Touch::Unit).into_iter().chain(state)
 }
 
-/// What is not in one snapshot as it is in the other.
+/// What differs between two snapshots.
 fn differences(before: &Snapshot, after: &Snapshot) -> BTreeSet<Touch> {
     let mut touches = BTreeSet::new();
     for name in before.bodies.keys().chain(after.bodies.keys()) {
@@ -193,7 +189,7 @@ fn differences(before: &Snapshot, after: &Snapshot) -> BTreeSet<Touch> {
     touches
 }
 
-/// When what users see of a unit was last put; nothing if they do not see it.
+/// Revisions of the records that users see of a unit; none if it is hidden.
 fn marks(snapshot: &Snapshot, name: &str) -> [Option<Revision>; 4] {
     if snapshot.is_unreadable(name) {
         return [None; 4];

@@ -1,47 +1,43 @@
-//! What was touched lately: the last stretch of the history, without values. Who follows needs to know what to look
-//! at, and looks at what it is now.
+//! The recently touched items: the newest part of the history without values. Followers use it to know what to
+//! look up.
 
 use std::collections::VecDeque;
 
 use crate::keys::Revision;
 use crate::registry::StateKey;
 
-/// How much is kept. With names as long as usual some ten megabytes at most, and enough for every unit of a large
-/// cluster to be placed and reported while a follower is away.
+/// How many are kept: with usual names at most some ten megabytes, and enough for every unit of a large cluster
+/// to be placed and reported while a follower is away.
 const KEPT_MAX: usize = 1 << 16;
-/// How much a follower is given at a time, all of the last revision in any case.
+/// Most items per answer. All items of its last revision are included.
 const AT_A_TIME: usize = 256;
 
-/// Something that users follow was touched.
+/// An item that users can follow was touched.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Touch {
-    /// What users see of a unit.
     Unit(String),
-    /// What a machine reports of a unit.
     State(StateKey),
 }
 
-/// What was touched since a revision.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Since<'a> {
-    /// That is too long ago.
+    /// The revision is too old.
     Forgotten,
-    /// All of it up to a revision, oldest first, some of it more than once.
+    /// Items up to a revision, oldest first, possibly repeated.
     Touched(Revision, Vec<&'a Touch>),
 }
 
-/// What was touched, oldest first.
+/// Touched items, oldest first.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Touched {
     /// Everything that was touched later is here.
     after: Revision,
-    /// The newest revision that is known of.
     newest: Revision,
     kept: VecDeque<(Revision, Touch)>,
 }
 
 impl Touched {
-    /// Nothing is known of what was touched before.
+    /// Starts empty at a revision.
     pub(super) fn since_now(revision: Revision) -> Self {
         Self {
             after: revision,
@@ -50,7 +46,7 @@ impl Touched {
         }
     }
 
-    /// These were touched, and nothing else, between the newest revision and this one.
+    /// Adds everything that was touched between the newest revision and this one.
     pub(super) fn add(&mut self, revision: Revision, touches: impl IntoIterator<Item = Touch>) {
         let touches = touches.into_iter().map(|touch| (revision, touch));
         self.kept.extend(touches);
@@ -60,7 +56,7 @@ impl Touched {
         }
     }
 
-    /// All of one revision, or none.
+    /// Removes all items of the oldest revision.
     fn forget_oldest(&mut self) {
         if let Some((oldest, _)) = self.kept.pop_front() {
             self.after = oldest;
@@ -70,12 +66,12 @@ impl Touched {
         }
     }
 
-    /// Whether it knows all that was touched after a revision.
+    /// Whether it knows everything that was touched after a revision.
     pub(super) fn reaches(&self, after: Revision) -> bool {
         after >= self.after
     }
 
-    /// Some of what was touched after a revision.
+    /// The next items that were touched after a revision.
     pub(super) fn since(&self, after: Revision) -> Since<'_> {
         if !self.reaches(after) {
             return Since::Forgotten;
@@ -110,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_touched_is_told_from_any_revision_on() {
+    fn touched_items_are_returned_from_any_revision_on() {
         let mut touched = Touched::since_now(5);
         assert_eq!(since(&touched, 4), None);
         assert_eq!(since(&touched, 5), Some((5, 0)));
@@ -129,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_told_in_parts_that_end_with_a_revision() {
+    fn items_are_returned_in_parts_that_end_with_a_revision() {
         let mut touched = Touched::since_now(0);
         let many = |count: usize| (0..count).map(|n| touch(&n.to_string()));
         touched.add(1, many(AT_A_TIME - 1));
@@ -150,7 +146,7 @@ mod tests {
         touched.add(3, many(1));
         assert_eq!(since(&touched, 0), None);
         assert_eq!(since(&touched, 1), Some((2, KEPT_MAX - 10)));
-        // More at once than is kept: whoever was there before has to look elsewhere.
+        // More at once than is kept: earlier followers must list again.
         touched.add(4, many(KEPT_MAX + 1));
         assert_eq!(since(&touched, 3), None);
         assert_eq!(since(&touched, 4), Some((4, 0)));

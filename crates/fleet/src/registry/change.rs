@@ -1,4 +1,4 @@
-//! What is read from the registry, key by key.
+//! Records read from the registry, key by key.
 
 use super::key::{Key, LabelKey, Prefix, RunKey, StateKey};
 use super::record::{
@@ -7,48 +7,30 @@ use super::record::{
 };
 use crate::keys::{Entry, Event};
 
-/// A key was found to be so, or became so.
+/// The state of a key, as found or after a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
-    /// What a unit is.
     Unit(String, Seen<Body>),
-    /// What users want of it.
     Want(String, Seen<Want>),
-    /// Where it is placed.
     Place(String, Seen<Place>),
-    /// What an agent has to do.
     Run(RunKey, Seen<Run>),
-    /// What every agent that fits has to do.
     Global(String, Seen<Global>),
-    /// A machine.
     Machine(String, Seen<Machine>),
-    /// Metadata of a machine that was set while it runs.
     Label(LabelKey, Seen<Label>),
-    /// A machine takes no further units.
     Cordon(String, Seen<Cordon>),
-    /// A machine's units are to leave it.
     Drain(String, Seen<Drain>),
-    /// A unit is to go from one machine to another.
     Move(String, Seen<MoveOrder>),
-    /// What became of a unit on a machine.
     State(StateKey, Seen<UnitState>),
-    /// When a machine's agent last reported.
     LastReport(String, Seen<LastReport>),
-    /// Why a unit is not placed.
     Why(String, Seen<Why>),
-    /// Who decides.
     Leader(Seen<Leader>),
-    /// The newest engine.
     EngineVersion(Seen<EngineVersion>),
-    /// The last unit that was given `Replaces`.
     ReplacesOrder(Seen<ReplacesOrder>),
-    /// Agents are to go on with a registry that went back in time.
     Resume(Seen<Resume>),
-    /// A key below our prefix that is none of ours, such as a newer program may use.
+    /// A key below our prefix that this version does not know. A newer program may use it.
     Unknown {
-        /// What it is called, as far as it is text.
+        /// As far as it is UTF-8.
         name: String,
-        /// Whether it is there.
         exists: bool,
     },
 }

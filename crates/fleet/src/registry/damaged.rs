@@ -1,4 +1,4 @@
-//! Units of which something cannot be read, and what is left of units that are not there.
+//! Units with unreadable records, and leftover records of units that do not exist.
 
 use super::key::{Family, Key, RunKey, check_part};
 use super::record::{Run, is_newer};
@@ -9,14 +9,15 @@ use crate::keys::{
 };
 
 impl<S: KeyStore> Registry<S> {
-    /// Removes all keys of a unit, also those that are damaged, and the `run/` of every machine: for units of which
-    /// something is missing or damaged. Takes time in proportion to all units that are placed.
+    /// Removes all keys of a unit, including damaged ones, and the `run/` of every machine: for units with
+    /// missing or damaged records. Takes time in proportion to all placed units.
     ///
     /// # Guarantees
-    /// The unit's own keys go last and at once: cut off half-way, it is found damaged again.
+    /// The unit's own keys are deleted last, in one transaction: if it is interrupted, the unit is found
+    /// damaged again.
     ///
     /// # Errors
-    /// [`Error::Foreign`] if something of it is of a newer version: nothing was done.
+    /// [`Error::Foreign`] if a record is from a newer version: nothing was done.
     pub async fn destroy_damaged_unit(&self, name: &str) -> Result<Written, Error> {
         check_part("unit name", name)?;
         let found = self.get(&Key::own(name)).await?;
@@ -42,8 +43,9 @@ impl<S: KeyStore> Registry<S> {
         Ok(self.commit(own, gone).await?.into())
     }
 
-    /// Writes a new unit where only parts of one are left, as by hand or by a restored backup: if these are still as
-    /// they were found, and without that of them which the new unit does not write over. None if there is a unit.
+    /// Creates a unit over leftover records of an earlier one, as from a restored backup: only if they are
+    /// unchanged since they were read, and without those that the new unit does not overwrite. `None` if the
+    /// unit exists.
     pub(super) async fn over_leftovers(
         &self,
         name: &str,
@@ -77,13 +79,13 @@ impl<S: KeyStore> Registry<S> {
         }))
     }
 
-    /// That all keys of a unit are as a transaction found them.
+    /// Guards that all keys of a unit are as a transaction found them.
     fn own_as_found(&self, name: &str, found: &Outcome) -> Vec<Guard> {
         let own = Key::own(name);
         own.iter().map(|key| self.as_found(key, found)).collect()
     }
 
-    /// The work with a unit, of every agent that has it, as it was found.
+    /// Guards on `run/` of every agent that has the unit.
     async fn runs_of(&self, name: &str) -> Result<Vec<Guard>, Error> {
         let (mut runs, mut found) = (Vec::new(), Vec::new());
         let take = |entry: Entry| {

@@ -1,46 +1,43 @@
-//! Who decides. One engine at a time leads, on a lease; the revision that made its key is the epoch of its term, and
-//! every write of an engine compares it.
+//! The leader among engines. One engine at a time leads, on a lease. The revision that created its key is the
+//! epoch of its term, and every write of an engine is guarded by it.
 
 use super::key::{Key, check_part};
 use super::record::{self, EngineVersion, Leader, Stored};
 use super::{Error, Registry};
 use crate::keys::{Guard, Kept, KeyStore, Lease, Operation, Outcome, Revision, Transaction};
 
-/// A term as leader. It may have ended without the engine knowing: then its writes change nothing.
+/// A term as leader. It may have ended without the engine's knowledge: its writes then change nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Leading {
-    /// Grows from term to term, whoever leads.
+    /// Grows from term to term, across engines.
     pub epoch: Revision,
     pub(super) lease: Lease,
 }
 
-/// Who leads now.
+/// The result of a campaign.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Acquired {
-    /// We do.
+    /// This engine leads.
     Leading(Leading),
-    /// Somebody else does.
+    /// Another engine leads.
     Standby(Leader),
 }
 
 /// Whether an engine of our version may decide at all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Gate {
-    /// It may; no newer one ever has.
+    /// No newer engine has ever led.
     Open,
-    /// A newer one has.
-    Closed {
-        /// The version of that.
-        version: u64,
-    },
+    /// A newer engine has led.
+    Closed { version: u64 },
 }
 
 impl<S: KeyStore> Registry<S> {
-    /// Tries to lead, on a lease of that length that the engine has to [keep](Self::keep_leading). An engine of an
-    /// older version is put out of its term. Writes nothing while another leads.
+    /// Campaigns, on a lease that the engine has to [keep](Self::keep_leading). An engine of an older version
+    /// is deposed. Writes nothing while another leads.
     ///
     /// # Errors
-    /// [`Error::Foreign`] if who leads is not ours to read: somebody does.
+    /// [`Error::Foreign`] if the leader's record is unreadable: some engine leads.
     pub async fn acquire_leadership(
         &self,
         leader: &Leader,
@@ -59,17 +56,17 @@ impl<S: KeyStore> Registry<S> {
         match self.campaign(leader, lease).await {
             Ok(leading @ Acquired::Leading(_)) => Ok(leading),
             not_leading => {
-                // After an error it may have gone through, unknown to us: nobody should lead so.
+                // The transaction may have been committed: a leader that does not know it must not stay.
                 let _ = self.store.revoke(lease).await;
                 not_leading
             }
         }
     }
 
-    /// Who leads now, if anybody does.
+    /// The current leader, if any.
     ///
     /// # Errors
-    /// [`Error::Foreign`] if that is not ours to read.
+    /// [`Error::Foreign`] if its record is unreadable.
     pub async fn find_leader(&self) -> Result<Option<Stored<Leader>>, Error> {
         self.find(Key::Leader).await
     }
@@ -92,7 +89,7 @@ impl<S: KeyStore> Registry<S> {
         Ok(Acquired::Standby(other.value))
     }
 
-    /// Says that the leader is there.
+    /// Renews the term.
     ///
     /// # Errors
     /// [`Error::Deposed`] once the term has ended.
@@ -100,7 +97,7 @@ impl<S: KeyStore> Registry<S> {
         if self.store.keep(leading.lease).await? == Kept::Gone {
             return Err(Error::Deposed);
         }
-        // The lease outlives the term where a newer engine has ended that.
+        // The lease outlives a term that a newer engine has ended.
         let outcome = self.commit(vec![self.leads(leading)], Vec::new()).await?;
         if outcome.succeeded {
             Ok(())
@@ -109,23 +106,20 @@ impl<S: KeyStore> Registry<S> {
         }
     }
 
-    /// Ends the term, so that another may lead at once. Fine if it has ended.
-    ///
-    /// # Errors
-    /// Those of the store.
+    /// Ends the term, so that another engine can lead at once.
     pub async fn resign(&self, leading: Leading) -> Result<(), Error> {
         Ok(self.store.revoke(leading.lease).await?)
     }
 
-    /// What every write of an engine compares.
+    /// The guard of every write of an engine.
     pub(super) fn leads(&self, leading: &Leading) -> Guard {
         Guard::Created(self.name(&Key::Leader), leading.epoch)
     }
 
-    /// Notes that an engine of that version decides, unless a newer one ever has.
+    /// Records that an engine of this version decides, unless a newer one ever has.
     ///
     /// # Errors
-    /// [`Error::Foreign`] if that is not ours to read: then a newer program has been here, and no engine of ours may
+    /// [`Error::Foreign`] if the record is unreadable: a newer program has been here, and no engine of ours may
     /// decide.
     pub async fn pass_gate(&self, version: u64) -> Result<Gate, Error> {
         let key = Key::EngineVersion;
@@ -142,7 +136,7 @@ impl<S: KeyStore> Registry<S> {
             let guard = self.unchanged(&key, stored.as_ref());
             let put = self.put(&key, &EngineVersion { version });
             let Outcome { succeeded, .. } = self.commit(vec![guard], vec![put]).await?;
-            // Otherwise somebody else has passed; versions only grow, so this ends.
+            // Otherwise another engine has passed. Versions only grow, so this ends.
             if succeeded {
                 return Ok(Gate::Open);
             }

@@ -1,41 +1,36 @@
 use super::key::{Key, UnusablePart};
 use crate::keys::{self, Revision};
 
-/// What can go wrong with the registry.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// What was read, or was to be gone on with, is older than the history: start over from the present.
+    /// The list or history is older than what the store keeps: start over from the present.
     #[error("the list has gone stale: start over")]
     Compacted,
     /// The text is no page token of this list.
     #[error("invalid page token")]
     Token,
-    /// The key holds what is not ours to read, or lacks what belongs there. It was left alone.
+    /// The key is unreadable or missing. It was not changed.
     #[error("{name} {}", if super::is_newer(*version) { "was written by a newer version" } else { "holds nothing that can be read" })]
     Foreign {
-        /// Which one.
         key: Key,
-        /// What it is called in etcd.
+        /// Its name in etcd.
         name: String,
-        /// The version that it names. Only a [newer](super::is_newer) one is somebody's; all else is damage.
+        /// The version that it names. A [newer](super::is_newer) one belongs to a newer program; everything
+        /// else is damage.
         version: Option<u64>,
     },
-    /// It would not make a key, or is more than may be stored. Nothing was done.
+    /// The text cannot be part of a key, or is too large to store. Nothing was done.
     #[error(transparent)]
     Unusable(#[from] UnusablePart),
-    /// Somebody else decides now, or nobody. Nothing was done.
+    /// This engine no longer leads. Nothing was done.
     #[error("no longer the leader")]
     Deposed,
-    /// The machine is not registered any more: its lease has expired. Nothing was done.
+    /// The machine's lease has expired. Nothing was done.
     #[error("the machine is no longer registered")]
     Unregistered,
-    /// The machine's last report is not known here: the store was restored. Nothing was done.
+    /// The registry does not know the machine's last report: the store was restored. Nothing was done.
     #[error("the registry went back in time")]
-    WentBack {
-        /// The newest revision there.
-        revision: Revision,
-    },
-    /// Anything that is the store's.
+    WentBack { revision: Revision },
     #[error("the registry's store failed")]
     Store(#[source] keys::Error),
 }
@@ -44,7 +39,7 @@ impl From<keys::Error> for Error {
     fn from(error: keys::Error) -> Self {
         match error {
             keys::Error::Compacted => Self::Compacted,
-            // Revisions that we read at come from the store, but for those of tokens.
+            // Revisions that we read at come from the store, except those in tokens.
             keys::Error::Future => Self::Token,
             other => Self::Store(other),
         }

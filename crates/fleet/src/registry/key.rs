@@ -1,78 +1,71 @@
-//! What the keys are called. Their values are in [`record`](super::record), all of it in `docs/internals/keys.md`.
+//! The keys of the registry. Their values are in [`record`](super::record), and both are described in
+//! `docs/internals/keys.md`.
 
 use std::fmt;
 
 use crate::keys::Range;
 
-/// Longest part of a key, in bytes: a unit's name.
+/// Longest part of a key, in bytes.
 pub const PART_BYTES_MAX: usize = 256;
-/// Between the name of a unit and a machine's id in the key of a state. Of all that may stand in a name, and of `/`,
-/// it sorts first: so states are in the order of their units' names.
+/// Separates a unit's name from the machine's id in the key of a state. It sorts before every character of a
+/// name and `/`, so states are in the order of their units' names.
 const BEFORE_MACHINE: char = ',';
 
-/// A key below the prefix, taken apart.
+/// A parsed key below the prefix.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Key {
-    /// `unit/<name>`: what the unit is.
+    /// `unit/<name>`: the unit's file.
     Unit(String),
-    /// `want/<name>`: what users want of it.
+    /// `want/<name>`: its desired state.
     Want(String),
-    /// `place/<name>`: where it is placed.
+    /// `place/<name>`: its machine.
     Place(String),
-    /// `run/<machine>/<name>`: what an agent has to do.
+    /// `run/<machine>/<name>`: an order to one agent.
     Run(RunKey),
-    /// `global/<name>`: what every agent that fits has to do.
+    /// `global/<name>`: an order to every matching agent.
     Global(String),
-    /// `machine/<id>`: a machine that is there.
+    /// `machine/<id>`: a registered machine.
     Machine(String),
-    /// `label/<id>/<key>`: metadata that was set while the machine runs.
+    /// `label/<id>/<key>`: metadata that users set.
     Label(LabelKey),
-    /// `cordon/<id>`: the machine takes no further units.
+    /// `cordon/<id>`: no further units are placed on the machine.
     Cordon(String),
-    /// `drain/<id>`: the machine's units are to leave it.
+    /// `drain/<id>`: the machine's units must leave.
     Drain(String),
-    /// `move/<name>`: a unit is to go from one machine to another.
+    /// `move/<name>`: an order to move a unit.
     Move(String),
-    /// `state/<name>,<machine>`: what became of a unit.
+    /// `state/<name>,<machine>`: what a machine reports of a unit.
     State(StateKey),
-    /// `report/<id>`: when the machine's agent last reported. It outlives the machine's lease.
+    /// `report/<id>`: the machine's last report. It outlives the machine's lease.
     LastReport(String),
     /// `why/<name>`: why a unit is not placed.
     Why(String),
-    /// `engine/leader`: who decides.
+    /// `engine/leader`: the leading engine.
     Leader,
-    /// `engine/version`: the newest engine that ever decided.
+    /// `engine/version`: the newest engine that ever led.
     EngineVersion,
     /// `order/replaces`: the last unit that was given `Replaces`.
     ReplacesOrder,
-    /// `order/resume`: agents are to go on with a registry that went back in time.
+    /// `order/resume`: the order to resume after the registry went back in time.
     Resume,
 }
 
-/// What an agent has to do with a unit.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RunKey {
-    /// Whose work it is.
     pub machine: String,
-    /// What is to run.
     pub unit: String,
 }
 
-/// Metadata that was set of a machine.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LabelKey {
-    /// Whose.
     pub machine: String,
-    /// Its name.
+    /// Name of the metadata.
     pub key: String,
 }
 
-/// What a machine reports of a unit.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StateKey {
-    /// Of which unit.
     pub unit: String,
-    /// On which machine.
     pub machine: String,
 }
 
@@ -91,13 +84,13 @@ impl fmt::Display for StateKey {
 }
 
 impl Key {
-    /// Those that say what a unit is: all that are called after it alone, but for the reason, which the engine finds
-    /// again.
+    /// The keys that make up a unit: all that are named after it alone, except the reason, which the engine
+    /// finds again.
     pub(super) fn own(unit: &str) -> [Self; 4] {
         [Self::Unit, Self::Want, Self::Place, Self::Global].map(|key| key(unit.to_owned()))
     }
 
-    /// The unit that it is about, if it is about one.
+    /// The unit that the key is about, if any.
     pub(crate) fn unit(&self) -> Option<&str> {
         match self {
             Self::Unit(unit)
@@ -120,7 +113,6 @@ impl Key {
         }
     }
 
-    /// What a machine's agent has to do with a unit.
     pub(crate) fn run(machine: &str, unit: &str) -> Self {
         Self::Run(RunKey {
             machine: machine.to_owned(),
@@ -165,7 +157,7 @@ impl Family {
     }
 }
 
-/// Where all keys are.
+/// The prefix of all keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prefix(String);
 
@@ -175,24 +167,22 @@ impl Default for Prefix {
     }
 }
 
-/// A text that makes no part of a key, or is more than may be stored.
+/// A text that cannot be part of a key, or is too large to store.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("unusable {what}: {rule}")]
 pub struct UnusablePart {
-    /// The part.
     pub what: &'static str,
     /// The rule that it breaks.
     pub rule: String,
 }
 
 impl Prefix {
-    /// Longest prefix, in bytes.
     pub const BYTES_MAX: usize = 256;
 
-    /// A prefix of one's own; it gets a slash at its end if it has none.
+    /// Parses a prefix, and adds a slash at its end if it has none.
     ///
     /// # Errors
-    /// [`UnusablePart`] if it is empty, too long, or not of plain ASCII.
+    /// [`UnusablePart`] if it is empty, too long, or not plain ASCII.
     pub fn new(text: &str) -> Result<Self, UnusablePart> {
         let plain = text.bytes().all(|byte| byte.is_ascii_graphic());
         let text = text.trim_end_matches('/');
@@ -208,7 +198,7 @@ impl Prefix {
         Ok(Self(format!("{text}/")))
     }
 
-    /// All of it.
+    /// All keys below the prefix.
     pub(super) fn everything(&self) -> Range {
         Range::below(&self.0)
     }
@@ -217,7 +207,7 @@ impl Prefix {
         Range::below(&format!("{}{}", self.0, family.folder()))
     }
 
-    /// What belongs to one machine, of `run/` and `label/`; or the states of one unit.
+    /// The `run/` or `label/` keys of one machine, or the states of one unit.
     pub(super) fn part(&self, family: Family, part: &str) -> Range {
         let end = if family == Family::State {
             BEFORE_MACHINE
@@ -227,7 +217,7 @@ impl Prefix {
         Range::below(&format!("{}{}{part}{end}", self.0, family.folder()))
     }
 
-    /// The key as it is in the store.
+    /// The key's name in the store.
     pub(super) fn name(&self, key: &Key) -> String {
         let prefix = &self.0;
         match key {
@@ -251,7 +241,7 @@ impl Prefix {
         }
     }
 
-    /// The key that is called so, if it is one of ours.
+    /// Parses a name of the store; `None` for unknown keys.
     pub(super) fn read(&self, name: &[u8]) -> Option<Key> {
         let rest = std::str::from_utf8(name).ok()?.strip_prefix(&self.0)?;
         let (folder, rest) = rest.split_once('/')?;
@@ -292,14 +282,14 @@ impl Prefix {
     }
 }
 
-/// Whether text may be a part of a key: what is more is for the domain to say. Nothing below a dash, which is the
-/// lowest character of names: so names sort the same with what follows them in a key.
+/// Whether a text can be part of a key. The domain has stricter rules. No character sorts below a dash, the
+/// lowest character of names, so names sort the same with what follows them in a key.
 pub fn is_part(text: &str) -> bool {
     let allowed = |byte: u8| byte.is_ascii_graphic() && byte >= b'-' && byte != b'/';
     !text.is_empty() && text.len() <= PART_BYTES_MAX && text.bytes().all(allowed)
 }
 
-/// Refuses text that would make another key than was meant.
+/// Refuses a text that would make a different key.
 pub(super) fn check_part(what: &'static str, text: &str) -> Result<(), UnusablePart> {
     if is_part(text) {
         Ok(())

@@ -1,4 +1,4 @@
-//! Lists, in order of names, and page by page as they were at one revision.
+//! Lists by name, in pages that all show one revision.
 
 use std::iter;
 
@@ -13,22 +13,22 @@ use super::units::UnitRecord;
 use super::{Error, Registry};
 use crate::keys::{KeyStore, Operation, Range, Revision, TRANSACTION_OPERATIONS_MAX, Transaction};
 
-/// Most that a page holds.
+/// Largest page.
 pub const LISTED_MAX: usize = PART_KEYS;
 
-/// Some of a list.
+/// A page of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page<T> {
     /// In order.
     pub items: Vec<T>,
-    /// When it was so: the same for all pages of a list.
+    /// The same for all pages of a list.
     pub revision: Revision,
-    /// Where it goes on; none if this is the end.
+    /// Token of the next page; `None` at the end.
     pub next: Option<PageToken>,
 }
 
 impl<T> Page<T> {
-    /// The same of what is made of each item.
+    /// The same page with mapped items.
     pub(crate) fn map<R>(self, item: impl Fn(T) -> R) -> Page<R> {
         Page {
             items: self.items.into_iter().map(item).collect(),
@@ -37,34 +37,32 @@ impl<T> Page<T> {
         }
     }
 
-    /// What clients ask for the next page with; none if this is the end. To them it is opaque.
+    /// The opaque token for clients; `None` at the end.
     pub fn token(&self) -> Option<String> {
         self.next.as_ref().map(PageToken::text)
     }
 }
 
-/// A unit, with what the machine that it is placed on reports of it.
+/// A unit, with the report of the machine where it is placed.
 pub type ListedUnit = (UnitRecord, Option<Stored<UnitState>>);
 
-/// What became of a unit on a machine.
+/// What a machine reports of a unit.
 pub type ReportedState = (StateKey, Stored<UnitState>);
 
-/// Which states are asked for; the default asks for all.
+/// Selects states. The default selects all.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StateFilter {
-    /// Those of that unit only.
     pub unit: Option<String>,
-    /// Those of that machine only.
     pub machine: Option<String>,
 }
 
 impl<S: KeyStore> Registry<S> {
-    /// Units by name, each with what the machine that it is placed on reports of it.
+    /// Units by name, each with the report of the machine where it is placed.
     ///
     /// [Unreadable](super::Snapshot::unreadable_key) units are left out.
     ///
     /// # Errors
-    /// [`Error::Compacted`] if the list has gone stale, [`Error::Token`] for a token of another list.
+    /// [`Error::Compacted`] if the list is too old, [`Error::Token`] for a token of another list.
     pub async fn list_units(
         &self,
         after: Option<&PageToken>,
@@ -82,7 +80,7 @@ impl<S: KeyStore> Registry<S> {
         Ok(known.page(Family::Unit, items.collect(), next))
     }
 
-    /// Reads what the machines that units are placed on reported of them by then.
+    /// Reads the reports of the machines where the units were placed at that revision.
     async fn read_states(&self, known: &mut Snapshot) -> Result<(), Error> {
         let placed = known.bodies.keys().filter_map(|unit| {
             let machine = known.places.get(unit)?.value.machine.clone();
@@ -102,7 +100,7 @@ impl<S: KeyStore> Registry<S> {
         Ok(())
     }
 
-    /// Reads a range as it was at a snapshot's revision.
+    /// Reads a range at a snapshot's revision.
     pub(super) async fn read_into(&self, known: &mut Snapshot, range: Range) -> Result<(), Error> {
         let at = Some(known.revision);
         let take = |entry| _ = known.apply(Change::of_entry(&self.prefix, &entry));
@@ -110,11 +108,11 @@ impl<S: KeyStore> Registry<S> {
         Ok(())
     }
 
-    /// What machines report of units, by unit and then by machine. States of one unit are few keys; those of one
-    /// machine are looked for among all.
+    /// What machines report, by unit and then by machine. The states of one unit are few keys. Those of one
+    /// machine are filtered from all states.
     ///
     /// # Errors
-    /// [`Error::Compacted`] if the list has gone stale, [`Error::Token`] for a token of another list.
+    /// [`Error::Compacted`] if the list is too old, [`Error::Token`] for a token of another list.
     pub async fn list_states(
         &self,
         filter: &StateFilter,
@@ -153,10 +151,10 @@ impl<S: KeyStore> Registry<S> {
         }
     }
 
-    /// Machines that are there, by id, with their metadata.
+    /// Machines by id, with their metadata.
     ///
     /// # Errors
-    /// [`Error::Compacted`] if the list has gone stale, [`Error::Token`] for a token of another list.
+    /// [`Error::Compacted`] if the list is too old, [`Error::Token`] for a token of another list.
     pub async fn list_machines(
         &self,
         after: Option<&PageToken>,
@@ -170,7 +168,7 @@ impl<S: KeyStore> Registry<S> {
         Ok(known.page(Family::Machine, items.collect(), next))
     }
 
-    /// Reads what was said of the machines from one id to another, both included.
+    /// Reads labels, cordons and drains of the machines from one id to another, both included.
     pub(super) async fn read_about_machines(
         &self,
         known: &mut Snapshot,
@@ -192,7 +190,7 @@ impl<S: KeyStore> Registry<S> {
     /// What a machine reports of a unit.
     ///
     /// # Errors
-    /// [`Error::Foreign`] if that is not ours to read.
+    /// [`Error::Foreign`] if it is unreadable.
     pub async fn find_state(
         &self,
         unit: &str,
@@ -204,16 +202,16 @@ impl<S: KeyStore> Registry<S> {
         self.find(Key::State(StateKey { unit, machine })).await
     }
 
-    /// Why a unit is not placed, as the engine last found.
+    /// The engine's stored reason why a unit is not placed.
     ///
     /// # Errors
-    /// [`Error::Foreign`] if that is not ours to read.
+    /// [`Error::Foreign`] if it is unreadable.
     pub async fn find_why(&self, unit: &str) -> Result<Option<Stored<Why>>, Error> {
         check_part("unit name", unit)?;
         self.find(Key::Why(unit.to_owned())).await
     }
 
-    /// A page of a family: what stands there, the names of the first and the last, and behind which the list goes on.
+    /// A page of a family: its records, its first and last name, and the name after which the list continues.
     async fn page(
         &self,
         family: Family,

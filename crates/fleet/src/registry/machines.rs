@@ -1,4 +1,4 @@
-//! Machines: they are there as long as their agent keeps their lease.
+//! Machines. They exist while their agent renews their lease.
 
 use std::collections::BTreeMap;
 
@@ -12,55 +12,49 @@ use crate::keys::{
 };
 use hyperfleet_fleet_model::schedule::Availability;
 
-/// How much metadata of a machine may be set at once: it is one transaction.
+/// Most metadata keys of a machine in one change, which is one transaction.
 pub const LABELS_MAX: usize = TRANSACTION_OPERATIONS_MAX;
-/// How long the engine has for moves that users have asked for: what it has not done by then is not done.
+/// How long the engine may take for ordered moves. Later they are dropped.
 const MOVE_SECONDS: u32 = 600;
-/// Longest value of metadata, in bytes.
 const LABEL_BYTES_MAX: usize = 4096;
 
-/// A machine that is there, as an agent registered it. An agent that starts again may take up one that it has stored.
+/// A machine as an agent registered it. A restarted agent may resume a stored registration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Registration {
-    /// The machine.
     pub id: String,
-    /// What all keys of the machine hang on.
+    /// The lease of all keys of the machine.
     pub(super) lease: Lease,
-    /// When it was registered.
     pub(super) created: Revision,
 }
 
-/// A drain that an agent has begun.
+/// A drain that an agent has started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BriefDrain {
     revision: Revision,
     lease: Lease,
 }
 
-/// Whether a machine was registered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Registered {
-    /// It was.
     As(Registration),
-    /// There is one of that id: another with the same, or the same before, whose lease has not run out yet.
+    /// A machine with this id exists: another one, or this one's earlier registration, whose lease has not
+    /// expired.
     Taken,
 }
 
 /// A machine as users see it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KnownMachine {
-    /// Its id.
     pub id: String,
     /// As its agent describes it.
     pub machine: Stored<Machine>,
-    /// Its metadata, with what was set while it runs.
+    /// Configured metadata and labels.
     pub metadata: BTreeMap<String, String>,
-    /// Whether it takes units.
     pub availability: Availability,
 }
 
 impl<S: KeyStore> Registry<S> {
-    /// Registers a machine, on a lease of that length that the agent has to [keep](Self::keep_machine).
+    /// Registers a machine, on a lease that the agent has to [keep](Self::keep_machine).
     ///
     /// # Errors
     /// [`Error::Unusable`] for an id that is no key.
@@ -86,17 +80,17 @@ impl<S: KeyStore> Registry<S> {
                 Ok(Registered::Taken)
             }
             Err(error) => {
-                // It may have gone through; whoever asks again should not find the way barred by it.
+                // The transaction may have been committed. It must not block the next attempt.
                 let _ = self.store.revoke(lease).await;
                 Err(error)
             }
         }
     }
 
-    /// Says that the machine is there.
+    /// Renews a machine's lease.
     ///
     /// # Errors
-    /// [`Error::Unregistered`] once its lease has run out: all keys of the machine are gone.
+    /// [`Error::Unregistered`] once the lease has expired: all keys of the machine are gone.
     pub async fn keep_machine(&self, registration: &Registration) -> Result<(), Error> {
         match self.store.keep(registration.lease).await? {
             Kept::Alive => Ok(()),
@@ -104,18 +98,18 @@ impl<S: KeyStore> Registry<S> {
         }
     }
 
-    /// Whether the machine's key is the one that was registered.
+    /// Checks that the machine's key is the registered one.
     ///
     /// # Errors
-    /// [`Error::Unregistered`] if not: somebody has deleted it, although its lease lives.
+    /// [`Error::Unregistered`] if the key was deleted, although the lease lives.
     pub async fn check_machine(&self, registration: &Registration) -> Result<(), Error> {
         self.commit_registered(registration, Vec::new()).await
     }
 
-    /// Describes a machine anew.
+    /// Updates a machine's description.
     ///
     /// # Errors
-    /// [`Error::Unregistered`] once its lease has run out.
+    /// [`Error::Unregistered`] once its lease has expired.
     pub async fn update_machine(
         &self,
         registration: &Registration,
@@ -126,24 +120,19 @@ impl<S: KeyStore> Registry<S> {
         self.commit_registered(registration, vec![put]).await
     }
 
-    /// Names the store of this registry.
-    ///
-    /// # Errors
-    /// Those of the store.
+    /// Identifies the store of this registry.
     pub async fn identity(&self) -> Result<u64, Error> {
         Ok(self.store.identity().await?)
     }
 
-    /// Tells all agents to go on with what stands here, although it went back in time. Returns since when.
-    ///
-    /// # Errors
-    /// Those of the store.
+    /// Orders all agents to resume with the current registry although it has gone back in time. Returns the
+    /// revision of the order.
     pub async fn resume(&self) -> Result<Revision, Error> {
         let put = self.put(&Key::Resume, &Resume {});
         Ok(self.commit(Vec::new(), vec![put]).await?.revision)
     }
 
-    /// The revision of a machine's last report, under whichever registration; `None` if there is none.
+    /// The revision of a machine's last report, across registrations; `None` if there is none.
     ///
     /// # Errors
     /// [`Error::Unusable`] for an id that is no key.
@@ -154,13 +143,10 @@ impl<S: KeyStore> Registry<S> {
         Ok(found.entry(&self.name(&key)).map(|entry| entry.modified))
     }
 
-    /// Ends a registration; all keys of the machine go with it, that of its last report too. Fine if it has ended.
-    ///
-    /// # Errors
-    /// Those of the store.
+    /// Ends a registration, if it has not ended. Deletes all keys of the machine, including its last report.
     pub async fn deregister_machine(&self, registration: Registration) -> Result<(), Error> {
         self.store.revoke(registration.lease).await?;
-        // Not that of another machine of this id, which may have registered meanwhile.
+        // Not the report of another machine with this id, which may have registered meanwhile.
         let machine = self.name(&Key::Machine(registration.id.clone()));
         let last_report = self.delete(&Key::LastReport(registration.id));
         self.commit(vec![Guard::Absent(machine)], vec![last_report])
@@ -168,13 +154,13 @@ impl<S: KeyStore> Registry<S> {
         Ok(())
     }
 
-    /// The machine's key is the one that was registered.
+    /// Guards that the machine's key is the registered one.
     pub(super) fn registered(&self, registration: &Registration) -> Guard {
         let name = self.name(&Key::Machine(registration.id.clone()));
         Guard::Created(name, registration.created)
     }
 
-    /// Writes what hangs on a machine's lease.
+    /// Commits writes on a machine's lease.
     async fn commit_registered(
         &self,
         registration: &Registration,
@@ -187,7 +173,7 @@ impl<S: KeyStore> Registry<S> {
         }
     }
 
-    /// Whether metadata could be set so.
+    /// Checks metadata changes.
     ///
     /// # Errors
     /// [`Error::Unusable`] for names that are no keys, values that are too long, or too many of them.
@@ -211,13 +197,12 @@ impl<S: KeyStore> Registry<S> {
         Ok(())
     }
 
-    /// Sets metadata of a machine: values, or none for what is to be hidden. All of it, or nothing. The machine
-    /// need not be there, and what is set outlives it. Gives the revision since when it is so; none if there is
-    /// nothing to set.
+    /// Sets metadata of a machine in one transaction. A missing value hides the configured one. The machine
+    /// need not exist, and labels outlive it. Returns the revision; `None` if there was nothing to set.
     ///
     /// # Errors
-    /// [`Error::Unusable`] as of [`check_labels`](Self::check_labels);
-    /// [`Error::Foreign`] where something stands that is not ours to overwrite.
+    /// [`Error::Unusable`] as [`check_labels`](Self::check_labels); [`Error::Foreign`] for a record of a newer
+    /// version.
     pub async fn set_labels(
         &self,
         machine: &str,
@@ -245,23 +230,23 @@ impl<S: KeyStore> Registry<S> {
             if outcome.succeeded {
                 return Ok(Some(outcome.revision));
             }
-            // Somebody else has set one of them; the last to do so is right.
+            // Another request has set one of them. The last one wins.
         }
     }
 
-    /// Says that a machine takes no further units. Returns since when.
+    /// Cordons a machine. Returns the revision.
     ///
     /// # Errors
-    /// [`Error::Unusable`] for an id that is no key; [`Error::Foreign`] where a newer version has said something else.
+    /// [`Error::Unusable`] for an id that is no key; [`Error::Foreign`] for a record of a newer version.
     pub async fn cordon_machine(&self, id: &str) -> Result<Revision, Error> {
         self.set_availability(id, |cordon, _| vec![self.put(cordon, &Cordon {})])
             .await
     }
 
-    /// Says that a machine takes units again, and that its units need not leave it. Returns since when.
+    /// Removes a machine's cordon and drain. Returns the revision.
     ///
     /// # Errors
-    /// As of [`cordon_machine`](Self::cordon_machine).
+    /// As [`cordon_machine`](Self::cordon_machine).
     pub async fn uncordon_machine(&self, id: &str) -> Result<Revision, Error> {
         self.set_availability(id, |cordon, drain| {
             vec![self.delete(cordon), self.delete(drain)]
@@ -269,11 +254,10 @@ impl<S: KeyStore> Registry<S> {
         .await
     }
 
-    /// Says that a machine takes no further units, and that its own are to leave it: for that many seconds, or until it is
-    /// taken back. Returns since when.
+    /// Cordons and drains a machine, for a time or until the drain is ended. Returns the revision.
     ///
     /// # Errors
-    /// As of [`cordon_machine`](Self::cordon_machine).
+    /// As [`cordon_machine`](Self::cordon_machine).
     pub async fn drain_machine(&self, id: &str, seconds: Option<u32>) -> Result<Revision, Error> {
         check_part("machine id", id)?;
         let lease = match seconds {
@@ -287,16 +271,16 @@ impl<S: KeyStore> Registry<S> {
         });
         let drained = drained.await;
         if let (Err(_), Some(lease)) = (&drained, lease) {
-            // The transaction may have been committed. Its key goes with the lease.
+            // The transaction may have been committed. Its key expires with the lease.
             let _ = self.store.revoke(lease).await;
         }
         drained
     }
 
-    /// Has the units of a machine leave it for that many seconds, without a cordon. `None` if they are to leave it anyway.
+    /// Drains a machine for a time without a cordon. `None` if it is already drained.
     ///
     /// # Errors
-    /// As of [`cordon_machine`](Self::cordon_machine).
+    /// As [`cordon_machine`](Self::cordon_machine).
     pub async fn drain_briefly(&self, id: &str, seconds: u32) -> Result<Option<BriefDrain>, Error> {
         check_part("machine id", id)?;
         let key = Key::Drain(id.to_owned());
@@ -313,7 +297,7 @@ impl<S: KeyStore> Registry<S> {
                 lease,
             })),
             other => {
-                // The key, if it was put after all, goes with it.
+                // If the key was put, it is deleted with the lease.
                 self.store.revoke(lease).await?;
                 other.map(|_| None)
             }
@@ -321,9 +305,6 @@ impl<S: KeyStore> Registry<S> {
     }
 
     /// Ends such a drain, unless another request has changed it since.
-    ///
-    /// # Errors
-    /// Those of the store.
     pub async fn end_brief_drain(&self, id: &str, drain: &BriefDrain) -> Result<(), Error> {
         let key = Key::Drain(id.to_owned());
         let guard = Guard::Modified(self.name(&key), drain.revision);
@@ -331,10 +312,10 @@ impl<S: KeyStore> Registry<S> {
         Ok(self.store.revoke(drain.lease).await?)
     }
 
-    /// Says that the units of a machine need not leave it any more. It still takes no further ones. Returns since when.
+    /// Ends a machine's drain. It remains cordoned. Returns the revision.
     ///
     /// # Errors
-    /// As of [`cordon_machine`](Self::cordon_machine).
+    /// As [`cordon_machine`](Self::cordon_machine).
     pub async fn end_drain(&self, id: &str) -> Result<Revision, Error> {
         self.set_availability(id, |_, drain| vec![self.delete(drain)])
             .await
@@ -361,19 +342,19 @@ impl<S: KeyStore> Registry<S> {
             if outcome.succeeded {
                 let lease = before.here().and_then(|drain| drain.value.lease);
                 if let Some(lease) = lease.filter(|_| changes_drain) {
-                    // No key hangs on it any more. If that fails it runs out.
+                    // The lease has no keys any more. If this fails, it expires.
                     let _ = self.store.revoke(lease).await;
                 }
                 return Ok(outcome.revision);
             }
-            // Another request has changed one of them; the last to do so is right.
+            // Another request has changed one of them. The last one wins.
         }
     }
 
-    /// Asks the engine to move units: all of these orders are stored, or none. Returns since when.
+    /// Orders the engine to move units, in one transaction. Returns the revision.
     ///
     /// # Errors
-    /// [`Error::Unusable`] for names that are no keys; [`Error::Foreign`] where a newer version has ordered something else.
+    /// [`Error::Unusable`] for names that are no keys; [`Error::Foreign`] for an order of a newer version.
     pub async fn order_moves(
         &self,
         orders: &BTreeMap<String, MoveOrder>,
@@ -398,14 +379,14 @@ impl<S: KeyStore> Registry<S> {
             if outcome.succeeded {
                 return Ok(outcome.revision);
             }
-            // Another request has ordered one of them to move; the last to do so is right.
+            // Another request has ordered one of these moves. The last one wins.
         }
     }
 
-    /// The machine of that id.
+    /// The machine with this id.
     ///
     /// # Errors
-    /// [`Error::Foreign`] if it is not ours to read.
+    /// [`Error::Foreign`] if it is unreadable.
     pub async fn find_machine(&self, id: &str) -> Result<Option<KnownMachine>, Error> {
         check_part("machine id", id)?;
         let key = Key::Machine(id.to_owned());

@@ -1,16 +1,16 @@
-//! What fleet knows: units, what is wanted of them, where they are placed, machines, and what became of it all.
+//! The state of fleet: units, their desired states, places and reports, and machines.
 //!
 //! ```text
-//! users  ─▶ unit/ want/ global/          what should be
-//! engine ─▶ place/ run/ why/             what was decided, every write guarded by the leader's term
-//! agents ─▶ machine/ state/              what is, on the machine's lease
+//! users  ─▶ unit/ want/ global/          desired states
+//! engine ─▶ place/ run/ why/             decisions, every write guarded by the leader's term
+//! agents ─▶ machine/ state/              reports, on the machine's lease
 //! ```
 //!
-//! Whatever belongs together is written by one transaction, guarded by what was read before: a decision that was
-//! made on what is no longer so changes nothing. All keys, with their values and who writes them, are in
-//! `docs/internals/keys.md`. The rules of what may be wanted, and of what goes where, are not here.
+//! Related records are written in one transaction, guarded by what was read before: a decision on outdated
+//! records changes nothing. All keys, their values and writers are in `docs/internals/keys.md`. The rules of
+//! desired states and placement are not here.
 //!
-//! The registry is one for every [`KeyStore`]: in etcd, and in memory for simulations.
+//! The registry works on every [`KeyStore`]: etcd, and memory for simulations.
 
 mod change;
 mod damaged;
@@ -53,7 +53,7 @@ use crate::keys::{
     Entry, Guard, KeyStore, Operation, Outcome, Position, Range, Revision, Transaction,
 };
 
-/// What fleet knows, in a store of keys.
+/// The state of fleet in a key store.
 #[derive(Debug, Clone)]
 pub struct Registry<S> {
     store: S,
@@ -61,12 +61,12 @@ pub struct Registry<S> {
 }
 
 impl<S: KeyStore> Registry<S> {
-    /// The registry that is kept below a prefix.
+    /// The registry below a prefix.
     pub fn new(store: S, prefix: Prefix) -> Self {
         Self { store, prefix }
     }
 
-    /// Everything, at one revision, however much is written meanwhile.
+    /// Everything at one revision.
     ///
     /// # Errors
     /// [`Error::Compacted`] if the history was compacted meanwhile: start over.
@@ -75,20 +75,17 @@ impl<S: KeyStore> Registry<S> {
         Ok(Snapshot::of(position.revision, found))
     }
 
-    /// The newest revision: whatever was written before this was asked is not later.
-    ///
-    /// # Errors
-    /// Those of the store.
+    /// The newest revision. Earlier writes are not later than it.
     pub async fn newest(&self) -> Result<Revision, Error> {
         Ok(self.get(&[Key::Leader]).await?.revision)
     }
 
-    /// Whether what happened after a revision can still be told.
+    /// Checks that the history after a revision is still known.
     ///
     /// # Errors
-    /// [`Error::Compacted`] if not, [`Error::Token`] if it has not come yet, or never will.
+    /// [`Error::Compacted`] if it is not, [`Error::Token`] for a future revision.
     pub async fn check_history(&self, after: Revision) -> Result<(), Error> {
-        // For etcd, 0 is no revision but the newest.
+        // For etcd, revision 0 means the newest.
         if after < 1 {
             return Err(Error::Token);
         }
@@ -113,25 +110,31 @@ impl<S: KeyStore> Registry<S> {
         }
     }
 
-    /// What a key is called in etcd.
+    /// A key's name in etcd.
     pub fn name(&self, key: &Key) -> String {
         self.prefix.name(key)
     }
 
-    /// What a transaction found, as a snapshot of those keys alone.
+    /// The records of a transaction as a snapshot of those keys alone.
     fn known(&self, found: &Outcome) -> Snapshot {
         let entries = found.found.iter();
         let changes = entries.map(|entry| Change::of_entry(&self.prefix, entry));
         Snapshot::of(found.revision, changes)
     }
 
-    /// What stands at a key, where what is foreign stands in the way.
+    /// Reads a key.
+    ///
+    /// # Errors
+    /// [`Error::Foreign`] if it is unreadable.
     async fn find<T: DeserializeOwned>(&self, key: Key) -> Result<Option<Stored<T>>, Error> {
         let found = self.get(std::slice::from_ref(&key)).await?;
         self.ours(&found, key)
     }
 
-    /// The same of a key that a transaction found.
+    /// Reads a key from the result of a transaction.
+    ///
+    /// # Errors
+    /// [`Error::Foreign`] if it is unreadable.
     fn ours<T: DeserializeOwned>(
         &self,
         found: &Outcome,
@@ -168,13 +171,14 @@ impl<S: KeyStore> Registry<S> {
         Ok(self.store.commit(transaction).await?)
     }
 
-    /// That a key is as a transaction found it, whatever it holds.
+    /// Guards that a key is unchanged since a transaction read it.
     fn as_found(&self, key: &Key, found: &Outcome) -> Guard {
         let entry = found.entry(&self.name(key));
         self.as_known(key, entry.map(|entry| entry.modified))
     }
 
-    /// The same of a key that is to be written over or deleted. Damage is, what a newer version has written is not.
+    /// Guards a key that is to be overwritten or deleted. Damaged records may be overwritten, records of a
+    /// newer version not.
     fn overwritable<T: DeserializeOwned>(
         &self,
         key: &Key,
@@ -196,12 +200,12 @@ impl<S: KeyStore> Registry<S> {
         Operation::Delete(self.name(key))
     }
 
-    /// The key is as it was read, or still not there.
+    /// Guards that a key is as it was read, or still absent.
     fn unchanged<T>(&self, key: &Key, stored: Option<&Stored<T>>) -> Guard {
         self.as_known(key, stored.map(|stored| stored.revision))
     }
 
-    /// The key was last put at a revision, or is not there.
+    /// Guards that a key was last put at a revision, or is absent.
     fn as_known(&self, key: &Key, revision: Option<Revision>) -> Guard {
         let name = self.name(key);
         match revision {

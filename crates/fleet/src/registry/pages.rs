@@ -1,7 +1,8 @@
-//! The pages that a registry gives, out of a snapshot of it: the same, with the same tokens, at the snapshot's
+//! Pages of lists from a snapshot: the same as the registry's, with the same tokens, at the snapshot's
 //! revision.
 //!
-//! Where a whole page is not ours to read, those of the registry are empty and go on; these are never empty.
+//! Where a whole page is unreadable, the registry returns an empty page with a token; these pages are never
+//! empty.
 
 use std::ops::Bound;
 
@@ -14,7 +15,7 @@ use super::token::PageToken;
 use super::units::UnitRecord;
 
 impl Snapshot {
-    /// A unit, with what the machine that it is placed on reports of it; none if it is unreadable.
+    /// A unit, with the report of the machine where it is placed; `None` if it is unreadable.
     pub fn unit(&self, name: &str) -> Option<ListedUnit> {
         if self.is_unreadable(name) {
             return None;
@@ -39,7 +40,6 @@ impl Snapshot {
         Some((key, state))
     }
 
-    /// A machine with its metadata.
     pub fn machine(&self, id: &str) -> Option<KnownMachine> {
         let (id, machine) = self.machines.get_key_value(id)?;
         Some(KnownMachine {
@@ -50,8 +50,8 @@ impl Snapshot {
         })
     }
 
-    /// Units by name, as [`Registry::list_units`](super::Registry::list_units) gives them. The token's revision is
-    /// not looked at, here and below.
+    /// Units by name, as [`Registry::list_units`](super::Registry::list_units) lists them. The token's revision
+    /// is ignored, here and below.
     ///
     /// # Errors
     /// [`Error::Token`] for a token of another list.
@@ -69,8 +69,8 @@ impl Snapshot {
         Ok(self.page(Family::Unit, units, more.cloned()))
     }
 
-    /// What machines report, by unit and then by machine. `of_machine` gives the units that a machine reports
-    /// on, in order, behind the one that it is given.
+    /// What machines report, by unit and then by machine. `of_machine` returns the units that a machine
+    /// reports, in order, after a given one.
     ///
     /// # Errors
     /// [`Error::Token`] for a token of another list.
@@ -120,7 +120,7 @@ impl Snapshot {
         Ok(self.page(Family::State, states.collect(), last))
     }
 
-    /// Machines that are there, by id, with their metadata.
+    /// Machines by id, with their metadata.
     ///
     /// # Errors
     /// [`Error::Token`] for a token of another list.
@@ -137,7 +137,7 @@ impl Snapshot {
         Ok(self.page(Family::Machine, known.collect(), more))
     }
 
-    /// A page, with behind which the list goes on if there is more.
+    /// A page, with its token if the list continues.
     pub(super) fn page<T>(&self, family: Family, items: Vec<T>, last: Option<String>) -> Page<T> {
         let revision = self.revision;
         Page {
@@ -148,7 +148,7 @@ impl Snapshot {
     }
 }
 
-/// Some of a list; and the last of them, if there is more.
+/// The first items of a list, and the last of them if there are more.
 fn some<T: Copy>(mut list: impl Iterator<Item = T>, limit: usize) -> (Vec<T>, Option<T>) {
     let some: Vec<T> = list.by_ref().take(limit.max(1)).collect();
     let end = some.last().copied();
@@ -163,7 +163,7 @@ fn behind(family: Family, after: Option<&PageToken>) -> Result<Bound<&str>, Erro
     Ok(Bound::Excluded(&token.last))
 }
 
-/// The unit and the machine that a list of states goes on behind.
+/// The unit and the machine after which a list of states continues.
 fn state_token(token: &PageToken, filter: &StateFilter) -> Result<StateKey, Error> {
     token.check(Family::State)?;
     let key = StateKey::parse(&token.last).ok_or(Error::Token)?;

@@ -1,15 +1,15 @@
-//! Reading a range in parts, all at one revision.
+//! Reads a range in parts, all at one revision.
 //!
-//! etcd finds all keys that are left of a range for each part that it gives, so the time for a range grows with the
-//! square of its parts. Families whose values are small are read in few large parts.
+//! For each part etcd visits all remaining keys of the range, so the time grows with the square of the number
+//! of parts. Families with small values are read in few large parts.
 
 use super::Registry;
 use super::key::{Family, Prefix};
 use crate::keys::{Entry, Error, KeyStore, LastChange, Position, Range, Revision};
 
-/// How many keys are read at a time: with the largest values still less than what a store's client takes in one answer.
+/// Keys per part. With the largest values a part still fits the store client's limit.
 pub(super) const PART_KEYS: usize = 256;
-/// The same of families whose values are at most some kilobytes.
+/// Keys per part of families with values of at most some kilobytes.
 const SMALL_PART_KEYS: usize = 2048;
 /// These families, in the order of their keys.
 const SMALL: [Family; 5] = [
@@ -20,18 +20,18 @@ const SMALL: [Family; 5] = [
     Family::Want,
 ];
 
-/// A range that is being read. Given up half-way, it goes on where it was.
+/// A range being read. A cancelled read continues where it was.
 #[derive(Debug)]
 pub(super) struct Reading {
     rest: Range,
-    /// When it is so; set by the first part.
+    /// Revision of all parts; set by the first one.
     at: Option<Revision>,
-    /// The newest change of what was read.
+    /// Newest change among the entries read.
     last: Option<LastChange>,
 }
 
 impl Reading {
-    /// Of a range as it is at a revision, or, with `None`, at the newest when the first part is read.
+    /// Reads a range at a revision, or with `None` at the newest revision of the first part.
     pub(super) const fn new(range: Range, at: Option<Revision>) -> Self {
         Self {
             rest: range,
@@ -40,7 +40,7 @@ impl Reading {
         }
     }
 
-    /// Reads the next part. Returns its entries, and once that was the last part, what was read.
+    /// Reads the next part. Returns its entries and, with the last part, the position.
     pub(super) async fn next<S: KeyStore>(
         &mut self,
         registry: &Registry<S>,
@@ -65,7 +65,7 @@ impl Reading {
     }
 }
 
-/// What is read next of a range, and how many keys at most.
+/// The next part of a range, and its size.
 fn first_part(prefix: &Prefix, range: &Range) -> (Range, usize) {
     let until = |to: Vec<u8>| Range {
         from: range.from.clone(),

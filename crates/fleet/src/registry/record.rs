@@ -1,5 +1,5 @@
-//! What stands in the keys: JSON with the version `v` of its form. What is of another version than ours is left
-//! alone; fields that are not ours are passed over.
+//! The values of the keys: JSON with the version `v` of its form. Values of another version are not changed,
+//! and unknown fields are ignored.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,30 +12,29 @@ use hyperfleet_fleet_model::unit::{
 };
 use hyperfleet_fleet_model::wire::RefusalView;
 
-/// The version of every value that is written.
+/// Version of every value that this program writes.
 const VERSION: u64 = 1;
 
-/// Whether what names this version is a newer program's: the one rule that tells it from damage. It is never written
-/// over or removed. All else that cannot be read is of nobody: no version, one that never was, or ours without what
-/// belongs to it.
+/// Whether a record with this version is from a newer program: the only rule that tells it from damage. It is
+/// never overwritten or removed. All other unreadable records are damage: without a version, with an unknown
+/// older one, or of ours with missing fields.
 pub fn is_newer(version: Option<u64>) -> bool {
     version.is_some_and(|version| version > VERSION)
 }
 
-/// What a unit is: its file, and whether it is for one machine or for all.
+/// A unit's file, and whether it is global.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Body {
-    /// The lines of its file.
     pub options: Vec<UnitOption>,
-    /// The digest of its file's canonical text. Equal digests are equal files.
+    /// Digest of the file's canonical text.
     pub hash: String,
-    /// Set for a unit that runs on every machine that fits.
+    /// Set for a global unit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub global: Option<GlobalRule>,
 }
 
 impl Body {
-    /// A unit's file as it is stored. The one place that says what of it agents are to know of global units.
+    /// The stored form of a unit's file. Only this function derives what agents need to know of global units.
     pub fn new(name: &UnitName, options: &Options) -> Self {
         let asked = FleetSection::of(options.list()).requirements(name.parts());
         let global = asked.is_global.then(|| GlobalRule {
@@ -49,30 +48,30 @@ impl Body {
         }
     }
 
-    /// What the unit of that name asks of machines.
+    /// The requirements of the unit with this name.
     pub fn requirements(&self, name: &str) -> Requirements {
         let section = FleetSection::of(&self.options);
         Requirements {
-            // Agents go by the stored rule, and both have to mean the same.
+            // Agents use the stored rule, and both must agree.
             is_global: self.global.is_some(),
             ..section.requirements(NameParts::of(name))
         }
     }
 }
 
-/// Where a global unit runs, for agents, which do not read bodies to find out.
+/// Where a global unit runs, for agents, which do not read the file to find out.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GlobalRule {
-    /// What the machine's metadata must say: for every key one of its values.
+    /// For every key one of its values must match.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub metadata: BTreeMap<String, BTreeSet<String>>,
-    /// Patterns of the units that it must not be beside.
+    /// Patterns of conflicting units.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conflicts: Vec<String>,
 }
 
 impl GlobalRule {
-    /// What the unit asks of machines, by this rule alone.
+    /// The unit's requirements by this rule alone.
     pub fn requirements(&self) -> Requirements {
         Requirements {
             metadata: self.metadata.clone(),
@@ -83,14 +82,13 @@ impl GlobalRule {
     }
 }
 
-/// What users want of a unit.
+/// A unit's desired state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Want {
-    /// What it should be.
     pub state: DesiredState,
-    /// 1 at first, and one more with each change of its file or its desired state.
+    /// 1 at first, and one more with each change of the file or the desired state.
     pub generation: u64,
-    /// How often it was to be restarted.
+    /// How many restarts were requested.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub restarts: u64,
 }
@@ -103,44 +101,39 @@ fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-/// Where a unit is placed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Place {
-    /// On which machine.
     pub machine: String,
-    /// The digest of the file that was placed.
+    /// Digest of the placed file.
     pub hash: String,
-    /// The term of the engine that decided so.
+    /// Term of the deciding engine.
     pub epoch: Revision,
 }
 
-/// What an agent has to do with a unit.
+/// An order to one agent about a unit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Run {
-    /// The digest of the file to run.
+    /// Digest of the file to run.
     pub hash: String,
-    /// What it should be.
     pub state: DesiredState,
-    /// The term of the engine that placed the unit here; 0 from versions that did not say so. Agents refuse a lower one
-    /// than they have seen.
+    /// The term of the engine that placed the unit here; 0 from versions that did not store it. Agents refuse a
+    /// lower epoch than they have seen.
     #[serde(default)]
     pub epoch: Revision,
-    /// How often it was to be restarted. An agent that runs the unit restarts it when this changes.
+    /// Requested restarts. An agent restarts a running unit when this changes.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub restarts: u64,
 }
 
-/// What every agent that fits has to do with a unit.
+/// An order to every matching agent about a unit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Global {
-    /// The digest of the file to run.
+    /// Digest of the file to run.
     pub hash: String,
-    /// What it should be.
     pub state: DesiredState,
-    /// How often it was to be restarted. An agent that runs the unit restarts it when this changes.
+    /// Requested restarts. An agent restarts a running unit when this changes.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub restarts: u64,
-    /// Where.
     #[serde(flatten)]
     pub rule: GlobalRule,
 }
@@ -148,92 +141,88 @@ pub struct Global {
 /// A machine, as its agent describes it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Machine {
-    /// Where others reach it.
+    /// Address for users.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub ip: String,
-    /// `host:port` where the fleetd of other machines reach its fleetd; empty if they do not.
+    /// `host:port` at which the fleetd of other machines reach this machine's fleetd; empty if they cannot.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub address: String,
-    /// What its configuration says of it.
+    /// Configured metadata.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub metadata: BTreeMap<String, String>,
-    /// The version of the agent.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub version: String,
-    /// What it has of each resource, in the resource's own units; nothing asks for it yet (decision F8).
+    /// Resources of the machine, each in its own unit. Nothing uses it yet: placement by resources comes later.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub capacity: BTreeMap<String, u64>,
 }
 
-/// Metadata that was set while the machine runs.
+/// Metadata that users set while the machine runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Label {
-    /// Its value; none hides what the machine's configuration says.
+    /// `None` hides the configured value.
     pub value: Option<String>,
 }
 
-/// A machine takes no further units. What counts is that the key exists.
+/// No further units are placed on the machine. Only the existence of the key counts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cordon {}
 
-/// The units of a machine are to leave it. The key is on a lease if that has a deadline.
+/// The units of a machine must leave. With a deadline the key is on a lease.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Drain {
-    /// The lease of the key, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease: Option<Lease>,
 }
 
 impl Drain {
-    /// One that runs out with a lease.
     pub(super) fn on(lease: Lease) -> Self {
         Self { lease: Some(lease) }
     }
 }
 
-/// A unit is to go from one machine to another, if it is still there and may come here.
+/// An order to move a unit, if it is still on the first machine and fits the second.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MoveOrder {
     pub from: String,
     pub to: String,
 }
 
-/// What became of a unit on a machine, in systemd's words.
+/// What a machine reports of a unit, as systemd names it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnitState {
-    /// Whether its file could be read.
+    /// Whether systemd could read the file.
     pub load: String,
-    /// Whether it runs.
+    /// Whether the unit runs.
     pub active: String,
-    /// The same, finer.
+    /// `active` in detail.
     pub sub: String,
-    /// The digest of the file that runs.
+    /// Digest of the running file.
     pub hash: String,
     /// Whether the agent has started it.
     pub launched: bool,
-    /// What keeps the agent from bringing it to its desired state.
+    /// Why the agent cannot bring it to its desired state.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub error: String,
 }
 
-/// Why a unit is not placed (decision F6).
+/// Why a unit is not placed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Why {
-    /// Of what the unit was when this was found.
+    /// Generation of the unit for which this was found.
     pub generation: u64,
-    /// The whole of it, for people.
+    /// The full text, for people.
     #[serde(default)]
     pub reason: String,
-    /// What refused, and how many machines; none if it is not machines that refuse.
+    /// How many machines refuse for which requirement; empty if the reason is another.
     pub refusals: Vec<Refusal>,
 }
 
-/// Machines that refuse a unit for the same reason.
+/// Machines that refuse a unit for the same requirement.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refusal {
-    /// The requirement that is not met.
     pub requirement: String,
-    /// How many machines refuse for it.
+    /// How many machines refuse.
     pub count: u64,
     /// Some of them, by id.
     pub machines: Vec<String>,
@@ -249,56 +238,48 @@ impl From<Refusal> for RefusalView {
     }
 }
 
-/// Who decides.
+/// The leading engine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Leader {
-    /// The machine whose engine it is.
+    /// The engine's machine.
     pub id: String,
-    /// The version of that engine.
     pub version: u64,
 }
 
-/// The newest engine that ever decided.
+/// The newest engine that ever led.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EngineVersion {
-    /// Its version.
     pub version: u64,
 }
 
-/// The last unit that was given `Replaces`. Its key puts such writes in an order.
+/// The last unit that was given `Replaces`. Its key orders such writes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReplacesOrder {
-    /// The unit's name.
     pub unit: String,
 }
 
-/// When a machine's agent last reported. What counts is when it was put.
+/// Marks the last report of a machine's agent. Only the revision of the key counts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LastReport {}
 
-/// An operator's word that the registry is right although it went back in time. What counts is when it was given.
+/// An operator's order to resume although the registry went back in time. Only the revision of the key counts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Resume {}
 
 /// A value that was read, with its key's revisions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stored<T> {
-    /// What stands there.
     pub value: T,
-    /// When the key was created.
     pub created: Revision,
-    /// When it was last put.
+    /// Revision of the last put.
     pub revision: Revision,
 }
 
-/// What a key is found to be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Seen<T> {
-    /// It is there.
     Here(Stored<T>),
-    /// It is not, or no longer.
     Gone,
-    /// Something stands there that is not ours to read.
+    /// The value cannot be read.
     Foreign {
         /// The version that it names.
         version: Option<u64>,
@@ -306,7 +287,7 @@ pub enum Seen<T> {
 }
 
 impl<T> Seen<T> {
-    /// What is there; what is foreign is not.
+    /// The value, if the key exists and is readable.
     pub fn here(self) -> Option<Stored<T>> {
         match self {
             Self::Here(stored) => Some(stored),
@@ -315,7 +296,6 @@ impl<T> Seen<T> {
     }
 }
 
-/// A value with the version of its form.
 #[derive(Serialize, Deserialize)]
 struct Versioned<T> {
     v: u64,
@@ -328,13 +308,13 @@ struct VersionOnly {
     v: Option<u64>,
 }
 
-/// A value as it is stored.
+/// The stored form of a value.
 pub(super) fn write(value: &impl Serialize) -> Vec<u8> {
     let v = VERSION;
     serde_json::to_vec(&Versioned { v, value }).expect("records have names and plain values")
 }
 
-/// What an entry holds, if it is of our version.
+/// The value of an entry, if it is of our version.
 pub(super) fn read<T: DeserializeOwned>(entry: Option<&Entry>) -> Seen<T> {
     let Some(entry) = entry else {
         return Seen::Gone;
@@ -414,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_ours_to_read_is_foreign() {
+    fn records_of_other_versions_are_unreadable() {
         for (text, version) in [
             (r#"{"v":2,"state":"launched","generation":1}"#, Some(2)),
             (r#"{"state":"launched","generation":1}"#, None),

@@ -1,6 +1,6 @@
-//! What an agent reports of its units: written when it changes, and gone with the machine. Each report also puts a key
-//! that outlives the machine. Every report is written on top of the last one: an agent that finds an older one knows that
-//! etcd was restored, and has written nothing.
+//! What an agent reports of its units. Reports are written on change and deleted with the machine. Each report
+//! also puts a key that outlives the machine. A report is guarded by the previous one: an agent that finds an
+//! older one knows that etcd was restored, and writes nothing.
 
 use std::collections::BTreeMap;
 
@@ -12,18 +12,18 @@ use crate::keys::{
     self, Guard, KeyStore, Operation, Revision, TRANSACTION_OPERATIONS_MAX, Transaction,
 };
 
-/// What an agent has reported under one registration: a new one begins with nothing.
+/// What an agent has reported under one registration. A new registration starts empty.
 #[derive(Debug)]
 pub struct Reports {
     registration: Registration,
-    /// By unit; none where a write failed and nobody knows what stands there.
+    /// By unit; `None` after a failed write, when the stored state is unknown.
     written: BTreeMap<String, Option<UnitState>>,
-    /// The machine's last report that is known of, under whichever registration; 0 for none.
+    /// Revision of the machine's last known report under any registration; 0 for none.
     last: Revision,
 }
 
 impl Reports {
-    /// For a machine that was just registered.
+    /// For a newly registered machine.
     pub fn new(registration: Registration) -> Self {
         Self {
             registration,
@@ -32,8 +32,8 @@ impl Reports {
         }
     }
 
-    /// For a registration that is taken up: what stands there of these units is not known, and others have none. `last`
-    /// is the machine's last report that is known of, 0 for none.
+    /// For a resumed registration: the stored states of these units are unknown, and no others exist. `last` is
+    /// the machine's last known report, 0 for none.
     pub fn resumed(
         registration: Registration,
         units: impl IntoIterator<Item = String>,
@@ -46,12 +46,12 @@ impl Reports {
         }
     }
 
-    /// Makes the registry say what is: writes what has changed since the last time, and removes units that are no
-    /// longer among them. Returns how many keys were written or removed.
+    /// Writes the states that have changed since the last call, and removes units that are not among them.
+    /// Returns how many keys were written or removed.
     ///
     /// # Errors
-    /// [`Error::Unregistered`] once the machine's lease has run out, [`Error::WentBack`] if the registry does not know the
-    /// machine's last report. After any error the next call writes again what is in doubt.
+    /// [`Error::Unregistered`] once the machine's lease has expired, [`Error::WentBack`] if the registry does
+    /// not know the machine's last report. After any error the next call writes again what is in doubt.
     pub async fn publish<S: KeyStore>(
         &mut self,
         registry: &Registry<S>,
@@ -87,12 +87,12 @@ impl Reports {
         Ok(changes.len())
     }
 
-    /// The revision of the machine's last report that is known of; 0 for none.
+    /// The revision of the machine's last known report; 0 for none.
     pub const fn last(&self) -> Revision {
         self.last
     }
 
-    /// Writes a report on top of the last one, unless `guard` does not hold. Gives whether it did.
+    /// Writes a report after the last one, unless `guard` fails. Returns whether it was written.
     async fn write<S: KeyStore>(
         &mut self,
         registry: &Registry<S>,
@@ -139,16 +139,16 @@ impl Reports {
         }
     }
 
-    /// Whether something stands in the registry of a unit for sure.
+    /// Whether the registry certainly holds a state of the unit.
     pub fn has(&self, unit: &str) -> bool {
         self.written.get(unit).is_some_and(Option::is_some)
     }
 
-    /// Reports a unit before it is started, unless its order has changed since it was read at `run`. So an engine that
-    /// withdraws the unit sees that this machine may run it, or this machine is refused.
+    /// Reports a unit before it is started, unless its order has changed since it was read at revision `run`.
+    /// So an engine that withdraws the unit sees that this machine may run it, or this report is refused.
     ///
     /// # Errors
-    /// As of [`publish`](Self::publish).
+    /// As [`publish`](Self::publish).
     pub async fn claim<S: KeyStore>(
         &mut self,
         registry: &Registry<S>,

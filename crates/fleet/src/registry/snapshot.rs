@@ -1,4 +1,4 @@
-//! The whole registry at one revision, and how it goes on.
+//! The whole registry at one revision, and its updates.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,54 +11,50 @@ use super::record::{
 use crate::keys::Revision;
 use hyperfleet_fleet_model::schedule::Availability;
 
-/// Keys that cannot be read, with the version that each names.
+/// Unreadable keys, with the version that each names.
 pub type UnreadableKeys = BTreeMap<Key, Option<u64>>;
 
-/// Everything that is stored, as it was at one revision; what is not ours to read is only named.
+/// Every record at one revision. Unreadable ones are only named.
 ///
-/// A snapshot to which the changes since have been applied is the snapshot of the later revision.
+/// A snapshot to which later changes were applied equals the snapshot of the later revision.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Snapshot {
-    /// When it was so.
     pub revision: Revision,
-    /// What units are, by name.
+    /// Unit files by name.
     pub bodies: BTreeMap<String, Stored<Body>>,
-    /// What users want of them, by name.
+    /// Desired states by name.
     pub wants: BTreeMap<String, Stored<Want>>,
-    /// Where they are placed, by name.
+    /// By unit.
     pub places: BTreeMap<String, Stored<Place>>,
-    /// What agents have to do, by machine and unit.
+    /// Orders to agents, by machine and unit.
     pub runs: BTreeMap<RunKey, Stored<Run>>,
-    /// What every agent that fits has to do, by unit.
+    /// Orders to every matching agent, by unit.
     pub globals: BTreeMap<String, Stored<Global>>,
-    /// Machines that are there, by id.
+    /// Registered machines by id.
     pub machines: BTreeMap<String, Stored<Machine>>,
-    /// Metadata that was set while they run, by machine and key.
+    /// Metadata that users set, by machine and key.
     pub labels: BTreeMap<LabelKey, Stored<Label>>,
     /// Machines that take no further units, by id.
     pub cordons: BTreeMap<String, Stored<Cordon>>,
-    /// Machines whose units are to leave them, by id.
+    /// Machines whose units must leave, by id.
     pub drains: BTreeMap<String, Stored<Drain>>,
-    /// Units that are to go from one machine to another, by name.
+    /// Ordered moves, by unit.
     pub moves: BTreeMap<String, Stored<MoveOrder>>,
-    /// What became of units, by unit and machine.
+    /// Reports, by unit and machine.
     pub states: BTreeMap<StateKey, Stored<UnitState>>,
     /// Why units are not placed, by name.
     pub whys: BTreeMap<String, Stored<Why>>,
-    /// Who decides.
     pub leader: Option<Stored<Leader>>,
-    /// The newest engine that ever decided.
     pub engine_version: Option<Stored<EngineVersion>>,
-    /// When agents were last told to go on with a registry that went back in time.
+    /// The last order to resume after the registry went back in time.
     pub resume: Option<Stored<Resume>>,
-    /// Keys of ours that hold what is not ours to read, with the version that they name.
     pub foreign: UnreadableKeys,
-    /// Other keys below the prefix.
+    /// Unknown keys below the prefix.
     pub unknown: BTreeSet<String>,
 }
 
 impl Snapshot {
-    /// What is known if that was found, at a revision.
+    /// The snapshot of these records at a revision.
     pub fn of(revision: Revision, found: impl IntoIterator<Item = Change>) -> Self {
         let mut snapshot = Self {
             revision,
@@ -68,7 +64,7 @@ impl Snapshot {
         snapshot
     }
 
-    /// Takes over what a key is found to be or became. Gives the key; none if it is none of ours.
+    /// Applies a change. Returns its key; `None` for an unknown one.
     pub fn apply(&mut self, change: Change) -> Option<Key> {
         let foreign = &mut self.foreign;
         Some(match change {
@@ -119,9 +115,9 @@ impl Snapshot {
         })
     }
 
-    /// The key that makes a unit unreadable: one of `unit/`, `want/`, `place/` and `global/`, or `want/` where the
-    /// desired state is missing. An unreadable unit is in no list, and nothing of it is changed. A newer version's key
-    /// comes first: it decides what may be done.
+    /// The key that makes a unit unreadable: one of `unit/`, `want/`, `place/` and `global/`, or `want/` where
+    /// the desired state is missing. An unreadable unit is in no list, and none of its records is changed. A
+    /// newer version's key comes first, because it decides what may be done.
     pub fn unreadable_key(&self, unit: &str) -> Option<(Key, Option<u64>)> {
         let misses_desired_state = self.misses_desired_state(unit);
         if self.foreign.is_empty() && !misses_desired_state {
@@ -135,24 +131,23 @@ impl Snapshot {
         unreadable.min_by_key(|(_, version)| !is_newer(*version))
     }
 
-    /// Whether a unit has a file and no desired state that can be read.
+    /// Whether a unit has a file and no readable desired state.
     pub fn misses_desired_state(&self, unit: &str) -> bool {
         self.bodies.contains_key(unit) && !self.wants.contains_key(unit)
     }
 
-    /// Whether a unit is [unreadable](Self::unreadable_key).
     pub fn is_unreadable(&self, unit: &str) -> bool {
         self.unreadable_key(unit).is_some()
     }
 
-    /// Whether the engine must not place or move a unit: the unit is unreadable, or the `run/` of a machine is, so that
-    /// nobody knows what its agent does with the unit. `run/` hides no unit from users. Their writes put damage right on
-    /// the machine where the unit is placed.
+    /// Whether the engine must not place or move a unit: the unit is unreadable, or a machine's `run/` of it
+    /// is, so that its agent's order is unknown. An unreadable `run/` hides no unit from users, and their
+    /// writes repair it on the machine where the unit is placed.
     pub fn is_pinned(&self, unit: &str) -> bool {
         self.is_unreadable(unit) || self.unreadable_runs(unit).next().is_some()
     }
 
-    /// Machines of which the `run/` for a unit is unreadable.
+    /// Machines whose `run/` of a unit is unreadable.
     pub fn unreadable_runs(&self, unit: &str) -> impl Iterator<Item = &str> {
         let runs = self
             .foreign
@@ -163,14 +158,14 @@ impl Snapshot {
         })
     }
 
-    /// What a machine's metadata is: that of its configuration, and over it what was set while it runs.
+    /// A machine's configured metadata, overridden by its labels.
     pub fn metadata(&self, machine: &str) -> BTreeMap<String, String> {
         let configured = self.machines.get(machine);
         let metadata = configured.map_or_else(BTreeMap::new, |m| m.value.metadata.clone());
         self.over_metadata(machine, metadata)
     }
 
-    /// Whether a machine takes units. One of which that cannot be read takes none.
+    /// Whether a machine takes units. With an unreadable cordon or drain it takes none.
     pub fn availability(&self, machine: &str) -> Availability {
         if self.drains.contains_key(machine) {
             return Availability::Draining;
@@ -199,7 +194,7 @@ impl Snapshot {
         runs.map(|key| key.unit.as_str())
     }
 
-    /// The same over metadata that is known otherwise, as by the machine's own agent.
+    /// Overrides metadata from another source, as by the machine's own agent, with its labels.
     pub fn over_metadata(
         &self,
         machine: &str,
@@ -228,7 +223,7 @@ impl Extend<Change> for Snapshot {
     }
 }
 
-/// Keeps what a key is found to be, and whether that can be read. Gives the key.
+/// Stores the state of a key. Returns the key.
 fn put<K: Ord + Clone, T>(
     map: &mut BTreeMap<K, Stored<T>>,
     name: K,

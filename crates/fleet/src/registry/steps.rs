@@ -1,5 +1,5 @@
-//! What an engine writes: batches of steps, each batch as few transactions as the store's limits allow, each
-//! transaction guarded by the engine's term.
+//! Writes of an engine: batches of steps, each in as few transactions as the store's limits allow, all guarded
+//! by the engine's term.
 
 use std::collections::BTreeSet;
 
@@ -11,51 +11,44 @@ use super::{Error, Registry};
 use crate::keys::{Guard, KeyStore, Operation, Revision, TRANSACTION_OPERATIONS_MAX, Transaction};
 use hyperfleet_fleet_model::schedule::Task;
 
-/// Largest transaction, in bytes of values; etcd takes requests of 1.5 MiB (`--max-request-bytes`).
+/// Largest transaction, in bytes of values. etcd accepts requests of 1.5 MiB (`--max-request-bytes`).
 const TRANSACTION_BYTES_MAX: usize = 1 << 20;
 
-/// What is to be done with one unit, and what that was decided on.
+/// One change of one unit, with the revisions that it was decided on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
-    /// Does what is planned. A unit that goes from one machine to another is at no moment nowhere.
+    /// Places, moves or withdraws a unit. A moved unit is always placed somewhere.
     Planned {
-        /// What.
         task: Task,
-        /// What it is to do on the machine that it is placed on, if it is; the epoch is that of the writer.
+        /// The order to its machine, if it is placed. The epoch is the writer's.
         run: Run,
-        /// The revision of the want that was decided on: a user may have made it fit meanwhile.
+        /// Revision of the desired state that was decided on.
         want: Revision,
-        /// The revision of its place, if it is taken from one.
+        /// Revision of the place that it leaves, if any.
         place: Revision,
-        /// The revision of `run/` on the machine that it leaves or stays on; none if there is none.
+        /// Revision of `run/` on the machine that it leaves or stays on; `None` if absent.
         run_from: Option<Revision>,
-        /// The same on the machine where it goes.
+        /// Revision of `run/` on the machine that it goes to; `None` if absent.
         run_to: Option<Revision>,
     },
-    /// Says why a unit is not placed. Placing it takes that back.
+    /// Stores why a unit is not placed. Placing it removes the reason.
     Explain {
-        /// Which.
         unit: String,
-        /// Why.
         why: Why,
-        /// The revision of the want that was decided on.
+        /// Revision of the desired state that was decided on.
         want: Revision,
     },
-    /// Takes back that a unit is to go to another machine.
+    /// Removes an order to move a unit.
     Unmove {
-        /// Which.
         unit: String,
-        /// The revision of the order.
+        /// Revision of the order.
         order: Revision,
     },
-    /// Takes back why a unit is not placed, as when it is not to be placed any more.
-    Unexplain {
-        /// Which.
-        unit: String,
-    },
+    /// Removes the reason of a unit, as when it no longer needs a machine.
+    Unexplain { unit: String },
 }
 
-/// A step as it is written.
+/// A step in its written form.
 struct Write<'a> {
     index: usize,
     unit: &'a str,
@@ -64,7 +57,6 @@ struct Write<'a> {
 }
 
 impl Step {
-    /// The unit that it is about.
     pub fn unit(&self) -> &str {
         match self {
             Self::Planned { task, .. } => task.unit.as_str(),
@@ -76,13 +68,13 @@ impl Step {
 }
 
 impl<S: KeyStore> Registry<S> {
-    /// Carries out steps, in their order, and says for each what became of it. One that has gone stale holds up
-    /// no other. Several about one unit are carried out one after another.
+    /// Carries out steps in their order, and returns the result of each. A stale step does not block others.
+    /// Several steps of one unit are carried out one after another.
     ///
-    /// Each transaction is whole; of a batch that needs several, those before an error were carried out.
+    /// Each transaction is atomic. If a batch needs several, those before an error were committed.
     ///
     /// # Errors
-    /// [`Error::Deposed`] once the engine's term has ended: what was not carried out by then never will be.
+    /// [`Error::Deposed`] once the engine's term has ended: the remaining steps never take effect.
     /// [`Error::Unusable`] for a name that is no key: nothing was done.
     pub async fn carry_out(
         &self,
@@ -109,7 +101,7 @@ impl<S: KeyStore> Registry<S> {
         Ok(carried)
     }
 
-    /// Carries out what is not stale of a batch that fits a transaction.
+    /// Carries out the valid steps of a batch that fits one transaction.
     async fn carry_batch(
         &self,
         leading: &Leading,
@@ -130,7 +122,7 @@ impl<S: KeyStore> Registry<S> {
             }
             let before = steps.len();
             steps.retain(|step| step.guards.iter().all(|guard| guard.holds(&outcome)));
-            // The transaction failed and read at one moment: one of the guards did not hold then.
+            // The transaction failed and read at one revision, so one of the guards did not hold then.
             debug_assert!(steps.len() < before, "a guard failed that holds");
             if steps.len() == before {
                 return Ok(());
@@ -228,7 +220,7 @@ impl<S: KeyStore> Registry<S> {
     }
 }
 
-/// How many steps, from the first, one transaction takes: at least one.
+/// How many of the first steps fit one transaction: at least one.
 fn fitting(steps: &[Write<'_>]) -> usize {
     let (mut guards, mut operations, mut bytes) = (1, 0, 0);
     let mut units = BTreeSet::new();

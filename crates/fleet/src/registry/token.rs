@@ -1,4 +1,4 @@
-//! Where a list goes on: behind which key, and as of which revision.
+//! Page tokens: after which key and at which revision a list continues.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
@@ -7,18 +7,18 @@ use super::Error;
 use super::key::Family;
 use crate::keys::Revision;
 
-/// Longest token that is looked at, in characters.
+/// Longest token that is parsed, in characters.
 pub const TOKEN_CHARACTERS_MAX: usize = 1024;
-/// The form of what follows: so that another form can be told from it.
+/// Version of the token's format.
 const FORM: u8 = 1;
 
-/// Where a list goes on. To clients it is opaque; it is not signed, for all that it can say is where in the
-/// caller's own list a page begins.
+/// Where a list continues. It is opaque to clients and not signed: a forged one can only choose where a page of
+/// the caller's own list begins.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PageToken {
     list: u8,
     pub(super) revision: Revision,
-    /// The last key of the page before, without the folder of its list.
+    /// The last key of the previous page, without the folder of its list.
     pub(super) last: String,
 }
 
@@ -31,12 +31,11 @@ impl PageToken {
         }
     }
 
-    /// As of which revision the list goes on.
     pub fn revision(&self) -> Revision {
         self.revision
     }
 
-    /// The text that clients are given.
+    /// The text for clients.
     pub fn text(&self) -> String {
         let mut bytes = vec![FORM, self.list];
         bytes.extend(self.revision.to_be_bytes());
@@ -44,10 +43,10 @@ impl PageToken {
         BASE64.encode(bytes)
     }
 
-    /// A token from the text that a client sends.
+    /// Parses the text of a client.
     ///
     /// # Errors
-    /// [`Error::Token`] for any text that [`text`](Self::text) cannot give.
+    /// [`Error::Token`] for any text that [`text`](Self::text) cannot return.
     pub fn parse(text: &str) -> Result<Self, Error> {
         if text.len() > TOKEN_CHARACTERS_MAX {
             return Err(Error::Token);

@@ -1,4 +1,4 @@
-//! What users write: units, and what they want of them.
+//! Writes of users: units and their desired states.
 
 use std::collections::BTreeMap;
 
@@ -8,39 +8,36 @@ use super::{Error, Registry};
 use crate::keys::{Guard, KeyStore, Operation, Outcome, Revision, Transaction};
 use hyperfleet_fleet_model::unit::DesiredState;
 
-/// Largest unit, as it is stored, in bytes. etcd takes 1.5 MiB in a request; what is read at a time is many of them.
+/// Largest stored unit, in bytes. etcd accepts 1.5 MiB per request, and reads fetch many units at once.
 pub const BODY_BYTES_MAX: usize = 256 << 10;
 
-/// How many files are read at a time: with the largest still less than what a store's client takes in one answer.
+/// Files per read. With the largest files a read still fits the store client's limit.
 const BODIES_READ_MAX: usize = 64;
 
-/// A unit as it was read. What is written by it is written only if it is still so.
+/// A unit's records as they were read. Writes are guarded by them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnitRecord {
-    /// What it is called.
     pub name: String,
-    /// What it is.
     pub body: Stored<Body>,
-    /// What is wanted of it.
     pub want: Stored<Want>,
-    /// Where it is placed; never for one that is for all machines.
+    /// Never set for a global unit.
     pub place: Option<Stored<Place>>,
 }
 
-/// What was read of the order in which units are given `Replaces`. A write that goes through with it was checked with
-/// all units that have `Replaces`.
+/// The state of the order in which units are given `Replaces`. A write guarded by it was checked against all
+/// units that have `Replaces`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReplacesTurn {
-    /// When a unit was last given `Replaces`; `None` for never. Everything up to here has to be known to check a unit.
+    /// When a unit was last given `Replaces`. The check must know everything up to here.
     pub last: Option<Revision>,
 }
 
-/// What became of a write that was decided on what had been read.
+/// The result of a guarded write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Written {
-    /// It was done at that revision; or it is so since then.
+    /// It was written at this revision, or nothing had to change since then.
     At(Revision),
-    /// What it was decided on is no longer so: read and decide again.
+    /// A record has changed since it was read: read and decide again.
     Stale,
 }
 
@@ -55,7 +52,7 @@ impl From<Outcome> for Written {
 }
 
 impl<S: KeyStore> Registry<S> {
-    /// The unit of that name.
+    /// The unit with this name.
     ///
     /// # Errors
     /// [`Error::Foreign`] if it is [unreadable](super::Snapshot::unreadable_key).
@@ -68,7 +65,7 @@ impl<S: KeyStore> Registry<S> {
         }
     }
 
-    /// The files of units, by name; units that are not there, or are unreadable, are left out.
+    /// The files of units by name. Missing and unreadable units are left out.
     ///
     /// # Errors
     /// [`Error::Unusable`] for a name that is no key.
@@ -85,10 +82,10 @@ impl<S: KeyStore> Registry<S> {
         Ok(bodies)
     }
 
-    /// Begins to give a unit `Replaces`.
+    /// Starts to give a unit `Replaces`.
     ///
     /// # Errors
-    /// [`Error::Foreign`] if the order is not ours to read.
+    /// [`Error::Foreign`] if the order is unreadable.
     pub async fn begin_replaces(&self) -> Result<ReplacesTurn, Error> {
         let key = Key::ReplacesOrder;
         let found = self.get(std::slice::from_ref(&key)).await?;
@@ -97,7 +94,7 @@ impl<S: KeyStore> Registry<S> {
         Ok(ReplacesTurn { last })
     }
 
-    /// That no unit was given `Replaces` since a turn began, and that this one is now.
+    /// Guards that no unit was given `Replaces` since a turn started, and records this one.
     fn end_replaces(&self, unit: &str, turn: Option<ReplacesTurn>) -> (Vec<Guard>, Vec<Operation>) {
         let end = turn.map(|turn| {
             let unit = unit.to_owned();
@@ -107,13 +104,13 @@ impl<S: KeyStore> Registry<S> {
         end.into_iter().unzip()
     }
 
-    /// Creates a unit: all of it, or nothing; stale if there is one of that name. What is left of another of that name, and is ours to read, gives way
-    /// to it. `replaces` is for a unit that is given `Replaces`, and makes the write stale when another unit was given it
-    /// meanwhile.
+    /// Creates a unit in one transaction; stale if it exists. Readable leftovers of an earlier unit of this
+    /// name are replaced. `replaces` is for a unit with `Replaces`, and makes the write stale if another unit
+    /// was given it meanwhile.
     ///
     /// # Errors
-    /// [`Error::Unusable`] for a name that is no key, or a unit that is too large; [`Error::Foreign`] if something
-    /// is left of another that is not ours to read.
+    /// [`Error::Unusable`] for a name that is no key, or a unit that is too large; [`Error::Foreign`] for an
+    /// unreadable leftover.
     pub async fn create_unit(
         &self,
         name: &str,
@@ -156,12 +153,11 @@ impl<S: KeyStore> Registry<S> {
         Ok(outcome.into())
     }
 
-    /// Gives a unit another file, and says anew what is wanted of it. It stays where it is placed, unless it is to
-    /// be on all machines from now on. What changes nothing writes nothing. `replaces` is as for
-    /// [`create_unit`](Self::create_unit).
+    /// Replaces a unit's file and desired state. It stays where it is placed, unless it becomes global. Without
+    /// a difference nothing is written. `replaces` is as for [`create_unit`](Self::create_unit).
     ///
     /// # Errors
-    /// [`Error::Unusable`] if it is too large; [`Error::Foreign`] where its `run/` is of a newer version.
+    /// [`Error::Unusable`] if it is too large; [`Error::Foreign`] if its `run/` is of a newer version.
     pub async fn replace_unit(
         &self,
         unit: &UnitRecord,
@@ -189,12 +185,12 @@ impl<S: KeyStore> Registry<S> {
         self.write(unit, in_turn, then).await
     }
 
-    /// Says what is wanted of a unit. What changes nothing writes nothing.
+    /// Sets a unit's desired state. Without a difference nothing is written.
     ///
-    /// The machine that it is placed on, or all of them, learn it by the same write, engine or not.
+    /// The same write changes the order to its machine, or to all machines, so it works without an engine.
     ///
     /// # Errors
-    /// [`Error::Foreign`] where its `run/` is of a newer version.
+    /// [`Error::Foreign`] if its `run/` is of a newer version.
     pub async fn set_desired_state(
         &self,
         unit: &UnitRecord,
@@ -207,10 +203,10 @@ impl<S: KeyStore> Registry<S> {
         self.set_want(unit, &next_want(unit, state)).await
     }
 
-    /// Has the machines that run a unit restart it, all at once.
+    /// Requests a restart from all machines that run a unit.
     ///
     /// # Errors
-    /// [`Error::Foreign`] where its `run/` is of a newer version.
+    /// [`Error::Foreign`] if its `run/` is of a newer version.
     pub async fn restart_unit(&self, unit: &UnitRecord) -> Result<Written, Error> {
         let want = &unit.want.value;
         let want = Want {
@@ -228,10 +224,10 @@ impl<S: KeyStore> Registry<S> {
         self.write(unit, Vec::new(), then).await
     }
 
-    /// Removes all that is known of a unit, but for what agents report until they have let go of it.
+    /// Removes all records of a unit, except what agents report until they have unloaded it.
     ///
     /// # Errors
-    /// [`Error::Foreign`] where its `run/` is of a newer version.
+    /// [`Error::Foreign`] if its `run/` is of a newer version.
     pub async fn destroy_unit(&self, unit: &UnitRecord) -> Result<Written, Error> {
         let gone = [Key::Unit, Key::Want, Key::Global, Key::Why];
         let gone = gone.map(|key| self.delete(&key(unit.name.clone())));
@@ -254,8 +250,8 @@ impl<S: KeyStore> Registry<S> {
         let Some(place) = &unit.place else {
             return Ok(self.commit(guards, then).await?.into());
         };
-        // What changes a placed unit changes `run/` as well. It was put with `place/` or, later, with `want/`: so it
-        // need not be read to know its revision.
+        // A change of a placed unit changes `run/` too. `run/` was put with `place/` or later with `want/`, so
+        // its revision is known without a read.
         let run = Key::run(&place.value.machine, &unit.name);
         let revision = place.revision.max(unit.want.revision);
         let run_guard = Guard::Modified(self.name(&run), revision);
@@ -272,7 +268,7 @@ impl<S: KeyStore> Registry<S> {
         if found.succeeded || !guards.iter().all(|guard| guard.holds(&found)) {
             return Ok(found.into());
         }
-        // Somebody else has put `run/`.
+        // Another writer has put `run/`.
         let guards = [guards, vec![self.overwritable::<Run>(&run, &found)?]].concat();
         Ok(self.commit(guards, then).await?.into())
     }
@@ -297,7 +293,7 @@ impl<S: KeyStore> Registry<S> {
         Some(self.put(&Key::Global(name.to_owned()), &global))
     }
 
-    /// Tells the machine that the unit is placed on.
+    /// Writes the order to the unit's machine.
     fn put_run(&self, unit: &UnitRecord, hash: &str, want: &Want) -> Option<Operation> {
         let place = unit.place.as_ref()?;
         let run = Run {
@@ -321,7 +317,7 @@ impl<S: KeyStore> Registry<S> {
     }
 }
 
-/// The desired state of a unit after a change.
+/// A unit's desired state after a change.
 fn next_want(unit: &UnitRecord, state: DesiredState) -> Want {
     Want {
         state,

@@ -1,4 +1,4 @@
-//! What happens, as it happens.
+//! Watches of the registry.
 
 use super::change::Change;
 use super::key::{Family, check_part};
@@ -6,61 +6,50 @@ use super::reading::Reading;
 use super::{Error, Registry};
 use crate::keys::{self, KeyStore, KeyWatch as _, Position, Range, Revision};
 
-/// What to watch.
+/// The keys to watch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Scope {
-    /// All of it: for engines and caches.
+    /// All keys: for engines and caches.
     Everything,
-    /// What one machine's agent has to do.
-    Runs {
-        /// Whose.
-        machine: String,
-    },
-    /// What all agents have to do.
+    /// Orders to one machine's agent.
+    Runs { machine: String },
+    /// Orders to all agents.
     Globals,
-    /// Metadata of one machine that was set while it runs.
-    Labels {
-        /// Whose.
-        machine: String,
-    },
-    /// Who decides, and the newest engine that ever did: for engines that stand by.
+    /// Metadata that users set for one machine.
+    Labels { machine: String },
+    /// The leader and the newest engine: for engines that stand by.
     Leader,
-    /// What puts things in order, among it the word to go on after the registry went back.
+    /// The keys below `order/`, including the order to resume.
     Order,
 }
 
-/// What a watch tells.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Told {
-    /// What has changed since it told before, oldest first. None: nothing has, up to that revision.
+    /// Changes since the previous update, oldest first; empty if there were none up to the revision.
     Changes {
-        /// Everything up to here has been told.
         revision: Revision,
-        /// In order.
         changes: Vec<Change>,
     },
-    /// What is there now, because the history in between was compacted, is too large, or is that of a store that was
-    /// restored. What is not among it is gone.
+    /// The current records, because the history in between was compacted, is too large, or belongs to a store
+    /// that was restored. Records that are not among them are gone.
     Relisted {
-        /// When it was so.
         revision: Revision,
         /// By key.
         found: Vec<Change>,
     },
 }
 
-/// A watch of the registry.
 #[derive(Debug)]
 pub struct Watch<S: KeyStore> {
     registry: Registry<S>,
     range: Range,
     keys: S::Watch,
-    /// What has been listed so far, where the history cannot be told.
+    /// The list read so far, if the history is lost.
     listed: Option<Listed>,
 }
 
-/// A list that is under way. Given up half-way it goes on where it was: whoever gives a watch a second at a time would
-/// never see the end of a long one otherwise.
+/// A list in progress. It continues after a cancelled call: a caller with a short timeout would never complete
+/// a long list otherwise.
 #[derive(Debug)]
 struct Listed {
     reading: Reading,
@@ -68,20 +57,20 @@ struct Listed {
 }
 
 impl<S: KeyStore> Registry<S> {
-    /// What is there now, within a scope, and how far that has been read.
+    /// The current records of a scope, and the position after them.
     ///
     /// # Errors
     /// [`Error::Unusable`] for a machine id that is no key.
     pub async fn list(&self, scope: &Scope) -> Result<(Vec<Change>, Position), Error> {
-        // Chunk by chunk: all of a large registry at once would hold up whoever shares the thread.
+        // In chunks: all of a large registry at once would block other tasks of the thread.
         let mut found = Vec::new();
         let take = |entry| found.push(Change::of_entry(&self.prefix, &entry));
         let position = self.read_each(self.range(scope)?, None, take).await?;
         Ok((found, position))
     }
 
-    /// Watches what happens after a list, a snapshot, or any revision. With the position of a list it is noticed if the store
-    /// was restored before anything was told.
+    /// Watches a scope after a list, a snapshot or a revision. With the position of a list it also detects a
+    /// restore before the first event.
     ///
     /// # Errors
     /// [`Error::Unusable`] for a machine id that is no key.
@@ -114,19 +103,18 @@ impl<S: KeyStore> Registry<S> {
 }
 
 impl<S: KeyStore> Watch<S> {
-    /// Waits for what happens next. May be given up half-way, nothing is lost.
+    /// Waits for the next update. Cancel-safe.
     ///
     /// # Errors
-    /// Those of the store. The watch goes on where it was when it is asked again; how soon that is, is for the
-    /// caller to say.
+    /// Those of the store. The watch resumes when it is called again; the caller chooses the pause.
     pub async fn next(&mut self) -> Result<Told, Error> {
         loop {
             if self.listed.is_some() {
                 match self.list_on().await {
                     Ok(Some(told)) => return Ok(told),
                     Ok(None) => {}
-                    // Compacted once more while it was read, or restored from before its beginning. What is watched is
-                    // out of date as well.
+                    // The store was compacted again or restored while it was read. The watched position is
+                    // outdated, too.
                     Err(keys::Error::Compacted | keys::Error::Future) => self.list_anew(),
                     Err(error) => return Err(error.into()),
                 }
@@ -143,8 +131,8 @@ impl<S: KeyStore> Watch<S> {
                             .collect(),
                     });
                 }
-                // A watch that has fallen far behind is caught up with by few messages of any size. The store may have
-                // been restored, and be behind the watch.
+                // A watch that has fallen far behind receives few messages of any size. The store may have been
+                // restored to a revision before the watch.
                 Err(
                     keys::Error::Compacted | keys::Error::TooLarge { .. } | keys::Error::Future,
                 ) => {
@@ -162,7 +150,7 @@ impl<S: KeyStore> Watch<S> {
         });
     }
 
-    /// The next part of the list; all of it once that was the last.
+    /// Reads the next part of the list; returns the whole list after the last part.
     async fn list_on(&mut self) -> Result<Option<Told>, keys::Error> {
         let Some(listed) = &mut self.listed else {
             return Ok(None);

@@ -1,4 +1,4 @@
-//! From settings to etcd: what is checked before anything starts, and what is said while it is away.
+//! From settings to a connection to etcd: checks before the start, and messages while etcd is away.
 
 mod diagnosis;
 mod watch;
@@ -16,10 +16,9 @@ use hyperfleet_server_kit::{files, tls};
 
 pub use watch::keep_told;
 
-/// Most bytes of a file that are read.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
 
-/// What the settings are called, for whoever is to mend them.
+/// Names of the settings, for messages.
 pub struct SettingNames {
     pub endpoints: &'static str,
     pub username: &'static str,
@@ -29,11 +28,10 @@ pub struct SettingNames {
     pub key_file: &'static str,
 }
 
-/// How to reach the etcd that the settings describe. Reads the files that they name, and asks nobody.
+/// The connection settings of the configuration. Reads the named files, and contacts no server.
 ///
 /// # Errors
-///
-/// Everything that cannot be right, a line each, with the name of its setting.
+/// Every invalid setting, one per line, with its name.
 pub fn settings(etcd: &Etcd, password: &Secret, names: &SettingNames) -> anyhow::Result<Settings> {
     let mut faults = Faults::default();
     for url in &etcd.endpoints {
@@ -55,7 +53,7 @@ pub fn settings(etcd: &Etcd, password: &Secret, names: &SettingNames) -> anyhow:
         connect_timeout: etcd.request_timeout.min(CONNECT_TIME_MAX),
         ..Settings::plain(etcd.endpoints.clone())
     };
-    // What would follow from another fault is left for later.
+    // Consequences of another fault are not reported.
     if faults.0.is_empty() {
         let checked = settings.check().map_err(|fault| named(fault, names));
         faults.part(checked);
@@ -64,10 +62,10 @@ pub fn settings(etcd: &Etcd, password: &Secret, names: &SettingNames) -> anyhow:
     Ok(settings)
 }
 
-/// How long a connection may take, where calls may take longer: the next server may answer.
+/// Connection timeout where calls may take longer: the next server may answer.
 const CONNECT_TIME_MAX: std::time::Duration = std::time::Duration::from_secs(2);
 
-/// What storage finds wrong, with the settings that it is about.
+/// The message for an invalid setting, with its name.
 fn named(fault: InvalidSettings, names: &SettingNames) -> anyhow::Error {
     let about = match fault {
         InvalidSettings::NoEndpoint | InvalidSettings::Schemes => names.endpoints,
@@ -76,10 +74,10 @@ fn named(fault: InvalidSettings, names: &SettingNames) -> anyhow::Error {
     anyhow::anyhow!("{about}: {fault}")
 }
 
-/// Checks the URL of a server. It may hold a password, where none belongs: it is not repeated then.
+/// Checks the URL of a server. It may contain a password by mistake, so the message does not repeat it.
 fn endpoint(text: &str) -> Result<(), String> {
     if text.contains('@') {
-        return Err("a URL of etcd has no user or password in it".to_owned());
+        return Err("a URL of etcd must not contain a user or password".to_owned());
     }
     let url = text.parse::<Url>().ok();
     let is_good = url.is_some_and(|url| {
@@ -153,7 +151,7 @@ fn identity(etcd: &Etcd, names: &SettingNames) -> anyhow::Result<Option<Identity
     }))
 }
 
-/// What a file holds, if one is named.
+/// The content of a file, if one is set.
 fn read(file: &Path, name: &str) -> anyhow::Result<Option<Vec<u8>>> {
     if file.as_os_str().is_empty() {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! From settings to fleet on etcd, as every program has it: what is checked, prepared, and kept beside the requests.
+//! From settings to fleet on etcd, for every program: checks, preparation, and tasks beside the requests.
 
 pub mod etcd;
 
@@ -10,7 +10,7 @@ use crate::etcd::{EtcdKeys, Settings};
 use crate::registry::{Prefix, Registry};
 use crate::{EtcdFleet, Fleet};
 
-/// Where units and machines are kept.
+/// Where the registry is stored.
 #[derive(Clone)]
 pub struct RegistryLocation {
     pub etcd: Settings,
@@ -18,33 +18,31 @@ pub struct RegistryLocation {
     pub page_size: usize,
 }
 
-/// The prefix of all keys, by the setting that names it.
+/// Parses the prefix of all keys. `name` is its setting.
 ///
 /// # Errors
-///
-/// It can be none.
+/// The prefix is invalid.
 pub fn registry_prefix(name: &str, text: &str) -> anyhow::Result<Prefix> {
     Prefix::new(text).map_err(|_| {
         anyhow!("{name} is {text:?}: give 1 to 255 printable characters, such as /fleet/v3/")
     })
 }
 
-/// Fleet, before anything was asked of etcd.
+/// Fleet before its first request to etcd.
 #[derive(Clone)]
 pub struct Prepared {
     pub fleet: EtcdFleet,
     pub registry: Registry<EtcdKeys>,
-    /// What the registry is on, for keys that are not fleet's.
+    /// The key store, for keys that are not fleet's.
     pub keys: EtcdKeys,
     etcd: Settings,
 }
 
 impl Prepared {
-    /// Prepares for talking to etcd, and talks to nobody yet.
+    /// Prepares for etcd without contacting it.
     ///
     /// # Errors
-    ///
-    /// Settings that cannot be right, which they were checked for.
+    /// Invalid settings, which were checked before.
     pub fn new(location: RegistryLocation) -> anyhow::Result<Self> {
         let keys = EtcdKeys::prepare(location.etcd.clone()).context("cannot prepare for etcd")?;
         let registry = Registry::new(keys.clone(), location.prefix);
@@ -56,7 +54,7 @@ impl Prepared {
         })
     }
 
-    /// Keeps what comes from etcd, and says whether it is there, from now on: until the tasks end.
+    /// Starts the tasks that keep the mirror and log whether etcd is reachable.
     pub fn keep(self, tasks: &mut JoinSet<()>) {
         let Self {
             fleet,

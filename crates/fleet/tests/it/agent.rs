@@ -1,5 +1,4 @@
-//! Agents on a simulated systemd, which does on request what a real one does seldom. On a real one they are tested with
-//! fleetd.
+//! Agents on a simulated systemd, which produces rare cases on request. The tests of fleetd use a real one.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -70,7 +69,7 @@ impl World {
         self.registry.snapshot().await.unwrap()
     }
 
-    /// Brings a unit about, as users do, and places it on m1 if it is to be anywhere.
+    /// Sets a unit as users do, and places it on m1 if it is active.
     async fn set(&self, unit: &str, file: &str, state: DesiredState) {
         let body = body(unit, file);
         match self.registry.find_unit(unit).await.unwrap() {
@@ -101,7 +100,6 @@ impl World {
         }
     }
 
-    /// What is reported of a unit.
     async fn state(&self, unit: &str) -> Option<UnitState> {
         let state = self.registry.find_state(unit, "m1").await.unwrap();
         state.map(|state| state.value)
@@ -142,11 +140,11 @@ async fn a_unit_that_comes_back_while_it_stops_is_started() {
     machine
         .systemd
         .with(|state| state.stops_slowly.insert("a.service".to_owned()));
-    for comes_back in ["created anew", "with its first file", "launched again"] {
+    for comes_back in ["created again", "with its first file", "launched again"] {
         world.set("a.service", &file(1), Launched).await;
         world.until_state("a.service", "active").await;
         match comes_back {
-            "created anew" => world.destroy("a.service").await,
+            "created again" => world.destroy("a.service").await,
             "with its first file" => world.set("a.service", &file(2), Launched).await,
             _ => world.set("a.service", &file(1), Inactive).await,
         }
@@ -176,7 +174,7 @@ async fn with_a_queued_start() -> (World, SimulatedMachine) {
     (world, machine)
 }
 
-/// Its state is inactive meanwhile, like that of a unit that has finished.
+/// Its state is inactive meanwhile, like that of a finished unit.
 #[tokio::test(start_paused = true)]
 async fn a_unit_is_reported_as_launched_once_its_start_is_not_queued_any_more() {
     let (world, machine) = with_a_queued_start().await;
@@ -401,7 +399,7 @@ async fn after_another_boot_all_is_started_once_more() {
     assert_eq!(machine.running(), ["a.service".to_owned()].into());
 }
 
-/// As after etcd was restored from a snapshot, or set up anew.
+/// As after a restore of etcd from a snapshot, or a new installation.
 #[tokio::test(start_paused = true)]
 async fn a_registry_that_went_back_stops_nothing_until_an_operator_says_resume() {
     let before = World::new().await;
@@ -420,10 +418,10 @@ async fn a_registry_that_went_back_stops_nothing_until_an_operator_says_resume()
         machine.restart(world.registry.clone(), "m1", LEASE_SECONDS);
         until("it has halted", async || machine.status().is_halted).await;
         world
-            .until_error("a.service", "until an operator says resume")
+            .until_error("a.service", "until an operator runs fleetctl resume")
             .await;
         world
-            .until_error("b.service", "until an operator says resume")
+            .until_error("b.service", "until an operator runs fleetctl resume")
             .await;
         tokio::time::sleep(Duration::from_secs(100)).await;
         assert_eq!(machine.stopped(), [""; 0]);
@@ -466,12 +464,12 @@ async fn before_b_and_overtaken() -> (World, SimulatedMachine, MemoryKeys) {
     (world, machine, snapshot)
 }
 
-/// It has halted and changes nothing, until an operator says resume.
+/// It has halted and changes nothing, until an operator resumes it.
 async fn has_halted_until_resume(world: &World, machine: &SimulatedMachine) {
     until("it has halted", async || machine.status().is_halted).await;
     for unit in ["a.service", "b.service"] {
         world
-            .until_error(unit, "until an operator says resume")
+            .until_error(unit, "until an operator runs fleetctl resume")
             .await;
     }
     tokio::time::sleep(Duration::from_secs(100)).await;

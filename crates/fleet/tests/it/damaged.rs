@@ -1,4 +1,4 @@
-//! Keys that hold what is not ours to read: what a newer version has written, and what is damaged.
+//! Unreadable keys: written by a newer version, or damaged.
 
 use std::collections::BTreeSet;
 
@@ -42,7 +42,7 @@ impl<S: KeyStore> Mirrored<S> {
             .collect()
     }
 
-    /// What everybody is told who asks for the unit or sets it.
+    /// The response to reading or setting the unit.
     async fn refused(&self, name: &str) -> String {
         let mut texts = BTreeSet::new();
         for error in [
@@ -71,7 +71,7 @@ impl<S: KeyStore> Mirrored<S> {
 }
 
 #[tokio::test]
-async fn a_damaged_unit_is_left_alone_until_it_is_destroyed() {
+async fn a_damaged_unit_is_not_changed_until_it_is_destroyed() {
     let world = on_shared().await;
     let leading = world.lead("m1").await;
     for (number, (folder, value)) in OWN
@@ -112,7 +112,7 @@ async fn a_damaged_unit_is_left_alone_until_it_is_destroyed() {
 }
 
 #[tokio::test]
-async fn a_unit_of_which_nobody_knows_what_is_wanted_is_damaged() {
+async fn a_unit_without_desired_state_is_damaged() {
     let world = on_shared().await;
     world.create("a.service", &[SLEEP], "launched").await;
     world.delete("want/a.service").await;
@@ -135,7 +135,7 @@ async fn what_is_of_a_newer_version_is_not_destroyed_with_what_is_damaged() {
         let before = world.keys().await;
         let key = format!("{}{folder}/{name}", world.prefix);
         let expected = format!(
-            "unit {name} was written by a newer version of fleet and is left alone: etcd key {key:?}"
+            "unit {name} was written by a newer version of fleet and is not changed: etcd key {key:?}"
         );
         assert_eq!(world.refused(&name).await, expected);
         let error = world.fleet.destroy_unit(&name).await.unwrap_err();
@@ -174,7 +174,7 @@ async fn lists_and_followers_show_what_can_be_asked_for() {
         }
     }
     assert_eq!(world.listed().await, [""; 0], "from memory");
-    // From etcd, as somebody without a mirror reads it.
+    // From etcd, as a process without a mirror reads it.
     let page = world.registry.list_units(None, 10).await.unwrap();
     assert_eq!(page.items, []);
     // It comes back with what could not be read.
@@ -185,7 +185,7 @@ async fn lists_and_followers_show_what_can_be_asked_for() {
 
 async fn next<S: KeyStore, T: Followed>(follow: &mut hyperfleet_fleet::Follow<S, T>) -> Told<T> {
     let told = tokio::time::timeout(PATIENCE, follow.next()).await;
-    told.expect("it is told in time").unwrap()
+    told.expect("news arrive in time").unwrap()
 }
 
 #[tokio::test]
@@ -252,9 +252,9 @@ async fn what_is_left_of_another_gives_way_to_a_new_unit() {
     assert_eq!(world.set("c.service").await.unwrap(), Set::Created);
 }
 
-/// What an agent was told by a newer version: nobody changes the unit beside its back.
+/// The order of a newer version to an agent: the unit must not be changed beside it.
 #[tokio::test]
-async fn work_of_a_newer_version_is_written_over_by_nobody() {
+async fn orders_of_a_newer_version_are_never_overwritten() {
     let world = on_shared().await;
     let leading = world.lead("m1").await;
     world.create("a.service", &[SLEEP], "launched").await;
@@ -263,7 +263,7 @@ async fn work_of_a_newer_version_is_written_over_by_nobody() {
     let before = world.keys().await;
     let key = format!("{}run/m1/a.service", world.prefix);
     let expected = format!(
-        "unit a.service was written by a newer version of fleet and is left alone: etcd key {key:?}"
+        "unit a.service was written by a newer version of fleet and is not changed: etcd key {key:?}"
     );
     let other_file = ["ExecStart=/bin/sleep 2"];
     let global = [SLEEP, "Global=true"];
@@ -317,7 +317,9 @@ async fn damaged_work_is_mended_where_the_unit_is_placed_and_destroyed_with_it_e
     let key = format!("{}run/m2/a.service", world.prefix);
     assert_eq!(
         said,
-        format!("placed on m1, and left there: this version of fleet cannot read etcd key {key:?}")
+        format!(
+            "placed on m1, and pinned there: this version of fleet cannot read etcd key {key:?}"
+        )
     );
     world.fleet.destroy_unit("a.service").await.unwrap();
     let left = world.keys().await;
@@ -346,7 +348,7 @@ async fn damaged_metadata_is_named_with_what_helps() {
 }
 
 #[tokio::test]
-async fn what_is_foreign_is_looked_at_before_a_reason_is_told() {
+async fn unreadable_records_take_precedence_over_reasons() {
     let world = Mirrored::start(MemoryKeys::new(), fresh_prefix()).await;
     let said = async |name: &str| {
         let newest = world.put("pool/p1", "{}").await;
@@ -375,7 +377,7 @@ async fn what_is_foreign_is_looked_at_before_a_reason_is_told() {
     world.put("machine/m2", r#"{"v":2}"#).await;
     let stays = |at: &str| {
         format!(
-            "placed on m2, and left there: this version of fleet cannot read {}",
+            "placed on m2, and pinned there: this version of fleet cannot read {}",
             key(at)
         )
     };

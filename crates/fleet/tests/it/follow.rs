@@ -1,4 +1,4 @@
-//! Following: whatever happens in between, who follows ends up with what is there.
+//! Followers end up with the current state, whatever happens in between.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,11 +16,11 @@ use hyperfleet_testkit::{PATIENCE, Random, TestEtcd, fresh_prefix};
 
 const SLEEP: &str = "ExecStart=/bin/sleep 1";
 
-/// A client that follows, and what it makes of what it is told.
+/// A following client, and the state that it has received.
 struct Client<S: KeyStore, T: Followed> {
     follow: Follow<S, T>,
     picture: BTreeMap<T::Key, T>,
-    /// From where one may go on.
+    /// The revision to resume after.
     at: Option<Revision>,
     key: fn(&T) -> T::Key,
 }
@@ -59,13 +59,13 @@ async fn states<S: KeyStore>(
 }
 
 impl<S: KeyStore, T: Followed> Client<S, T> {
-    /// Takes over what is told next.
+    /// Applies the next update.
     async fn next(&mut self) -> Told<T>
     where
         T: Clone,
     {
         let told = tokio::time::timeout(PATIENCE, self.follow.next()).await;
-        let told = told.expect("it is told in time").unwrap();
+        let told = told.expect("news arrive in time").unwrap();
         self.take(told.clone());
         told
     }
@@ -96,7 +96,7 @@ impl<S: KeyStore, T: Followed> Client<S, T> {
         }
     }
 
-    /// Takes over what is told until nothing more is.
+    /// Applies updates until there are none.
     async fn until_quiet(&mut self) {
         while let Ok(told) =
             tokio::time::timeout(Duration::from_millis(300), self.follow.next()).await
@@ -105,7 +105,7 @@ impl<S: KeyStore, T: Followed> Client<S, T> {
         }
     }
 
-    /// Follows until its picture is what it should be.
+    /// Follows until its state is the expected one.
     async fn until_it_is(&mut self, expected: &[T])
     where
         T: Clone + PartialEq + std::fmt::Debug,
@@ -150,7 +150,7 @@ async fn everything_comes_first_and_then_what_changes() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_seen_is_not_told() {
+async fn changes_that_users_cannot_see_are_not_sent() {
     let world = on_shared().await;
     let leading = world.lead("m1").await;
     let mut here = Reports::new(world.register("m1", &[]).await);
@@ -163,7 +163,7 @@ async fn what_cannot_be_seen_is_not_told() {
     world.settle().await;
     let mut client = units(&world, None).await;
     client.next().await;
-    // Another machine's state, and another word for what its own machine said.
+    // Another machine's state, and a changed sub state on its own machine.
     world
         .report(&mut there, &[("a.service", state("active", false))])
         .await;
@@ -176,7 +176,7 @@ async fn what_cannot_be_seen_is_not_told() {
     };
     let b = world.fleet.find_unit("b.service").await.unwrap();
     assert_eq!(items, [Item::Is(b)]);
-    // What its machine says that makes another unit of it.
+    // A report that changes the unit.
     world
         .report(&mut here, &[("a.service", state("failed", false))])
         .await;
@@ -239,7 +239,7 @@ async fn a_client_goes_on_where_it_was_on_any_server() {
         again.picture = picture.clone();
         again.until_it_is(&expected).await;
         let at = again.at.unwrap();
-        // Nothing is told that was told, and what comes is.
+        // Nothing is repeated, and new changes arrive.
         again.until_quiet().await;
         assert_eq!(again.at, Some(at));
         world.create(&format!("{at}-d.service"), &[SLEEP], "").await;
@@ -259,14 +259,14 @@ async fn a_client_goes_on_where_it_was_on_any_server() {
 }
 
 #[tokio::test]
-async fn who_goes_on_waits_for_a_server_that_is_behind() {
+async fn a_resuming_client_waits_for_a_server_that_is_behind() {
     let world = Mirrored::start(MemoryKeys::new(), fresh_prefix()).await;
     world.create("a.service", &[SLEEP], "inactive").await;
     let before = world.registry.newest().await.unwrap();
     world.want("a.service", "loaded").await;
     let beside = world.beside().await;
     let mut client = units(&beside, Some(before)).await;
-    // The keeper shares the thread: it learns of this later than the history tells it.
+    // The keeper shares the thread: it sees this later than the history.
     world.want("a.service", "launched").await;
     let expected = vec![world.fleet.find_unit("a.service").await.unwrap()];
     client.until_it_is(&expected).await;
@@ -281,7 +281,7 @@ async fn what_was_compacted_or_has_not_come_is_not_gone_on_from() {
     let last = world.put("x", "2").await;
     compact(&server, last).await;
     let beside = world.beside().await;
-    // The one remembers, the other would have to ask.
+    // One remembers, the other would have to ask.
     assert!(world.fleet.follow_units(Some(first)).await.is_ok());
     let stale = beside.fleet.follow_units(Some(first)).await.err();
     assert!(matches!(stale, Some(Error::Stale)), "{stale:?}");
@@ -294,7 +294,7 @@ async fn what_was_compacted_or_has_not_come_is_not_gone_on_from() {
         };
         assert!(expected, "{what}: {error:?}");
     }
-    // What others wrote on the same server may be newer than what the mirror has been told of.
+    // Writes of others on the same server may be newer than the mirror.
     let elsewhere = Mirrored::start(world.store.clone(), fresh_prefix()).await;
     let newest = elsewhere.put("x", "y").await;
     let mut client = units(&world, Some(newest)).await;
@@ -338,7 +338,7 @@ async fn many_are_listed_in_parts_and_change_meanwhile() {
         panic!("it is not all of them");
     };
     assert!(items.len() < 300, "{}", items.len());
-    // One that was told, one that is still to come, one in between.
+    // One that was delivered, one that is still to come, one in between.
     world.fleet.destroy_unit(&name(0)).await.unwrap();
     world.fleet.destroy_unit(&name(599)).await.unwrap();
     world.want(&name(1), "launched").await;
@@ -349,7 +349,7 @@ async fn many_are_listed_in_parts_and_change_meanwhile() {
 }
 
 #[tokio::test]
-async fn who_follows_is_told_what_was_listed_anew() {
+async fn followers_receive_what_a_new_list_changed() {
     let store = MemoryKeys::new();
     let world = Mirrored::start(store.clone(), fresh_prefix()).await;
     let mut reports = Reports::new(world.register("m1", &[]).await);
@@ -385,7 +385,7 @@ async fn who_follows_is_told_what_was_listed_anew() {
 const MANY: usize = 70_000;
 
 #[tokio::test]
-async fn who_was_away_for_long_is_told_by_the_history() {
+async fn a_follower_that_was_away_for_long_catches_up_from_the_history() {
     let store = MemoryKeys::new();
     let world = Mirrored::start(store.clone(), fresh_prefix()).await;
     let mut reports = Reports::new(world.register("m1", &[]).await);
@@ -408,12 +408,12 @@ async fn who_was_away_for_long_is_told_by_the_history() {
     let expected = all_states(&world).await;
     assert_eq!(expected.len(), MANY);
     away.until_it_is(&expected).await;
-    // From there it goes on out of memory.
+    // From there it resumes from memory.
     let at = away.at;
     world.report(&mut reports, &report("active")[1..]).await;
     assert!(matches!(away.next().await, Told::Changed { items, .. } if items.len() == 1));
     assert!(away.at > at);
-    // Who would have to ask for what is forgotten, has to begin again.
+    // A follower that would have to ask for forgotten history must start over.
     world.report(&mut reports, &report("failed")).await;
     let page = world.fleet.list_states(&filter, None).await.unwrap();
     assert_eq!(
@@ -436,7 +436,7 @@ async fn all_states<S: KeyStore>(world: &Mirrored<S>) -> Vec<StateView> {
     all(async |token| fleet.list_states(&filter, token).await).await
 }
 
-/// Clients that are fast, slow, and resume, of a world in which much happens.
+/// Clients that are fast, slow, or resume, while much happens.
 async fn follow_a_life<S: KeyStore>(world: &Mirrored<S>, seed: u64) {
     let mut random = Random::seeded(seed);
     let leading = world.lead("m0").await;
@@ -455,7 +455,7 @@ async fn follow_a_life<S: KeyStore>(world: &Mirrored<S>, seed: u64) {
         }
         if step % 50 == 10 {
             reported.until_quiet().await;
-            // It loses its connection, and goes on at another server.
+            // It loses its connection, and resumes at another server.
             let at = reported.at;
             let picture = reported.picture;
             reported = states(&beside, all_states.clone(), at).await;
@@ -470,7 +470,7 @@ async fn follow_a_life<S: KeyStore>(world: &Mirrored<S>, seed: u64) {
 }
 
 #[tokio::test]
-async fn whoever_follows_ends_up_with_what_is_there() {
+async fn followers_end_up_with_the_current_state() {
     for seed in 0..6 {
         let world = Mirrored::start(MemoryKeys::new(), fresh_prefix()).await;
         Box::pin(follow_a_life(&world, seed)).await;
@@ -478,7 +478,7 @@ async fn whoever_follows_ends_up_with_what_is_there() {
 }
 
 #[tokio::test]
-async fn whoever_follows_ends_up_with_what_is_in_etcd() {
+async fn followers_end_up_with_the_contents_of_etcd() {
     let world = on_shared().await;
     Box::pin(follow_a_life(&world, 100)).await;
 }
@@ -503,9 +503,9 @@ async fn followers_outlive_a_server_that_is_killed() {
     client.until_it_is(&expected).await;
 }
 
-/// Its revisions come a second time with another meaning.
+/// Revisions are used a second time with another meaning.
 #[tokio::test]
-async fn who_follows_begins_again_after_etcd_was_restored() {
+async fn followers_start_over_after_a_restore_of_etcd() {
     let world = Mirrored::start(MemoryKeys::new(), fresh_prefix()).await;
     world.create("a.service", &[SLEEP], "").await;
     let snapshot = world.store.restored();

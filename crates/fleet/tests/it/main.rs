@@ -1,4 +1,4 @@
-//! Fleet on real servers of etcd, and on the store in memory where a simulation sets the time.
+//! Fleet on real etcd servers, and on the in-memory store where a simulation sets the time.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,4 +1,4 @@
-//! Lists out of memory: the same as those of etcd, of the present, and of one moment.
+//! Lists from memory: the same as those of etcd, current, and of one moment.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use rustix::process::Signal;
 use super::mirrored::{Mirrored, PAGE, all, compact, everything, on, on_shared, request, state};
 use hyperfleet_testkit::{Random, TestEtcd, fresh_prefix, until};
 
-/// Few, so that chance meets the same ones again.
+/// Few, so that random choices repeat.
 const UNITS: usize = 12;
 const SLEEP: &str = "ExecStart=/bin/sleep 1";
 
@@ -51,7 +51,7 @@ async fn pages_and_their_tokens_are_those_of_the_registry() {
         world.report(reports, &states).await;
     }
     world.settle().await;
-    // Nobody keeps the mirror of this one: it reads etcd.
+    // This one has no keeper: it reads etcd.
     let read = Fleet::new(world.registry.clone(), PAGE);
     let at = |fleet: &Fleet<_>, token: Option<String>| {
         let fleet = fleet.clone();
@@ -70,9 +70,9 @@ async fn pages_and_their_tokens_are_those_of_the_registry() {
             break;
         };
         if token.is_some() {
-            assert_eq!(ours, theirs, "the same text, whoever wrote it");
+            assert_eq!(ours, theirs, "the same text from both");
         } else {
-            // The registry's first page may be of a later moment on a server that others write to.
+            // The registry's first page may be of a later moment on a shared server.
             assert!(revision(&ours) <= revision(&theirs));
         }
         token = here.token();
@@ -89,7 +89,7 @@ async fn pages_and_their_tokens_are_those_of_the_registry() {
         };
         let (here, there) = (list(&world.fleet).await, list(&read).await);
         assert!(here == there && here.len() > PAGE, "{filter:?}: {here:?}");
-        // A page of one is gone on with by the other.
+        // A list started in one is continued in the other.
         let first = world
             .fleet
             .list_states(&filter, None)
@@ -155,7 +155,7 @@ async fn a_token_is_for_the_list_that_gave_it() {
 }
 
 #[tokio::test]
-async fn who_writes_reads_what_was_written() {
+async fn a_writer_reads_its_own_writes() {
     let world = on_shared().await;
     for number in 0..50 {
         let name = format!("a{number:03}.service");
@@ -201,7 +201,7 @@ async fn a_list_that_was_compacted_is_stale_unless_nothing_has_changed() {
         world.create(&name(number), &[SLEEP], "").await;
     }
     let (_, token) = names(&world.fleet, None).await;
-    // Others use the server, too, and their history is compacted with ours.
+    // Other tests use the server, too, and their history is compacted with ours.
     let store = &world.store;
     let elsewhere = Mirrored::start(store.clone(), fresh_prefix()).await;
     let last = elsewhere.put("x", "y").await;
@@ -222,7 +222,7 @@ async fn a_list_that_was_compacted_is_stale_unless_nothing_has_changed() {
     assert!(stale.to_string().contains("start over"));
 }
 
-/// Something happens to a fleet, by chance.
+/// A random change.
 pub(crate) async fn happen<S: KeyStore>(
     world: &Mirrored<S>,
     random: &mut Random,
@@ -255,7 +255,7 @@ pub(crate) async fn happen<S: KeyStore>(
             let states: Vec<_> = states.collect();
             world.report(&mut reports[index], &states).await;
         }
-        // A newer version comes by.
+        // A newer version writes.
         (5, Some(_)) if random.below(4) == 0 => {
             world.put(&want, r#"{"v":2}"#).await;
         }
@@ -279,7 +279,6 @@ pub(crate) async fn happen<S: KeyStore>(
     }
 }
 
-/// Machines with their agents.
 pub(crate) async fn agents<S: KeyStore>(world: &Mirrored<S>) -> Vec<Reports> {
     let mut reports = Vec::new();
     for id in ["m0", "m1", "m2"] {
@@ -301,7 +300,7 @@ async fn whatever_happens_the_mirror_is_what_is_there() {
             if random.below(20) == 0 {
                 world.settle().await;
             }
-            // What the keeper has not seen yet, it has to list anew.
+            // The keeper must list again what it has not seen yet.
             if random.below(40) == 0 {
                 store.compact(Revision::MAX);
             }
@@ -350,7 +349,7 @@ async fn what_is_gone_while_etcd_is_away_is_gone() {
     let set = world.fleet.set_unit(&name(9), request(&[SLEEP], "")).await;
     assert!(matches!(set, Err(Error::Unavailable(_))), "{set:?}");
     server.resume().await;
-    // Another server is faster, and the history of what it does is forgotten.
+    // Another server is faster, and the history of its writes is compacted.
     let beside = on(&server).await;
     let beside = Mirrored::start(beside.store.clone(), world.prefix.clone()).await;
     beside.fleet.destroy_unit(&name(1)).await.unwrap();
@@ -375,7 +374,7 @@ async fn a_server_that_falls_silent_is_noticed_in_time() {
     assert_eq!(names(&world.fleet, None).await.0, ["a.service"]);
     assert!(since.elapsed() < Duration::from_secs(2), "out of memory");
     until("it is noticed", async || !world.fleet.is_connected()).await;
-    // Ten seconds of silence, and five to answer whether it lives; the rest is for a busy machine.
+    // Ten seconds of silence, and five for the probe. The rest is for a busy machine.
     assert!(
         since.elapsed() < Duration::from_secs(25),
         "{:?}",
@@ -389,7 +388,7 @@ async fn a_server_that_falls_silent_is_noticed_in_time() {
 }
 
 #[tokio::test]
-async fn nobody_is_connected_whom_nobody_keeps() {
+async fn a_mirror_that_is_not_kept_is_not_connected() {
     let mut world = on_shared().await;
     world.create("a.service", &[SLEEP], "").await;
     world.stop();

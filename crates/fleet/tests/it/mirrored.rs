@@ -1,4 +1,4 @@
-//! A fleet with its mirror, and what others do to its registry.
+//! A fleet with its mirror, and other writers of its registry.
 
 use std::collections::BTreeMap;
 
@@ -17,10 +17,10 @@ use hyperfleet_testkit::{
     TestEtcd, etcd_settings, fresh_prefix, place, shared_etcd, until, withdraw,
 };
 
-/// Pages of so many: lists of a test have several.
+/// Small, so that lists in tests have several pages.
 pub(crate) const PAGE: usize = 3;
 
-/// A fleet whose mirror is kept as long as this is there.
+/// A fleet whose mirror is kept as long as this lives.
 pub(crate) struct Mirrored<S: KeyStore> {
     pub(crate) fleet: Fleet<S>,
     pub(crate) registry: Registry<S>,
@@ -35,12 +35,12 @@ impl<S: KeyStore> Drop for Mirrored<S> {
     }
 }
 
-/// On a server that others use as well.
+/// On a shared server.
 pub(crate) async fn on_shared() -> Mirrored<EtcdKeys> {
     Mirrored::start(shared_etcd().await, fresh_prefix()).await
 }
 
-/// On a server of its own, whose calls end soon.
+/// On a server of its own, with short timeouts.
 pub(crate) async fn on(server: &TestEtcd) -> Mirrored<EtcdKeys> {
     let settings = Settings {
         request_timeout: std::time::Duration::from_secs(5),
@@ -50,7 +50,7 @@ pub(crate) async fn on(server: &TestEtcd) -> Mirrored<EtcdKeys> {
     Mirrored::start(store, fresh_prefix()).await
 }
 
-/// Forgets the history before a revision.
+/// Compacts the history before a revision.
 pub(crate) async fn compact(server: &TestEtcd, revision: Revision) {
     let mut client = Client::connect([server.url()], None).await.unwrap();
     client.compact(revision, None).await.unwrap();
@@ -84,14 +84,14 @@ impl<S: KeyStore> Mirrored<S> {
         .await;
     }
 
-    /// Ends the keeper of the mirror.
+    /// Stops the keeper of the mirror.
     pub(crate) fn stop(&mut self) {
         if let Some(keeper) = self.keeper.take() {
             keeper.abort();
         }
     }
 
-    /// Writes what is none of fleet's.
+    /// Writes a key that is not fleet's.
     pub(crate) async fn put(&self, key: &str, value: &str) -> Revision {
         let key = format!("{}{key}", self.prefix);
         let transaction = Transaction {
@@ -132,7 +132,6 @@ impl<S: KeyStore> Mirrored<S> {
         }
     }
 
-    /// As the engine does it.
     pub(crate) async fn place(&self, leading: &Leading, unit: &str, machine: &str) {
         let unit = self.registry.find_unit(unit).await.unwrap().unwrap();
         let step = place(&unit, machine);
@@ -145,7 +144,6 @@ impl<S: KeyStore> Mirrored<S> {
         self.registry.carry_out(leading, &[step]).await.unwrap();
     }
 
-    /// As an agent does it.
     pub(crate) async fn report(&self, reports: &mut Reports, states: &[(&str, UnitState)]) {
         let states = states.iter().cloned();
         let current = states.map(|(unit, state)| (unit.to_owned(), state));
@@ -153,7 +151,7 @@ impl<S: KeyStore> Mirrored<S> {
         reports.publish(&self.registry, &current).await.unwrap();
     }
 
-    /// Waits until the mirror has come to what is there now.
+    /// Waits until the mirror has reached the current revision.
     pub(crate) async fn settle(&self) {
         let read = Fleet::new(self.registry.clone(), PAGE);
         until("the mirror has come to the present", async || {
@@ -163,7 +161,7 @@ impl<S: KeyStore> Mirrored<S> {
     }
 }
 
-/// All that lists show.
+/// The contents of all lists.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Everything {
     pub(crate) units: Vec<UnitView>,
@@ -180,7 +178,6 @@ pub(crate) async fn everything<S: KeyStore>(fleet: &Fleet<S>) -> Everything {
     }
 }
 
-/// All pages of a list.
 pub(crate) async fn all<T>(list: impl AsyncFn(Option<&str>) -> Result<Page<T>, Error>) -> Vec<T> {
     let (mut items, mut token) = (Vec::new(), None);
     loop {

@@ -1,4 +1,4 @@
-//! Units as users set, ask for and remove them.
+//! Setting, reading and destroying units.
 
 use hyperfleet_fleet::keys::KeyStore;
 use hyperfleet_fleet::registry::{Label, Refusal, Reports, Step, Why};
@@ -15,7 +15,7 @@ const SLEEP: &str = "ExecStart=/bin/sleep 1";
 const HASH: &str = "0291f12e379921025c603e454c0fe989ddb0f3dd";
 const OTHER: &str = "ExecStart=/bin/sleep 2";
 
-/// What a request is refused with.
+/// The message of a refused request.
 async fn refused<S: KeyStore>(fleet: &Fleet<S>, name: &str, request: SetUnit) -> String {
     match fleet.set_unit(name, request).await {
         Err(Error::Invalid(text)) => format!("400 {text}"),
@@ -86,7 +86,7 @@ async fn what_cannot_be_meant_is_refused_in_this_order() {
             request(&["MachineMetadata=a=b c=d"], ""),
             r#"400 invalid MachineMetadata "a=b c=d": expect key=value, several of them each in quotes"#,
         ),
-        // There, another file.
+        // Present, another file.
         ("there.service", two_lines, newline),
         ("there.service", request(&both, ""), together),
         (
@@ -95,7 +95,7 @@ async fn what_cannot_be_meant_is_refused_in_this_order() {
             r#"400 invalid desired state "Loaded": expect inactive, loaded, or launched"#,
         ),
         ("t@.service", request(&[OTHER], "launched"), template),
-        // There, the same file or none.
+        // Present, the same file or none.
         (
             "there.service",
             request(&[SLEEP], ""),
@@ -134,7 +134,7 @@ async fn a_request_means_what_is_there_makes_of_it() {
         let unit = world.fleet.find_unit("a.service").await.unwrap();
         (set.unwrap(), unit.desired, unit.generation)
     };
-    // The name may be said again, and need not.
+    // The name may be repeated in the body.
     let created = world.fleet.set_unit("a.service", called("a.service")).await;
     assert_eq!(created.unwrap(), Set::Created);
     let unit = world.fleet.find_unit("a.service").await.unwrap();
@@ -155,7 +155,7 @@ async fn a_request_means_what_is_there_makes_of_it() {
         set(&[OTHER], "launched").await,
         (Set::Replaced, Launched, 4)
     );
-    // Blanks make no other file of it.
+    // Blanks do not change the file.
     assert_eq!(
         set(&["ExecStart=  /bin/sleep 2 "], "launched").await,
         (Set::Updated, Launched, 4)
@@ -217,7 +217,7 @@ async fn how_far_a_unit_is_comes_from_the_machine_that_it_is_placed_on() {
     assert_eq!(seen().await, (Launched, m1), "whatever became of it");
     world.withdraw(&leading, "a.service").await;
     assert_eq!(seen().await, (Inactive, None));
-    // One for all machines is on none and nowhere in particular.
+    // A global unit is on no particular machine.
     let global = world.fleet.find_unit("g.service").await.unwrap();
     assert_eq!((global.current, global.machine), (None, None));
     assert_eq!(everything(&world.fleet).await.units[1].current, None);
@@ -236,7 +236,7 @@ async fn a_unit_that_gets_another_file_stays_where_it_is() {
     assert_eq!(set.unwrap(), Set::Replaced);
     let unit = world.fleet.find_unit("a.service").await.unwrap();
     assert_eq!(unit.machine.as_deref(), Some("m1"));
-    // But not as one for all machines, whose rule its agents are told.
+    // But not as a global unit, whose rule is part of its agents' orders.
     let lines = [
         "Global=true",
         r#"MachineMetadata="zone=a" "zone=b""#,
@@ -279,7 +279,7 @@ async fn what_is_not_there_is_not_found() {
 }
 
 #[tokio::test]
-async fn what_a_newer_version_wrote_is_left_alone() {
+async fn records_of_a_newer_version_are_not_changed() {
     let world = on_shared().await;
     world.create("a.service", &[SLEEP], "").await;
     world.put("unit/a.service", r#"{"v":2}"#).await;
@@ -287,7 +287,7 @@ async fn what_a_newer_version_wrote_is_left_alone() {
     assert_eq!(
         found.to_string(),
         format!(
-            "unit a.service was written by a newer version of fleet and is left alone: etcd key {:?}",
+            "unit a.service was written by a newer version of fleet and is not changed: etcd key {:?}",
             format!("{}unit/a.service", world.prefix)
         )
     );
@@ -304,7 +304,7 @@ async fn what_a_newer_version_wrote_is_left_alone() {
     }
     world.settle().await;
     assert_eq!(everything(&world.fleet).await.units, []);
-    // What a newer agent or engine says of a unit does not hide the unit.
+    // Records of a newer agent or engine do not hide the unit.
     let leading = world.lead("m1").await;
     world.create("b.service", &[SLEEP], "loaded").await;
     world.put("why/b.service", r#"{"v":2}"#).await;
@@ -338,7 +338,7 @@ async fn everybody_gets_through_where_many_set_one_unit() {
     let created = results.iter().filter(|set| **set == Set::Created).count();
     let replaced = results.iter().filter(|set| **set == Set::Replaced).count();
     assert_eq!((created, replaced), (1, 15));
-    // Each was decided on what was there: none was lost, none doubled.
+    // Each was decided on the current unit: none was lost, none doubled.
     let unit = world.fleet.find_unit("a.service").await.unwrap();
     assert_eq!(unit.generation, 16);
 }
@@ -366,7 +366,7 @@ async fn writers_of_one_unit_take_turns() {
 }
 
 #[tokio::test]
-async fn of_many_who_destroy_a_unit_one_does() {
+async fn of_many_concurrent_destroys_one_succeeds() {
     let world = on_shared().await;
     world.create("a.service", &[SLEEP], "").await;
     let destroy = |_| {
@@ -380,11 +380,11 @@ async fn of_many_who_destroy_a_unit_one_does() {
             Err(error) => assert!(matches!(error, Error::NoUnit), "{error:?}"),
         }
     }
-    // Deleting what was just deleted fails its guards, so it is seen to be gone.
+    // A delete of a deleted unit fails its guards and then finds it gone.
     assert_eq!(done, 1);
 }
 
-/// On several servers, each of which knows nothing of what the others are about to write.
+/// On several servers, each of which knows nothing of the others' writes.
 #[tokio::test]
 async fn of_units_that_would_close_a_circle_at_the_same_moment_one_is_refused() {
     let world = on_shared().await;
@@ -431,15 +431,12 @@ async fn units_do_not_replace_each_other() {
     let circular = r#"400 circular Replaces: "b1.service" and "a.service" replace each other"#;
     let lines = ["Replaces=a.service"];
     let found = refused(&world.fleet, "b1.service", request(&lines, "loaded")).await;
-    assert_eq!(
-        found, circular,
-        "at once, though the mirror is told of it later"
-    );
+    assert_eq!(found, circular, "at once, though the mirror sees it later");
     world.create("c.service", &lines, "launched").await;
     world.create("b1.service", &[SLEEP], "launched").await;
     let found = refused(&world.fleet, "b1.service", request(&lines, "loaded")).await;
     assert_eq!(found, circular, "with another file, too");
-    // One that its own pattern matches replaces others.
+    // A unit that matches its own pattern replaces others.
     world
         .create("web@1.service", &["Replaces=%p@*.service"], "launched")
         .await;
@@ -450,7 +447,7 @@ async fn units_do_not_replace_each_other() {
     )
     .await;
     assert!(found.contains("circular"), "{found}");
-    // However many are between them.
+    // Across any number of units.
     world
         .create("x.service", &["Replaces=y.service"], "launched")
         .await;
@@ -464,7 +461,7 @@ async fn units_do_not_replace_each_other() {
         r#"400 circular Replaces: "z.service" replaces "x.service", which replaces "y.service", which replaces "z.service""#
     );
     let lines = ["Replaces=a.service"];
-    // Once the other is gone, or asks for something else, it may.
+    // Once the other is gone or changed, it is allowed.
     world.fleet.destroy_unit("a.service").await.unwrap();
     let set = world
         .fleet
@@ -504,7 +501,7 @@ async fn metadata_is_laid_over_what_machines_say() {
         change("elsewhere", "zone", Some("up")),
     ];
     world.fleet.set_metadata(&changes).await.unwrap();
-    // At once: it was written here.
+    // At once, because it was written here.
     let machines = world.fleet.list_machines(None).await.unwrap().items;
     let seen: Vec<_> = machines
         .iter()
@@ -559,7 +556,7 @@ async fn metadata_beyond_the_limits_changes_nothing() {
         );
     }
     assert!(world.registry.snapshot().await.unwrap().labels.is_empty());
-    // A machine may be told less than that, however long.
+    // Fewer changes are accepted, however long.
     let changes: Vec<_> = (0..128)
         .map(|n| change("m2", &format!("k{n}"), None))
         .collect();
@@ -625,10 +622,7 @@ async fn it_is_said_why_a_unit_is_where_it_is() {
         world.fleet.explain(name).await.unwrap().reason
     };
     world.create("a.service", &[SLEEP], "").await;
-    assert_eq!(
-        said("a.service").await,
-        "inactive: it is to be on no machine"
-    );
+    assert_eq!(said("a.service").await, "inactive: it needs no machine");
     world.want("a.service", "loaded").await;
     assert_eq!(
         said("a.service").await,
@@ -641,7 +635,7 @@ async fn it_is_said_why_a_unit_is_where_it_is() {
             .await
             .starts_with("not looked at yet: the engine on m9")
     );
-    // What the engine found counts until the unit changes.
+    // The engine's reason is valid until the unit changes.
     let why = Why {
         generation: 1,
         reason: "no machine can run it: Conflicts: 1 machine (m1)".to_owned(),
@@ -678,7 +672,7 @@ async fn it_is_said_why_a_unit_is_where_it_is() {
     world.place(&leading, "a.service", "m1").await;
     assert_eq!(
         said("a.service").await,
-        "placed on m1, which is not there any more: about to be moved"
+        "placed on m1, which is gone: about to be moved"
     );
     let mut reports = Reports::new(world.register("m1", &[("zone", "east")]).await);
     assert_eq!(
@@ -691,7 +685,7 @@ async fn it_is_said_why_a_unit_is_where_it_is() {
     assert_eq!(said("a.service").await, "placed on m1, and launched there");
     world.want("a.service", "inactive").await;
     assert_eq!(said("a.service").await, "inactive: about to leave m1");
-    // One for all machines.
+    // A global unit.
     world
         .create(
             "g.service",

@@ -1,4 +1,4 @@
-//! Flags and arguments of commands about machines and the cluster.
+//! Flags and arguments of commands for machines and the cluster.
 
 use std::path::PathBuf;
 use std::time::Duration;

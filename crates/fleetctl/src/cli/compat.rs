@@ -1,4 +1,4 @@
-//! Spellings of the older fleetctl that clap's definitions do not have by themselves.
+//! Spellings of the older fleetctl that the definitions for clap lack.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -27,7 +27,7 @@ const OLDER: [&str; 18] = [
     "version",
 ];
 
-/// Adds prefixes of commands that newer commands share. Variables that are empty count as absent.
+/// Adds prefixes of older commands that newer commands share. Empty variables count as absent.
 pub(super) fn with_older_spellings(command: Command) -> Command {
     let command = without_empty_variables(command);
     let names = command
@@ -72,8 +72,8 @@ fn older_prefixes(names: &[String]) -> Vec<(&'static str, &'static str)> {
     prefixes
 }
 
-/// The arguments with `--flag=true` as `--flag`, and without `--flag=false`: the older fleetctl took values for all of
-/// its switches. What follows `--` is left as it is.
+/// The arguments with `--flag=true` as `--flag`, and without `--flag=false`: in the older fleetctl all switches
+/// accepted values. Arguments after `--` stay unchanged.
 pub(super) fn without_switch_values(
     command: &Command,
     arguments: impl IntoIterator<Item = OsString>,
@@ -104,7 +104,7 @@ pub(super) fn without_switch_values(
     kept
 }
 
-/// A boolean as the older flags took it.
+/// A boolean in the notations of the older flags.
 fn boolean(text: &str) -> Option<bool> {
     match text {
         "1" | "t" | "T" | "true" | "TRUE" | "True" => Some(true),

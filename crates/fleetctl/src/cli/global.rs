@@ -137,7 +137,7 @@ fn driver(text: &str) -> Result<String, String> {
     }
 }
 
-/// A time above zero: seconds, as the older fleetctl took them, or with units.
+/// A positive duration: seconds, as in the older fleetctl, or with units.
 fn positive_time(text: &str) -> Result<Duration, String> {
     let seconds = text.parse::<f64>().ok();
     let seconds = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
@@ -151,16 +151,14 @@ fn positive_time(text: &str) -> Result<Duration, String> {
     Ok(time)
 }
 
-/// Where the API is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Endpoint {
     /// A socket of this machine.
     Unix(PathBuf),
-    /// `http://…` or `https://…`, without a slash at its end.
+    /// `http://…` or `https://…`, without a trailing slash.
     Url(String),
 }
 
-/// An endpoint that fleetctl cannot use.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum InvalidEndpoint {
     #[error(
@@ -177,7 +175,7 @@ pub(crate) enum InvalidEndpoint {
     NoHost(String),
 }
 
-/// An endpoint as messages show it: without the password that its URL may have.
+/// An endpoint for messages, without the password that its URL may contain.
 pub(crate) fn without_password(endpoint: &str) -> String {
     let start = endpoint.find("://").map_or(0, |at| at + 3);
     let (scheme, rest) = endpoint.split_at(start);

@@ -1,4 +1,4 @@
-//! Answers as clients read them: pages of lists, errors, and items that are gone.
+//! Responses as clients read them: pages of lists, errors, and deleted items.
 
 use hyperfleet_fleet_model::wire::{
     MachinePage, MachineView, StatePage, StateView, UnitPage, UnitView,
@@ -6,7 +6,6 @@ use hyperfleet_fleet_model::wire::{
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-/// One page of a list.
 pub(super) trait Page: DeserializeOwned {
     type Item;
     /// The path of the list.
@@ -38,7 +37,6 @@ impl Page for MachinePage {
     }
 }
 
-/// The body of an error.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct ErrorAnswer {
     #[serde(default)]
@@ -51,7 +49,7 @@ pub(super) struct ErrorText {
     pub(super) message: String,
 }
 
-/// The end of a list's stream of events.
+/// An item that was deleted.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(crate) struct Gone {
     pub name: String,

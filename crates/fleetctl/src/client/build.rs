@@ -1,4 +1,4 @@
-//! How a client is built: its socket, its certificates.
+//! Builds a client with its socket or certificates.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -9,10 +9,8 @@ use super::Client;
 use super::transport::Transport;
 use crate::cli::Endpoint;
 
-/// Longest time to wait for a connection.
 const CONNECT_TIME: Duration = Duration::from_secs(5);
 
-/// How the API is reached.
 #[derive(Debug, Clone)]
 pub(crate) struct ConnectionSettings {
     pub endpoint: Endpoint,
@@ -32,7 +30,6 @@ pub(crate) struct TlsFiles {
     pub authorities: Option<PathBuf>,
 }
 
-/// Why there is no client.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SetupError {
     #[error("unable to read {}", .path.display())]
@@ -53,7 +50,7 @@ pub(crate) enum SetupError {
 /// A client. It connects with its first call.
 ///
 /// # Errors
-/// Certificates that cannot be used, or a URL that is none.
+/// Invalid certificates or an invalid URL.
 pub(crate) fn connect(settings: ConnectionSettings) -> Result<Client, SetupError> {
     let (http, base) = match &settings.endpoint {
         Endpoint::Unix(path) => {
@@ -79,10 +76,10 @@ pub(crate) fn connect(settings: ConnectionSettings) -> Result<Client, SetupError
     Ok(Client { transport })
 }
 
-/// A client for a URL of http or https.
+/// A client for an http or https URL.
 ///
 /// # Errors
-/// Certificates that cannot be used.
+/// Invalid certificates.
 pub(crate) fn http_client(url: &str, tls: &TlsFiles) -> Result<reqwest::Client, SetupError> {
     let builder = if url.starts_with("https:") {
         with_tls(builder(), tls)?
@@ -93,7 +90,7 @@ pub(crate) fn http_client(url: &str, tls: &TlsFiles) -> Result<reqwest::Client, 
 }
 
 fn builder() -> ClientBuilder {
-    // Fails only if it was chosen before.
+    // Fails only if a provider is installed already.
     let _ = rustls::crypto::ring::default_provider().install_default();
     reqwest::Client::builder()
         .user_agent(concat!("fleetctl/", env!("CARGO_PKG_VERSION")))
@@ -102,12 +99,12 @@ fn builder() -> ClientBuilder {
         .no_proxy()
 }
 
-/// Without authorities: reading those of the system takes longer than a call.
+/// Without authorities: reading the system's takes longer than a call.
 fn without_tls(builder: ClientBuilder) -> ClientBuilder {
     builder.tls_certs_only([])
 }
 
-/// Certificates are always verified: by the authorities that are named, else by those of the system.
+/// Certificates are always verified: by the given authorities, or by those of the system.
 fn with_tls(mut builder: ClientBuilder, files: &TlsFiles) -> Result<ClientBuilder, SetupError> {
     if let Some(path) = &files.authorities {
         let pem = |error: reqwest::Error| SetupError::Pem {

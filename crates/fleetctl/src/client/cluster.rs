@@ -11,7 +11,6 @@ use super::transport::Transport;
 use super::{Client, Error};
 
 impl Client {
-    /// All machines.
     pub(crate) async fn machines(&self) -> Result<Vec<MachineView>, Error> {
         self.transport
             .pages::<MachinePage>(Vec::new())
@@ -19,7 +18,6 @@ impl Client {
             .await
     }
 
-    /// Excludes a machine from scheduling.
     pub(crate) async fn cordon(&self, machine: &str) -> Result<(), Error> {
         let url = self.transport.url(&["machines", machine, "cordon"], &[]);
         self.transport
@@ -28,7 +26,7 @@ impl Client {
             .map(drop)
     }
 
-    /// Includes a machine in scheduling, and ends its drain.
+    /// Removes a machine's cordon and ends its drain.
     pub(crate) async fn uncordon(&self, machine: &str) -> Result<(), Error> {
         let url = self.transport.url(&["machines", machine, "cordon"], &[]);
         self.transport
@@ -37,7 +35,6 @@ impl Client {
             .map(drop)
     }
 
-    /// Starts to move all ordinary units off a machine.
     pub(crate) async fn drain(&self, machine: &str, deadline: Duration) -> Result<(), Error> {
         let url = self.transport.url(&["machines", machine, "drain"], &[]);
         self.transport
@@ -45,14 +42,14 @@ impl Client {
             .await
     }
 
-    /// How far the drain of a machine is.
+    /// The progress of a machine's drain.
     pub(crate) async fn drain_progress(&self, machine: &str) -> Result<DrainView, Error> {
         self.transport
             .get(self.transport.url(&["machines", machine, "drain"], &[]))
             .await
     }
 
-    /// The moves that would spread units more evenly.
+    /// Moves that would even out the load of machines.
     pub(crate) async fn rebalance_plan(&self, max: Option<u32>) -> Result<RebalanceView, Error> {
         let max = max.map(|max| ("max", max.to_string()));
         self.transport
@@ -60,7 +57,6 @@ impl Client {
             .await
     }
 
-    /// Orders moves.
     pub(crate) async fn rebalance(&self, moves: &[MoveView]) -> Result<(), Error> {
         let url = self.transport.url(&["rebalance"], &[]);
         let request = Transport::with_json(
@@ -70,7 +66,7 @@ impl Client {
         self.transport.done(request).await.map(drop)
     }
 
-    /// Lets agents that have halted continue.
+    /// Orders halted agents to resume.
     pub(crate) async fn resume(&self) -> Result<(), Error> {
         let url = self.transport.url(&["resume"], &[]);
         self.transport

@@ -4,10 +4,9 @@ use std::time::Duration;
 
 use reqwest::StatusCode;
 
-/// Why a call to the API has no result.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
-    /// No connection, or a connection that broke.
+    /// No connection, or a broken one.
     #[error("unable to reach the fleet API at {endpoint}: {cause}")]
     Unreachable { endpoint: String, cause: String },
     /// The server accepted the connection and did not answer.
@@ -16,13 +15,12 @@ pub(crate) enum Error {
         humantime::format_duration(*.time)
     )]
     TimedOut { endpoint: String, time: Duration },
-    /// The server refused. The words are those of the older fleetctl, which scripts may look for.
+    /// The server refused. Scripts may rely on these words of the older fleetctl.
     #[error("googleapi: Error {status}: {}", said(*.status, .message))]
     Refused { status: u16, message: String },
-    /// The answer does not end.
     #[error("the answer of {endpoint} is too long: it is not that of a fleet API")]
     TooLong { endpoint: String },
-    /// The answer is not what the API promises.
+    /// The response does not follow the API.
     #[error("the answer of {endpoint} to {call} is not that of a fleet API: {cause}")]
     Unreadable {
         endpoint: String,
@@ -31,7 +29,7 @@ pub(crate) enum Error {
     },
 }
 
-/// The message of a refusal; the name of its status if there is none.
+/// The message of a refusal, or the name of its status.
 fn said(status: u16, message: &str) -> &str {
     let status = StatusCode::from_u16(status).ok();
     let name = status.and_then(|status| status.canonical_reason());
@@ -50,7 +48,7 @@ impl Error {
         }
     }
 
-    /// The server's own words, without those around them.
+    /// The server's own message.
     pub(crate) fn words(&self) -> String {
         match self {
             Self::Refused { status, message } if message.is_empty() => {
@@ -61,10 +59,10 @@ impl Error {
         }
     }
 
-    /// Whether the server does not have the route: an older version, or one where it is switched off.
+    /// Whether the server lacks the route: an older version, or one where it is switched off.
     pub(crate) fn is_missing_route(&self) -> bool {
         match self {
-            // An unknown unit or machine has a message, an unknown path has none.
+            // Unknown units and machines have a message, unknown paths have none.
             Self::Refused {
                 status: 404,
                 message,

@@ -1,4 +1,4 @@
-//! Server-sent events (the HTML standard, section 9.2), as `?watch=true` answers with.
+//! Server-sent events (the HTML standard, section 9.2), the responses to `?watch=true`.
 
 use std::time::Duration;
 
@@ -6,23 +6,20 @@ use reqwest::Response;
 use serde_json::Value;
 use tokio::time::timeout;
 
-/// Longest event that is read.
 const EVENT_MAX: usize = 16 << 20;
 
 /// The server sends a comment every 15 s: a stream that is silent for longer is broken.
 const SILENCE_MAX: Duration = Duration::from_secs(45);
 
-/// One event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Event {
     /// `put`, `delete` or `listed`; of a journal `lines`.
     pub name: String,
     pub data: Value,
-    /// Where another stream goes on after this event: a revision, or a position in a journal.
+    /// Where another stream resumes after this event: a revision, or a position in a journal.
     pub id: Option<String>,
 }
 
-/// A stream of events.
 #[derive(Debug)]
 pub(crate) struct Events {
     response: Response,
@@ -37,7 +34,7 @@ impl Events {
         }
     }
 
-    /// The next event; none when the server ended the stream, fell silent, or sends an event that does not end.
+    /// The next event; `None` when the server ended the stream, fell silent, or sent an event that is too long.
     ///
     /// # Errors
     /// The connection broke.
@@ -62,14 +59,14 @@ impl Events {
     }
 }
 
-/// Lines up to the next empty one, if that was read already.
+/// Lines up to the next empty one, if it was read already.
 fn take_block(buffer: &mut Vec<u8>) -> Option<String> {
     let end = buffer.windows(2).position(|pair| pair == b"\n\n")?;
     let block: Vec<u8> = buffer.drain(..end + 2).collect();
     Some(String::from_utf8_lossy(&block).into_owned())
 }
 
-/// The event of a block; none for comments and settings.
+/// The event of a block; `None` for comments and settings.
 fn parsed(block: &str) -> Option<Event> {
     let (mut name, mut data, mut id) = (None, String::new(), None);
     for line in block.lines() {

@@ -25,7 +25,6 @@ pub(crate) use error::Error;
 pub(crate) use events::{Event, Events};
 pub(crate) use transport::{Text, body};
 
-/// A client of one server.
 #[derive(Debug, Clone)]
 pub(crate) struct Client {
     transport: Transport,
@@ -39,7 +38,6 @@ impl Client {
 
     // === Units ===
 
-    /// A unit, if it exists.
     pub(crate) async fn unit(&self, name: &str) -> Result<Option<UnitView>, Error> {
         let found = self
             .transport
@@ -48,17 +46,15 @@ impl Client {
         absent(found)
     }
 
-    /// Units, page by page.
     pub(crate) fn unit_pages(&self) -> impl Stream<Item = Result<Vec<UnitView>, Error>> {
         self.transport.pages::<UnitPage>(Vec::new())
     }
 
-    /// All units.
     pub(crate) async fn units(&self) -> Result<Vec<UnitView>, Error> {
         self.unit_pages().try_concat().await
     }
 
-    /// Creates a unit, or replaces the file of one; it becomes inactive.
+    /// Creates a unit, or replaces its file; it becomes inactive.
     pub(crate) async fn put_unit(&self, name: &str, options: &[UnitOption]) -> Result<(), Error> {
         self.transport
             .put(
@@ -68,7 +64,6 @@ impl Client {
             .await
     }
 
-    /// Sets the desired state of a unit.
     pub(crate) async fn set_desired(&self, name: &str, state: DesiredState) -> Result<(), Error> {
         let body = json!({"name": name, "desiredState": state});
         self.transport
@@ -76,7 +71,7 @@ impl Client {
             .await
     }
 
-    /// Deletes a unit; `false` if there was none.
+    /// Deletes a unit; `false` if it did not exist.
     pub(crate) async fn destroy_unit(&self, name: &str) -> Result<bool, Error> {
         let url = self.transport.url(&["units", name], &[]);
         let answer = self
@@ -95,7 +90,7 @@ impl Client {
         absent(found)
     }
 
-    /// Orders every machine that runs a unit to restart it.
+    /// Requests a restart from every machine that runs a unit.
     pub(crate) async fn restart_unit(&self, name: &str) -> Result<(), Error> {
         let url = self.transport.url(&["units", name, "restart"], &[]);
         self.transport
@@ -116,7 +111,6 @@ impl Client {
             .pages::<StatePage>(filter.into_iter().collect())
     }
 
-    /// States of one unit, by machine.
     pub(crate) async fn states(&self, unit: &str) -> Result<Vec<StateView>, Error> {
         self.state_pages(Some(unit)).try_concat().await
     }
@@ -130,7 +124,7 @@ impl Client {
         absent(found)
     }
 
-    /// The head of an answer, whatever its status: for checks of the connection.
+    /// The head of a response of any status, for checks of the connection.
     pub(crate) async fn head_of_answer(&self) -> Result<Response, Error> {
         self.transport
             .send(
@@ -149,7 +143,6 @@ impl Client {
         self.transport.text(url).await
     }
 
-    /// The journal of a unit on a machine.
     pub(crate) async fn journal(
         &self,
         name: &str,
@@ -159,7 +152,7 @@ impl Client {
         self.transport.text(url).await
     }
 
-    /// The journal of a unit on a machine and its new lines, as a text that cannot be resumed.
+    /// The journal of a unit on a machine with its new lines, as a text that cannot be resumed.
     pub(crate) async fn follow_journal(
         &self,
         name: &str,
@@ -170,7 +163,7 @@ impl Client {
         self.journal(name, &query).await.map(Text::followed)
     }
 
-    /// The journal of a unit on a machine and its new lines, after the event with this id.
+    /// The journal of a unit on a machine with its new lines, after the event with this id.
     pub(crate) async fn watch_journal(
         &self,
         name: &str,
@@ -184,7 +177,7 @@ impl Client {
         Ok(Events::of(self.transport.stream(url).await?))
     }
 
-    /// What changes of a list, for as long as the server keeps telling.
+    /// The changes of a list, as long as the server sends them.
     pub(crate) async fn watch(&self, list: &str, after: Option<&str>) -> Result<Events, Error> {
         let mut query = vec![("watch", "true".to_owned())];
         query.extend(after.map(|id| ("revision", id.to_owned())));
@@ -196,7 +189,7 @@ impl Client {
     }
 }
 
-/// A 404 is absence, whatever its words.
+/// A 404 means absence, whatever its message.
 fn absent<T>(found: Result<T, Error>) -> Result<Option<T>, Error> {
     match found {
         Ok(found) => Ok(Some(found)),

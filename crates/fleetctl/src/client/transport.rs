@@ -1,4 +1,4 @@
-//! Requests and answers: addresses, limits of time, pages and failures.
+//! Requests and responses: addresses, timeouts, pages and failures.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -12,12 +12,11 @@ use super::answers::{ErrorAnswer, Page};
 use super::error::Error;
 use crate::output;
 
-/// Longest answer that is read: pages of the API are much shorter.
+/// Longest response. Pages of the API are much shorter.
 const ANSWER_MAX: usize = 64 << 20;
-/// Longest refusal that is read.
 const REFUSAL_MAX: usize = 1 << 20;
 
-/// The way to one server.
+/// The connection to one server.
 #[derive(Debug, Clone)]
 pub(super) struct Transport {
     pub(super) http: reqwest::Client,
@@ -29,27 +28,26 @@ pub(super) struct Transport {
     pub(super) prints_calls: bool,
 }
 
-/// A text that comes in pieces.
+/// A text that arrives in pieces.
 #[derive(Debug)]
 pub(crate) struct Text {
     response: Response,
     endpoint: String,
-    /// Longest time to wait for a piece; none for a text that goes on when there is something new.
+    /// Timeout of a piece; `None` for a text that continues when there is news.
     time: Option<Duration>,
 }
 
 impl Text {
-    /// The same without a limit on the time to its pieces.
+    /// The same text without a timeout of its pieces.
     pub(super) fn followed(self) -> Self {
         Self { time: None, ..self }
     }
 
-    /// A header of the answer.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.response.headers().get(name)?.to_str().ok()
     }
 
-    /// The next piece; none at the end.
+    /// The next piece; `None` at the end.
     ///
     /// # Errors
     /// The connection broke, or the server fell silent.
@@ -133,7 +131,7 @@ impl Transport {
         })
     }
 
-    /// Sends a request with a limit on the whole answer; gives its body.
+    /// Sends a request with a timeout of the whole response; returns its body.
     pub(super) async fn done(&self, request: RequestBuilder) -> Result<Vec<u8>, Error> {
         let answer = async {
             let response = accepted(self.send(request).await?).await?;
@@ -146,7 +144,7 @@ impl Transport {
         self.in_time(answer).await
     }
 
-    /// Sends a request with a limit on the head of the answer alone.
+    /// Sends a request with a timeout of the response's head.
     pub(super) async fn stream(&self, url: Url) -> Result<Response, Error> {
         let request = self.request(Method::GET, url);
         self.in_time(async { accepted(self.send(request).await?).await })
@@ -175,7 +173,7 @@ impl Transport {
         within(self.timeout, &self.endpoint, answer).await
     }
 
-    /// A text, with a limit on the time to each of its pieces.
+    /// A text, with a timeout of each of its pieces.
     pub(super) async fn text(&self, url: Url) -> Result<Text, Error> {
         Ok(Text {
             response: self.stream(url).await?,
@@ -185,7 +183,7 @@ impl Transport {
     }
 }
 
-/// A result with a limit of time.
+/// A result with a timeout.
 async fn within<T>(
     time: Duration,
     endpoint: &str,
@@ -198,7 +196,7 @@ async fn within<T>(
     })
 }
 
-/// The body of an answer; none if it is longer than the limit.
+/// The body of a response; `None` if it exceeds the limit.
 ///
 /// # Errors
 /// The connection broke.
@@ -216,7 +214,6 @@ pub(crate) async fn body(
     Ok(Some(body))
 }
 
-/// A failure of the connection.
 fn broken(endpoint: &str, error: &reqwest::Error) -> Error {
     Error::Unreachable {
         endpoint: endpoint.to_owned(),
@@ -224,7 +221,7 @@ fn broken(endpoint: &str, error: &reqwest::Error) -> Error {
     }
 }
 
-/// An answer that is a success.
+/// The response, if it is a success.
 async fn accepted(response: Response) -> Result<Response, Error> {
     let status = response.status();
     if status.is_success() {
@@ -242,7 +239,7 @@ async fn accepted(response: Response) -> Result<Response, Error> {
     })
 }
 
-/// An error and its causes, each said once.
+/// An error and its causes, without repetitions.
 fn causes(error: &dyn std::error::Error) -> String {
     let mut text = String::new();
     let mut cause = Some(error);

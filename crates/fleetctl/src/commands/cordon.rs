@@ -25,7 +25,7 @@ pub(super) async fn run(
     for name in &args.machines {
         let done = match machines.find(name) {
             Ok(machine) => apply(client, &machine.id, scheduling).await,
-            // A machine that is away comes back as it was left.
+            // A missing machine keeps its cordon.
             Err(_) if scheduling == Scheduling::Included && is_whole_id(name) => {
                 apply(client, name, scheduling).await
             }

@@ -1,4 +1,4 @@
-//! `destroy`: deletes units, and waits until no machine has them any more.
+//! `destroy`: deletes units, and waits until no machine reports them.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! `doctor`: checks the way to the API, its servers and the clock.
+//! `doctor`: checks the connection to the API, its servers and the clock.
 
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
@@ -12,7 +12,7 @@ use crate::output::{self, Colour, coloured, counted, printable};
 use crate::session::Session;
 use hyperfleet_fleet_model::wire::MachineView;
 
-/// How far clocks may differ before logs and certificates become hard to understand.
+/// Clock difference above which logs and certificates become hard to understand.
 const CLOCK_DIFFERENCE_MAX: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -23,14 +23,13 @@ enum Level {
     Fail,
 }
 
-/// One thing that was checked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 struct Check {
     #[serde(rename = "check")]
     subject: &'static str,
     level: Level,
     text: String,
-    /// What to do; empty when there is nothing to do.
+    /// Empty if there is nothing to do.
     #[serde(skip_serializing_if = "str::is_empty")]
     hint: &'static str,
 }
@@ -138,7 +137,7 @@ fn unreachable(error: &Error) -> Check {
     Check::fail("endpoint", error.words(), hint)
 }
 
-/// What a refusal says of the API and of etcd behind it.
+/// What a refusal says about the API and etcd behind it.
 fn refused(error: &Error) -> Vec<Check> {
     let words = error.words();
     match error {

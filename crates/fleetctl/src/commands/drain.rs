@@ -1,4 +1,4 @@
-//! `drain`: moves all ordinary units off machines, and shows how far that is.
+//! `drain`: moves all ordinary units off machines, and shows the progress.
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -16,9 +16,8 @@ use crate::session::Session;
 use crate::wait::Progress;
 use hyperfleet_fleet_model::wire::{DrainView, LeftUnit};
 
-/// How often the server is asked how far it is.
 const POLL: Duration = Duration::from_secs(1);
-/// A drain that is not under way after this time has ended, whether it was seen under way or not.
+/// A drain that is not in progress after this time has ended, even if it was never seen in progress.
 const BEGINNING: Duration = Duration::from_secs(3);
 
 /// The result of a drain, for programs.
@@ -93,13 +92,13 @@ pub(super) async fn run(session: &Session, args: &DrainArgs) -> anyhow::Result<E
     })
 }
 
-/// How many units are left; of many the server names the first.
+/// How many units are left. The server names only the first of many.
 fn left(drain: &DrainView) -> usize {
     let count = usize::try_from(drain.unit_count).unwrap_or(usize::MAX);
     count.max(drain.units.len())
 }
 
-/// Says how a drain ended.
+/// Prints how a drain ended.
 fn say(id: &str, drain: &DrainView) -> anyhow::Result<()> {
     if left(drain) == 0 {
         return Ok(output::line(&format!("Machine {id} drained"))?);
@@ -108,7 +107,7 @@ fn say(id: &str, drain: &DrainView) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Waits until a drain has ended; gives its last state. Units that are left in it did not move.
+/// Waits until a drain has ended; returns its last state. Units in it did not move.
 async fn follow(client: &Client, id: &str) -> anyhow::Result<DrainView> {
     let since = Instant::now();
     let (mut progress, mut was_draining) = (Progress::new(), false);
@@ -123,7 +122,7 @@ async fn follow(client: &Client, id: &str) -> anyhow::Result<DrainView> {
                 }
                 progress.say(&text(id, &drain));
             }
-            // The drain is the engine's: a server that is away for a moment does not end it.
+            // The engine carries out the drain: a short outage of the server does not end it.
             Err(error) if error.is_passing() => progress.say(&error.words()),
             Err(error) => bail!(refused("drain", id, &error)),
         }
@@ -131,7 +130,7 @@ async fn follow(client: &Client, id: &str) -> anyhow::Result<DrainView> {
     }
 }
 
-/// Keeps why units cannot leave: the server says it only while the drain is under way.
+/// Keeps the reasons of units that cannot leave: the server sends them only during the drain.
 fn remember_reasons(drain: &mut DrainView, reasons: &mut BTreeMap<String, String>) {
     for unit in &mut drain.units {
         match &unit.reason {
@@ -141,7 +140,7 @@ fn remember_reasons(drain: &mut DrainView, reasons: &mut BTreeMap<String, String
     }
 }
 
-/// Whether a drain has ended. One that has not begun looks like one that has ended with units left.
+/// Whether a drain has ended. One that has not begun looks like one that ended with units left.
 fn has_ended(drain: &DrainView, has_begun: bool) -> bool {
     left(drain) == 0 || (has_begun && !drain.draining)
 }

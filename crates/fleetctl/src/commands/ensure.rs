@@ -1,4 +1,4 @@
-//! Units are stored before they are loaded or started.
+//! Stores units before they are loaded or started.
 
 use anyhow::Context as _;
 use hyperfleet_fleet_model::unit::{DesiredState, Options};
@@ -15,8 +15,8 @@ use crate::source::{
 };
 use crate::wait::Goal;
 
-/// Stores each unit that is not stored yet, and replaces others with `--replace` where their desired state is at most
-/// `highest`. Waits until those that were stored are inactive. Gives the names of all.
+/// Stores each missing unit, and with `--replace` replaces others whose desired state is at most `highest`.
+/// Waits until stored ones are inactive. Returns the names of all.
 pub(super) async fn ensure(
     session: &Session,
     args: &SubmitArgs,
@@ -64,7 +64,7 @@ struct Ensuring<'c> {
 }
 
 impl Ensuring<'_> {
-    /// Stores one unit; `false` if it stays as it is.
+    /// Stores one unit; `false` if it stays unchanged.
     async fn ensure(&mut self, argument: &UnitArgument) -> anyhow::Result<bool> {
         let name = &argument.name;
         let options = match self.client.unit(name).await? {
@@ -97,7 +97,7 @@ impl Ensuring<'_> {
         Ok(true)
     }
 
-    /// Where the file of a unit that is not stored comes from.
+    /// The file of a unit that is not stored.
     async fn options_of_new(&mut self, argument: &UnitArgument) -> anyhow::Result<Options> {
         if let Some(options) = read_file(&argument.path)? {
             return Ok(options);
@@ -116,7 +116,7 @@ impl Ensuring<'_> {
         Ok(options)
     }
 
-    /// Warns of instances that were made from another file than their template has now.
+    /// Warns of instances made from another file than their template has now.
     async fn compare_instances(&mut self, template: &str, options: &Options) -> anyhow::Result<()> {
         if self.compared.iter().any(|compared| compared == template) {
             return Ok(());

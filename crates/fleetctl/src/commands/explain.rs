@@ -1,4 +1,4 @@
-//! `explain`: says why a unit is where it is, or nowhere.
+//! `explain`: prints why a unit is where it is, or on no machine.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! Lists that are followed: their streams of server-sent events, taken together to what the list is now.
+//! Followed lists: builds the current list from its stream of server-sent events.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
@@ -9,15 +9,15 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::client::{Client, Event, Events, Gone};
 
-/// How long to wait before a stream that ended is opened again.
+/// Pause before an ended stream is opened again.
 const RETRY: Duration = Duration::from_secs(1);
-/// Changes that come within this time are shown together.
+/// Changes within this time are shown together.
 const TOGETHER: Duration = Duration::from_millis(100);
 
 /// Name and machine, which identify an item of a followed list.
 pub(super) type ItemKey = (String, String);
 
-/// Follows a list for ever. `show` gets all of it whenever it has changed.
+/// Follows a list for ever. `show` gets the whole list after each change.
 pub(super) async fn follow<T: DeserializeOwned>(
     client: &Client,
     list: &str,
@@ -40,23 +40,23 @@ pub(super) async fn follow<T: DeserializeOwned>(
             .as_ref()
             .is_err_and(|error| error.status() == Some(400))
         {
-            // The history since then is gone: start over.
+            // The history is lost: start over.
             followed.begin_again();
         }
         events = again.ok();
     }
 }
 
-/// Takes in what has changed; none when the stream has ended or is broken.
+/// Applies changes; `None` when the stream has ended or broken.
 async fn next_changes<T: DeserializeOwned>(
     events: &mut Events,
     followed: &mut FollowedList<T>,
 ) -> Option<()> {
     followed.apply(events.next().await.ok()??);
-    // Changes that come steadily are shown, too.
+    // Steady changes are shown, too.
     let end = Instant::now() + TOGETHER;
     while Instant::now() < end
-        // A stream that has ended says so again at the next call.
+        // An ended stream reports that again at the next call.
         && let Ok(Ok(Some(event))) = timeout_at(end, events.next()).await
     {
         followed.apply(event);
@@ -64,11 +64,11 @@ async fn next_changes<T: DeserializeOwned>(
     Some(())
 }
 
-/// A list that its stream of events describes.
+/// A list built from its stream of events.
 struct FollowedList<T> {
     items: BTreeMap<ItemKey, T>,
     key: fn(&T) -> ItemKey,
-    /// Items that the current stream has sent; at its `listed` event the others are removed.
+    /// Items that the current stream has sent. Its `listed` event removes the others.
     repeated: BTreeSet<ItemKey>,
     is_whole: bool,
     id: Option<String>,

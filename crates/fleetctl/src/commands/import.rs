@@ -14,7 +14,7 @@ use crate::output::{self, Table, counted};
 use crate::session::Session;
 use crate::source::stored_options;
 
-/// How many units are written at the same time.
+/// Parallel writes.
 const CALLS_MAX: usize = 16;
 
 pub(super) async fn run(session: &Session, args: &ImportArgs) -> anyhow::Result<ExitCode> {
@@ -68,7 +68,7 @@ fn exit(problems: usize) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Files and desired states of the units of this cluster; none for a file that cannot be read.
+/// Files and desired states of this cluster's units; `None` for a file that cannot be read.
 async fn units_here(
     client: &Client,
 ) -> anyhow::Result<BTreeMap<String, (Option<UnitHash>, DesiredState)>> {
@@ -100,8 +100,8 @@ fn text(imports: &[Import]) -> String {
     table.take_text()
 }
 
-/// Creates units inactive, all of them first, and then brings them to their states: units that name each other find
-/// each other. Gives how many failed.
+/// Creates all units as inactive, and then sets their states, so that units that refer to each other exist.
+/// Returns how many failed.
 async fn carry_out(client: &Client, imports: Vec<Import>) -> anyhow::Result<usize> {
     let changes = imports
         .into_iter()
@@ -136,7 +136,7 @@ async fn carry_out(client: &Client, imports: Vec<Import>) -> anyhow::Result<usiz
     Ok(failed)
 }
 
-/// Whether the server refused one unit, which is said; any other failure ends the import.
+/// Whether the server refused one unit, which is printed. Any other failure ends the import.
 fn is_refused(doing: &str, result: Result<(), Error>) -> Result<bool, Error> {
     match result {
         Ok(()) => Ok(false),

@@ -1,5 +1,5 @@
-//! `journal`: what the journal of its machine has of a unit. A followed journal comes as events, and each connection goes
-//! on after the last event of the one before. Servers of older versions have new lines as a text only, which cannot be
+//! `journal`: prints a unit's journal. A followed journal arrives as events, and each connection resumes after
+//! the last event of the previous one. Servers of older versions send new lines as a text only, which cannot be
 //! resumed.
 
 use std::convert::Infallible;
@@ -20,7 +20,7 @@ use crate::wait::Outage;
 use hyperfleet_fleet_model::wire::MachineView;
 
 const OLDER_SERVER: &str = "the fleetd of the unit's machine is older than this fleetctl: lines are lost when the connection ends";
-/// How long to wait before a stream that ended is opened again.
+/// Pause before an ended stream is opened again.
 const RETRY: Duration = Duration::from_secs(1);
 
 pub(super) async fn run(session: &Session, args: &JournalArgs) -> anyhow::Result<ExitCode> {
@@ -66,7 +66,7 @@ pub(super) async fn run(session: &Session, args: &JournalArgs) -> anyhow::Result
     over_ssh(session, args, &unit.name, machine).await
 }
 
-/// The beginning of an answer.
+/// The beginning of a response.
 enum Begun {
     Text(Text),
     Followed(Events),
@@ -84,8 +84,8 @@ async fn begin(
         return client.journal(unit, &query).await.map(Begun::Text);
     }
     match client.watch_journal(unit, &query, None).await {
-        // So answers a server without events of journals, or one that asks such a server. All else that is wrong with
-        // the request the second answer says.
+        // The response of a server without journal events, or one that asks such a server. The second response
+        // reports any other fault of the request.
         Err(Error::Refused { status: 400, .. }) => {
             let text = client.follow_journal(unit, &query).await;
             text.map(Begun::FollowedText)
@@ -94,8 +94,8 @@ async fn begin(
     }
 }
 
-/// Prints a journal that is followed, over as many connections as it takes. An event is printed whole or not at all, so a
-/// connection that breaks loses no line and repeats none.
+/// Prints a followed journal over as many connections as necessary. An event is printed whole or not at all, so
+/// a broken connection loses and repeats no line.
 async fn follow(
     client: &Client,
     mut events: Events,
@@ -117,7 +117,7 @@ async fn follow(
     }
 }
 
-/// The same of a text. What is logged between two connections is lost.
+/// Prints a followed journal that is a text. Lines between two connections are lost.
 async fn follow_text(
     client: &Client,
     mut text: Text,
@@ -138,10 +138,10 @@ async fn follow_text(
     }
 }
 
-/// Opens a stream that ended again, as soon as the server can be reached.
+/// Opens an ended stream again, as soon as the server is reachable.
 ///
 /// # Errors
-/// The server refuses, or is away for too long.
+/// The server refuses, or is unreachable for too long.
 async fn again<T>(
     outage: &mut Outage,
     unit: &str,
@@ -157,7 +157,7 @@ async fn again<T>(
     }
 }
 
-/// The lines of an event: a text, or bytes where it is not UTF-8.
+/// The lines of an event: a text, or bytes if it is not UTF-8.
 fn lines_of(event: &Event) -> Option<Vec<u8>> {
     if event.name != "lines" {
         return None;

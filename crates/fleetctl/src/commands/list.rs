@@ -1,4 +1,4 @@
-//! What the lists have in common: their columns, their output, and how they are printed again when they change.
+//! Common parts of the lists: columns, output, and reprinting after changes.
 
 use std::io::IsTerminal as _;
 use std::time::Duration;
@@ -11,17 +11,16 @@ use crate::client;
 use crate::machines::{Detail, Machines};
 use crate::output::{self, Column, InvalidFields, Table, chosen};
 
-/// How often machines, which cannot be watched, are asked about.
+/// Polling interval of machines, which cannot be watched.
 pub(super) const POLL: Duration = Duration::from_secs(2);
 
-/// What the cells of a list are made from, beside its items.
+/// Data for the cells of a list, beside its items.
 #[derive(Debug, Clone)]
 pub(super) struct Shown {
     pub(super) machines: Machines,
     pub(super) detail: Detail,
 }
 
-/// How a list is printed.
 pub(super) struct Listing<'c, T> {
     columns: Vec<&'c Column<T, Shown>>,
     has_legend: bool,
@@ -31,7 +30,7 @@ pub(super) struct Listing<'c, T> {
 
 impl<'c, T: Serialize> Listing<'c, T> {
     /// # Errors
-    /// Columns that do not exist.
+    /// Unknown columns.
     pub(super) fn new(
         args: &ListArgs,
         columns: &'c [Column<T, Shown>],
@@ -69,7 +68,6 @@ impl<'c, T: Serialize> Listing<'c, T> {
             .collect()
     }
 
-    /// The text of a whole list.
     pub(super) fn text<'t>(&self, items: impl Iterator<Item = &'t T>) -> anyhow::Result<String>
     where
         T: 't,
@@ -85,7 +83,7 @@ impl<'c, T: Serialize> Listing<'c, T> {
         Ok(table.take_text())
     }
 
-    /// Prints a list; a table page by page, as it comes.
+    /// Prints a list; a table page by page as it arrives.
     pub(super) async fn print<U: Into<T>>(
         &self,
         pages: impl Stream<Item = Result<Vec<U>, client::Error>>,
@@ -109,14 +107,15 @@ impl<'c, T: Serialize> Listing<'c, T> {
     }
 }
 
-/// The screen of a list that is printed again when it changes.
+/// The output of a list that is printed again after changes.
 #[derive(Debug, Default)]
 pub(super) struct Screen {
     text: Option<String>,
 }
 
 impl Screen {
-    /// Prints a text unless it is there already: on a terminal in the place of the former one, elsewhere behind it.
+    /// Prints a text unless it is shown already: on a terminal in place of the previous one, elsewhere after
+    /// it.
     pub(super) fn show(&mut self, text: String) -> anyhow::Result<()> {
         if self.text.as_ref() == Some(&text) {
             return Ok(());

@@ -67,7 +67,7 @@ pub(super) async fn run(session: &Session, args: &ListArgs) -> anyhow::Result<Ex
     screen.show(text().await?)?;
     loop {
         sleep(POLL).await;
-        // A server that is away for a moment does not end the watch.
+        // A short outage of the server does not end the watch.
         if let Ok(text) = text().await {
             screen.show(text)?;
         }

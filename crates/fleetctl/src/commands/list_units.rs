@@ -41,7 +41,6 @@ const COLUMNS: [Column<StateView, Shown>; 6] = [
 ];
 const USUAL: &str = "unit,machine,active,sub";
 
-/// A hash, or its beginning.
 pub(super) fn shown_hash(hash: &str, detail: Detail) -> &str {
     match detail {
         Detail::Full => hash,

@@ -1,4 +1,4 @@
-//! `load`: stores units and has them loaded on machines.
+//! `load`: stores units and loads them on machines.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! Completions, the manual page and the reference page, made from the definition of the command line.
+//! Completions, the manual page and the reference page, generated from the definition of the command line.
 
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -52,7 +52,7 @@ pub(super) fn man() -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A text for roff.
+/// Escapes a text for roff.
 fn escaped(text: &str) -> String {
     let text = text.replace('\\', "\\\\").replace('-', "\\-");
     let lines = text
@@ -69,7 +69,6 @@ pub(super) fn reference() -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The reference page.
 fn markdown() -> String {
     let mut definition = cli::definition();
     definition.build();
@@ -129,7 +128,7 @@ fn about(command: &Command) -> String {
     about.map(ToString::to_string).unwrap_or_default()
 }
 
-/// Flags that a command has beside the global ones and `--help`.
+/// Flags of a command beside the global ones and `--help`.
 fn own_flags(command: &Command) -> impl Iterator<Item = &Arg> {
     let flags = command.get_arguments();
     flags.filter(|arg| {
@@ -174,7 +173,6 @@ fn help(arg: &Arg) -> String {
     format!("{help}: {}", names.join(", "))
 }
 
-/// A flag as it is written.
 fn flag(arg: &Arg) -> String {
     let value = arg.get_value_names().map(|names| names.join(" "));
     let Some(long) = arg.get_long() else {
@@ -191,7 +189,7 @@ fn flag(arg: &Arg) -> String {
     }
 }
 
-/// A text in a cell of a table.
+/// Escapes a text for a table cell.
 fn cell(text: &str) -> String {
     text.replace('|', "\\|").replace('\n', " ")
 }

@@ -1,4 +1,4 @@
-//! What each command does.
+//! The commands.
 
 mod cat;
 mod cordon;
@@ -39,10 +39,10 @@ use crate::cli::{self, Command};
 use crate::output;
 use crate::session::Session;
 
-/// Runs the command of a command line.
+/// Runs a command.
 ///
 /// # Errors
-/// Why it could not be done. What the command found out about units is printed, and its status is in the exit code.
+/// Why it failed. Results about units are printed, and determine the exit code.
 pub(crate) async fn run(session: &Session, command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Submit(args) => submit::run(session, &args).await,
@@ -82,19 +82,19 @@ pub(crate) async fn run(session: &Session, command: Command) -> anyhow::Result<E
     }
 }
 
-/// Prints the help that `--help` prints.
+/// Prints the text of `--help`.
 ///
 /// # Errors
-/// The reader has closed the pipe.
+/// The pipe is closed.
 pub(crate) fn print_help() -> anyhow::Result<ExitCode> {
     output::print(&cli::definition().render_long_help().to_string())?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Prints the version, whatever else the command line asks for.
+/// Prints the version, whatever else is on the command line.
 ///
 /// # Errors
-/// The reader has closed the pipe.
+/// The pipe is closed.
 pub(crate) fn print_version() -> anyhow::Result<ExitCode> {
     version::run(cli::OutputArgs::default())
 }

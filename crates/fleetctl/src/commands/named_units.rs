@@ -1,4 +1,4 @@
-//! Units that a command names, looked up.
+//! Looks up the units that a command names.
 
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use hyperfleet_fleet_model::unit::{DesiredState, FleetSection, NameParts, UnitOption};
@@ -11,15 +11,15 @@ use crate::session::Session;
 use crate::source::UnitArgument;
 use hyperfleet_fleet_model::wire::MachineView;
 
-/// How many units are looked up at the same time.
+/// Parallel requests.
 const CALLS_MAX: usize = 16;
 
-/// Says that a command names no units; scripts rely on its status of 0.
+/// Reports that a command names no units. Scripts rely on its status of 0.
 pub(super) fn none_given() {
     output::notice("No units given");
 }
 
-/// Those of the named units that exist, in the order of the arguments, each once.
+/// The named units that exist, in the order of the arguments, without repetitions.
 pub(super) async fn find(client: &Client, arguments: &[String]) -> anyhow::Result<Vec<UnitView>> {
     let mut names: Vec<String> = Vec::new();
     for argument in arguments {
@@ -33,7 +33,8 @@ pub(super) async fn find(client: &Client, arguments: &[String]) -> anyhow::Resul
     Ok(found.into_iter().flatten().collect())
 }
 
-/// The same for commands that need at least one; `None` without any, which is said. Scripts rely on the status of 0 then.
+/// Like [`find`], for commands that need at least one unit; `None` without any, which is printed. Scripts rely
+/// on the status of 0 then.
 pub(super) async fn find_any(
     session: &Session,
     arguments: &[String],
@@ -50,24 +51,22 @@ pub(super) async fn find_any(
     Ok(Some(units))
 }
 
-/// Whether a unit runs on every machine that fits.
+/// Whether a unit runs on every matching machine.
 pub(super) fn is_global(unit: &UnitView) -> bool {
     let options: Vec<UnitOption> = unit.options.iter().cloned().map(Into::into).collect();
     let section = FleetSection::of(&options);
     section.requirements(NameParts::of(&unit.name)).is_global
 }
 
-/// Where a unit is.
+/// Where a unit runs.
 #[derive(Debug)]
 pub(super) enum Running {
     On(RunningUnit),
-    /// No unit has this name.
     Unknown(String),
-    /// The unit is on no machine.
     Nowhere(String),
 }
 
-/// A unit that is on a machine, or on several.
+/// A unit on one or several machines.
 #[derive(Debug)]
 pub(super) struct RunningUnit {
     pub(super) name: String,
@@ -75,7 +74,7 @@ pub(super) struct RunningUnit {
     pub(super) machines: Vec<MachineView>,
 }
 
-/// Finds out where a unit is: by its placement, or for a global unit by what machines report.
+/// Finds out where a unit runs: by its placement, or for a global unit by reports.
 pub(super) async fn running(session: &Session, argument: &str) -> anyhow::Result<Running> {
     let client = session.client().await?;
     let name = UnitArgument::new(argument).name;
@@ -107,7 +106,7 @@ pub(super) async fn running(session: &Session, argument: &str) -> anyhow::Result
     }))
 }
 
-/// A machine, known by its ID at least.
+/// A machine, of which at least the ID is known.
 fn machine(known: &Machines, id: &str) -> MachineView {
     known.get(id).cloned().unwrap_or_else(|| MachineView {
         id: id.to_owned(),
@@ -115,7 +114,7 @@ fn machine(known: &Machines, id: &str) -> MachineView {
     })
 }
 
-/// Says why a command goes over ssh, if the server gave a reason.
+/// Prints why a command uses ssh, if the server gave a reason.
 pub(super) fn say_fallback(error: &Error) {
     if let Error::Refused { message, .. } = error
         && !message.is_empty()

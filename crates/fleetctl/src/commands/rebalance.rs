@@ -1,4 +1,4 @@
-//! `rebalance`: shows moves that spread units evenly, and has them done.
+//! `rebalance`: shows moves that even out the load of machines, and orders them.
 
 use std::collections::BTreeSet;
 use std::process::ExitCode;
@@ -82,7 +82,7 @@ fn text(plan: &RebalanceView, machines: &Machines) -> String {
     format!("{}\n{}", moves.take_text(), counts.take_text())
 }
 
-/// Waits until each unit is on its new machine; gives those that are not in time.
+/// Waits until each unit is on its new machine; returns those that are not in time.
 async fn follow(
     client: &Client,
     moves: &[MoveView],

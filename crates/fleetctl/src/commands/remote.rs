@@ -1,4 +1,4 @@
-//! Commands on the machines of units: here if that is this machine, else over ssh.
+//! Runs commands on the machines of units: locally if that is this machine, else over ssh.
 
 use std::io::{self, IsTerminal as _};
 use std::os::unix::process::ExitStatusExt as _;
@@ -13,7 +13,6 @@ use crate::session::Session;
 use crate::ssh::{self, RemoteCommand, SshHost};
 use hyperfleet_fleet_model::wire::MachineView;
 
-/// The identity of this host.
 const MACHINE_ID: &str = "/etc/machine-id";
 
 /// Whether a machine of the cluster is this host.
@@ -21,7 +20,7 @@ fn is_local(id: &str) -> bool {
     std::fs::read_to_string(MACHINE_ID).is_ok_and(|local| local.trim() == id)
 }
 
-/// Runs a command on a machine; gives its status.
+/// Runs a command on a machine; returns its status.
 ///
 /// # Errors
 /// The command, or ssh, could not be started.
@@ -68,10 +67,10 @@ pub(super) async fn over_ssh(
     Ok(code(status))
 }
 
-/// Prints a text of the API as it comes, on a terminal without control characters.
+/// Prints a text of the API as it arrives, on a terminal without control characters.
 ///
 /// # Errors
-/// The connection broke, or the reader has closed the pipe.
+/// The connection broke, or the pipe is closed.
 pub(super) async fn print_text(mut text: Text) -> anyhow::Result<()> {
     let mut printer = TextPrinter::new();
     while let Some(piece) = text.next().await? {
@@ -82,7 +81,7 @@ pub(super) async fn print_text(mut text: Text) -> anyhow::Result<()> {
 
 /// Prints a text in pieces, on a terminal without control characters.
 pub(super) struct TextPrinter {
-    /// None where standard output is no terminal.
+    /// `None` unless standard output is a terminal.
     printable: Option<PrintablePieces>,
 }
 
@@ -97,7 +96,7 @@ impl TextPrinter {
     /// Prints the next piece.
     ///
     /// # Errors
-    /// The reader has closed the pipe.
+    /// The pipe is closed.
     pub(super) fn print(&mut self, piece: &[u8]) -> io::Result<()> {
         match &mut self.printable {
             None => output::print_bytes(piece),
@@ -105,14 +104,14 @@ impl TextPrinter {
         }
     }
 
-    /// Prints what is left at the end.
+    /// Prints the rest at the end.
     fn end(self) -> io::Result<()> {
         self.printable
             .map_or(Ok(()), |pieces| output::print(&pieces.end()))
     }
 }
 
-/// The status of a program that has ended, as shells have it.
+/// The status of an ended program, as in shells.
 fn code(status: ExitStatus) -> ExitCode {
     let signalled = || status.signal().map(|signal| 128 + signal);
     let code = status.code().or_else(signalled).unwrap_or(1);

@@ -41,7 +41,7 @@ pub(super) async fn run(session: &Session, args: &RestartArgs) -> anyhow::Result
     Ok(ExitCode::SUCCESS)
 }
 
-/// Restarts units. Whatever happens after the first order to stop, units that were stopped are ordered to start again,
+/// Restarts units. Whatever happens after the first order to stop, stopped units are ordered to start again,
 /// and those that cannot be are named.
 async fn restart(session: &Session, units: &[UnitView], patience: Patience) -> anyhow::Result<()> {
     let mut stopped = StoppedUnits::default();
@@ -64,7 +64,7 @@ async fn stop(
 ) -> anyhow::Result<()> {
     let client = session.client().await?;
     for unit in units {
-        // Before the order: its answer may be lost.
+        // Before the order, because its response may be lost.
         stopped.names.push(unit.name.clone());
         let ordered = client.set_desired(&unit.name, DesiredState::Loaded).await;
         let doing = || format!("unable to stop unit {}", unit.name);
@@ -75,20 +75,20 @@ async fn stop(
     if let Err(error) = &ended
         && let Some(WaitError::Reordered { unit, .. }) = error.downcast_ref()
     {
-        // It stays as the other client wants it.
+        // It keeps the other client's state.
         stopped.names.retain(|name| name != unit);
     }
     ended.context(WaitFailed)
 }
 
-/// Units that are ordered to be loaded until they are started again. Dropped before that, they are named.
+/// Stopped units that must be started again. On drop the remaining ones are named.
 #[derive(Debug, Default)]
 struct StoppedUnits {
     names: Vec<String>,
 }
 
 impl StoppedUnits {
-    /// Orders units to start. Failures that may pass are tried again for a while.
+    /// Orders units to start. Temporary failures are retried for a while.
     async fn start(mut self, client: &Client) -> Result<(), Error> {
         let deadline = Instant::now() + RETRIES;
         loop {
@@ -132,7 +132,7 @@ impl Drop for StoppedUnits {
 }
 
 const FAILED: &str = "Error restarting units";
-/// For how long the order to start is tried again.
+/// How long the order to start is retried.
 const RETRIES: Duration = Duration::from_secs(10);
-/// How long to wait before that.
+/// Pause before a retry.
 const RETRY: Duration = Duration::from_millis(500);

@@ -1,4 +1,4 @@
-//! `resume`: lets agents that have halted continue.
+//! `resume`: lets halted agents continue.
 
 use std::process::ExitCode;
 

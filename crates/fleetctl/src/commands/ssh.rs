@@ -30,7 +30,7 @@ pub(super) async fn run(session: &Session, args: &SshArgs) -> anyhow::Result<Exi
     remote::over_ssh(session, &machine, args.ssh_port, &command).await
 }
 
-/// The machine that a name means, as a machine or as a unit that runs there.
+/// The machine of a name, which is that of a machine or of a unit that runs there.
 async fn named(session: &Session, name: &str) -> anyhow::Result<MachineView> {
     let machines = session.machines().await?;
     let machine = match machines.find(name) {
@@ -47,7 +47,7 @@ async fn named(session: &Session, name: &str) -> anyhow::Result<MachineView> {
     }
 }
 
-/// The machine of a unit; of one on several machines the first.
+/// The machine of a unit; the first of several.
 async fn machine_of_unit(session: &Session, unit: &str) -> anyhow::Result<Option<MachineView>> {
     match named_units::running(session, unit).await? {
         Running::On(unit) => Ok(unit.machines.into_iter().next()),

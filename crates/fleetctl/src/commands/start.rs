@@ -1,4 +1,4 @@
-//! `start`: stores units and has them started on machines.
+//! `start`: stores units and starts them on machines.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! Desired states are set, and units are waited for.
+//! Sets desired states, and waits for units.
 
 use anyhow::{Context as _, bail};
 use hyperfleet_fleet_model::unit::DesiredState;
@@ -28,8 +28,8 @@ impl Waiting {
     }
 }
 
-/// Sets the desired state of units that have another one. Gives those to wait for: global units are on many machines,
-/// and are not waited for.
+/// Sets the desired state of units that have another one. Returns those to wait for: global units are on many
+/// machines, and are not waited for.
 pub(super) async fn set(
     session: &Session,
     units: &[UnitView],
@@ -50,7 +50,8 @@ pub(super) async fn set(
     Ok(changed)
 }
 
-/// Waits for units that were set, and prints what has become of each; without waiting, that they were triggered.
+/// Waits for units that were set, and prints the result of each; without waiting, prints that they were
+/// triggered.
 pub(super) async fn settle(
     session: &Session,
     units: &[String],
@@ -102,7 +103,7 @@ pub(super) async fn wait(
     waited.context(WaitFailed)
 }
 
-/// A wait that failed; scripts know these words.
+/// A failed wait. Scripts rely on these words.
 #[derive(Debug, thiserror::Error)]
 #[error("Error waiting for units")]
 pub(super) struct WaitFailed;

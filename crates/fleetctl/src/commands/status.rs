@@ -1,4 +1,4 @@
-//! `status`: what `systemctl status` says of units on their machines.
+//! `status`: prints the output of `systemctl status` for units on their machines.
 
 use std::process::ExitCode;
 
@@ -11,7 +11,7 @@ use crate::output;
 use crate::session::Session;
 use hyperfleet_fleet_model::wire::MachineView;
 
-/// The header with the status that systemctl ended with.
+/// Header with the exit status of systemctl.
 const EXIT_STATUS: &str = "fleet-exit-status";
 
 pub(super) async fn run(session: &Session, args: &StatusArgs) -> anyhow::Result<ExitCode> {

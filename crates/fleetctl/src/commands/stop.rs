@@ -1,4 +1,4 @@
-//! `stop`: has units stopped; they stay loaded.
+//! `stop`: stops units; they stay loaded.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! `top`: units per machine.
+//! `top`: prints the number of units per machine.
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -13,7 +13,6 @@ use crate::machines::{Detail, Machines, id_legend};
 use crate::output::{self, Table, or_dash};
 use crate::session::Session;
 
-/// The units of one machine.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 struct Load {
     machine: String,

@@ -1,4 +1,4 @@
-//! `unload`: has units stopped and removed from their machines.
+//! `unload`: stops units and removes them from their machines.
 
 use std::process::ExitCode;
 

@@ -7,7 +7,6 @@ use serde_json::json;
 use crate::cli::OutputArgs;
 use crate::output;
 
-/// The version of this program.
 pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 pub(super) fn run(args: OutputArgs) -> anyhow::Result<ExitCode> {

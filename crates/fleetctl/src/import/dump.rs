@@ -1,4 +1,4 @@
-//! The answer of etcd v2 to a recursive GET, taken apart.
+//! Parses the response of etcd v2 to a recursive GET.
 //!
 //! ```text
 //! <prefix>unit/<sha1>              {"Raw":"[Service]\nExecStart=…"}
@@ -12,17 +12,15 @@ use std::fmt::Write as _;
 use hyperfleet_fleet_model::unit::{DesiredState, Options};
 use serde::Deserialize;
 
-/// A unit of the old cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct OldUnit {
     pub(crate) name: String,
-    /// What it was to be; `inactive` where that is not stored.
+    /// `inactive` if none is stored.
     pub(crate) desired: DesiredState,
     /// Its file, or why there is none.
     pub(crate) options: Result<Options, String>,
 }
 
-/// A dump that cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DumpError {
     #[error("this is no answer of etcd v2")]
@@ -71,17 +69,16 @@ struct JobObject {
     hash: Vec<u8>,
 }
 
-/// The keys of one job.
 #[derive(Debug, Default)]
 struct Job {
     object: Option<String>,
     target_state: Option<String>,
 }
 
-/// Whether bytes are an answer of etcd v2: a node or an error.
+/// Checks that bytes are a response of etcd v2: a node or an error.
 ///
 /// # Errors
-/// They are none.
+/// They are not.
 pub(super) fn check_answer(bytes: &[u8]) -> Result<(), DumpError> {
     answer(bytes).map(drop)
 }
@@ -97,7 +94,7 @@ fn answer(bytes: &[u8]) -> Result<Answer, DumpError> {
 /// The units of a dump, by name.
 ///
 /// # Errors
-/// It is no such dump, or holds no jobs below the prefix.
+/// It is no such dump, or has no jobs below the prefix.
 pub(crate) fn old_units(dump: &[u8], prefix: &str) -> Result<Vec<OldUnit>, DumpError> {
     let answer = answer(dump)?;
     let Some(root) = answer.node else {
@@ -140,7 +137,7 @@ pub(crate) fn old_units(dump: &[u8], prefix: &str) -> Result<Vec<OldUnit>, DumpE
     Ok(jobs.into_iter().map(unit).collect())
 }
 
-/// A state that is not stored, or unknown, keeps the unit from being started.
+/// A missing or unknown state keeps the unit from being started.
 fn desired(text: Option<&str>) -> DesiredState {
     text.and_then(|text| text.parse().ok()).unwrap_or_default()
 }

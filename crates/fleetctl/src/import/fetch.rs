@@ -1,4 +1,4 @@
-//! Asks an etcd v2 for everything below a prefix.
+//! Reads everything below a prefix from an etcd v2.
 
 use std::time::Duration;
 
@@ -8,10 +8,9 @@ use super::dump::check_answer;
 use crate::cli::without_password;
 use crate::client::{TlsFiles, body, http_client};
 
-/// Longest answer that is read.
 const ANSWER_MAX: usize = 1 << 30;
 
-/// The answer of the first server that answers as etcd v2 does, a refusal included.
+/// The response of the first server that answers as etcd v2 does, including a refusal.
 ///
 /// # Errors
 /// No server does.

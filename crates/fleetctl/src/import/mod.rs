@@ -1,4 +1,4 @@
-//! Units of an old fleet, from its etcd v2: what it holds, and what to do with it.
+//! Imports units of an old fleet from its etcd v2: reads them, and plans the changes.
 //!
 //! ```text
 //! etcd v2, or a file ─▶ dump ─▶ old units ─▶ plan ─▶ table, actions

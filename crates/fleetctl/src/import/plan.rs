@@ -1,4 +1,4 @@
-//! What to do with each unit of an old cluster.
+//! Plans the change for each unit of an old cluster.
 
 use std::collections::BTreeMap;
 
@@ -7,16 +7,15 @@ use hyperfleet_fleet_model::unit::{DesiredState, Options, UnitHash};
 use super::OldUnit;
 use crate::source::check;
 
-/// The change that one unit needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Action {
     Create(Options),
-    /// It is here with the same file and another desired state.
+    /// It exists with the same file and another desired state.
     SetState,
     Nothing,
-    /// It is here with another file, which stays.
+    /// It exists with another file, which stays.
     Differs,
-    /// It cannot be taken over.
+    /// It cannot be imported.
     Invalid(String),
 }
 
@@ -29,7 +28,7 @@ pub(crate) struct Import {
 }
 
 impl Action {
-    /// What the table says of it.
+    /// Its text in the table.
     pub(crate) fn words(&self) -> String {
         match self {
             Self::Create(_) => "create".to_owned(),
@@ -40,19 +39,19 @@ impl Action {
         }
     }
 
-    /// Whether something has to be written.
+    /// Whether something must be written.
     pub(crate) fn is_change(&self) -> bool {
         matches!(self, Self::Create(_) | Self::SetState)
     }
 
-    /// Whether the unit is not taken over.
+    /// Whether the unit is not imported.
     pub(crate) fn is_problem(&self) -> bool {
         matches!(self, Self::Differs | Self::Invalid(_))
     }
 }
 
-/// Decides about each unit of the old cluster. `here` has the files and desired states of the units of this one;
-/// a file that cannot be read is another one.
+/// Decides about each unit of the old cluster. `here` has the files and desired states of this cluster's units.
+/// A file that cannot be read counts as a different one.
 pub(crate) fn plan(
     old: Vec<OldUnit>,
     here: &BTreeMap<String, (Option<UnitHash>, DesiredState)>,

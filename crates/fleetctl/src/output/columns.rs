@@ -1,13 +1,13 @@
-//! Columns of lists, and which of them users choose.
+//! Columns of lists, and the user's selection.
 
-/// A column of a list of `T`; `C` is what else its text is made from.
+/// A column of a list of `T`; `C` is further input of its text.
 pub(crate) struct Column<T, C> {
     /// Its name in `--fields`; in capitals it is the heading.
     pub name: &'static str,
     pub text: fn(&T, &C) -> String,
 }
 
-/// A choice of columns that cannot be made. The words are those of the older fleetctl.
+/// An invalid selection, in the words of the older fleetctl.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum InvalidFields {
     #[error("Must define output format")]
@@ -16,7 +16,7 @@ pub(crate) enum InvalidFields {
     Unknown { name: String, known: String },
 }
 
-/// The columns of a comma list, or the usual ones.
+/// The columns of a comma list, or the default ones.
 ///
 /// # Errors
 /// An unknown column, or none.

@@ -1,4 +1,4 @@
-//! What commands print: tables, JSON, YAML and lines.
+//! Output of commands: tables, JSON, YAML and lines.
 
 mod columns;
 mod printable;
@@ -19,7 +19,7 @@ use crate::cli::Format;
 /// Prints text to standard output.
 ///
 /// # Errors
-/// The reader has closed the pipe.
+/// The pipe is closed.
 pub(crate) fn print(text: &str) -> io::Result<()> {
     print_bytes(text.as_bytes())
 }
@@ -27,7 +27,7 @@ pub(crate) fn print(text: &str) -> io::Result<()> {
 /// Prints bytes to standard output.
 ///
 /// # Errors
-/// The reader has closed the pipe.
+/// The pipe is closed.
 pub(crate) fn print_bytes(bytes: &[u8]) -> io::Result<()> {
     let mut output = io::stdout().lock();
     output.write_all(bytes)?;
@@ -37,17 +37,17 @@ pub(crate) fn print_bytes(bytes: &[u8]) -> io::Result<()> {
 /// Prints a line to standard output, without control characters.
 ///
 /// # Errors
-/// The reader has closed the pipe.
+/// The pipe is closed.
 pub(crate) fn line(text: &str) -> io::Result<()> {
     print(&format!("{}\n", printable_lines(text)))
 }
 
-/// Prints a message to standard error, without control characters. Where nobody reads it, it is lost.
+/// Prints a message to standard error, without control characters. Without a reader it is lost.
 pub(crate) fn notice(text: &str) {
     let _ = writeln!(io::stderr(), "{}", printable_lines(text));
 }
 
-/// A value as JSON or YAML; none for a table.
+/// A value as JSON or YAML; `None` for a table.
 ///
 /// # Errors
 /// None for plain data.
@@ -62,7 +62,7 @@ pub(crate) fn structured(format: Format, value: &impl Serialize) -> anyhow::Resu
     })
 }
 
-/// JSON without the control characters that it may have unescaped.
+/// JSON with its remaining control characters escaped.
 fn escaped_json(json: &str) -> String {
     let mut text = String::with_capacity(json.len());
     for c in json.chars() {
@@ -75,7 +75,7 @@ fn escaped_json(json: &str) -> String {
     text
 }
 
-/// A text, or `-` where there is none, as in every table.
+/// A text, or `-` if there is none.
 pub(crate) fn or_dash(text: &str) -> String {
     if text.is_empty() { "-" } else { text }.to_owned()
 }
@@ -85,7 +85,7 @@ pub(crate) fn counted(count: usize, thing: &str) -> String {
     format!("{count} {thing}{}", if count == 1 { "" } else { "s" })
 }
 
-/// Colours of statuses, on a terminal only and not with `NO_COLOR`.
+/// Colours of statuses, only on a terminal and without `NO_COLOR`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Colour {
     Green,
@@ -93,7 +93,7 @@ pub(crate) enum Colour {
     Red,
 }
 
-/// A text in colour, where standard output shows colours.
+/// A text in colour, if standard output shows colours.
 pub(crate) fn coloured(text: &str, colour: Colour) -> String {
     let is_refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     if is_refused || !io::stdout().is_terminal() {
@@ -117,7 +117,7 @@ pub(crate) async fn confirmed(question: &str) -> io::Result<bool> {
     }
     let mut errors = io::stderr();
     let _ = write!(errors, "{question} [y/N] ").and_then(|()| errors.flush());
-    // The runtime has one thread, which has to watch for signals meanwhile.
+    // The runtime's only thread has to watch for signals meanwhile.
     let answer = spawn_blocking(|| {
         let mut answer = String::new();
         io::stdin().read_line(&mut answer).map(|_| answer)

@@ -1,14 +1,14 @@
-//! Texts of servers and files without control characters, with which they could rewrite what a terminal shows.
+//! Removes control characters from texts of servers and files, which could rewrite a terminal's contents.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// A text in one line: its control characters are `\xNN`.
+/// A text in one line, with control characters as `\xNN`.
 pub(crate) fn printable(text: &str) -> Cow<'_, str> {
     escaped(text, char::is_control)
 }
 
-/// A text of several lines: its control characters are `\xNN`, except line feeds and tab characters.
+/// A text of several lines, with control characters as `\xNN`, except line feeds and tabs.
 pub(crate) fn printable_lines(text: &str) -> Cow<'_, str> {
     escaped(text, |c| c.is_control() && !matches!(c, '\n' | '\t'))
 }
@@ -28,7 +28,7 @@ fn escaped(text: &str, is_hidden: impl Fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(escaped)
 }
 
-/// Bytes that come in pieces as printable lines. A character may be divided between two pieces.
+/// Printable lines from bytes in pieces. A character may be divided between two pieces.
 #[derive(Debug, Default)]
 pub(crate) struct PrintablePieces {
     /// The beginning of a character.
@@ -36,7 +36,6 @@ pub(crate) struct PrintablePieces {
 }
 
 impl PrintablePieces {
-    /// The next piece.
     pub(crate) fn next(&mut self, piece: &[u8]) -> String {
         let mut bytes = std::mem::take(&mut self.begun);
         bytes.extend_from_slice(piece);
@@ -55,7 +54,7 @@ impl PrintablePieces {
         text
     }
 
-    /// What is left at the end.
+    /// The rest at the end.
     pub(crate) fn end(self) -> String {
         let mut text = String::new();
         push_bytes(&mut text, &self.begun);

@@ -1,13 +1,12 @@
-//! Tables whose columns are aligned with tab characters, 8 columns each, as the older fleetctl printed them.
+//! Tables whose columns are aligned with tabs of 8 columns, as the older fleetctl printed them.
 
 use super::printable;
 
-/// Columns of a terminal that a tab character stands for at most.
 const TAB: usize = 8;
-/// Columns that are left free behind a cell at least.
+/// Free columns after a cell.
 const PADDING: usize = 1;
 
-/// A table that is printed in parts: columns never become narrower, so that the parts line up.
+/// A table that is printed in parts. Columns never become narrower, so the parts line up.
 #[derive(Debug, Default)]
 pub(crate) struct Table {
     widths: Vec<usize>,
@@ -35,7 +34,7 @@ impl Table {
     /// The text of the rows that were added since the last call.
     pub(crate) fn take_text(&mut self) -> String {
         for row in &self.rows {
-            // The last cell of a row needs no room.
+            // The last cell of a row needs no padding.
             let cells = &row[..row.len().saturating_sub(1)];
             self.widths.resize(self.widths.len().max(cells.len()), 0);
             for (width, cell) in self.widths.iter_mut().zip(cells) {
@@ -56,7 +55,7 @@ impl Table {
     }
 }
 
-/// How many tab characters end a cell in a column of that width.
+/// How many tabs end a cell in a column of that width.
 fn tabs(cell: usize, width: usize) -> usize {
     let end = (width + PADDING).div_ceil(TAB) * TAB;
     (end - cell).div_ceil(TAB)

@@ -6,14 +6,14 @@ use hyperfleet_fleet_model::unit::Options;
 
 use super::{SourceError, UnitArgument};
 
-/// A unit that was read from a file.
+/// A unit from a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LocalFile {
     pub path: PathBuf,
     pub options: Options,
 }
 
-/// The local file of a unit, or of its template; none if there is neither.
+/// The local file of a unit, or of its template; `None` if there is neither.
 ///
 /// # Errors
 /// The file cannot be read, or is no unit file.
@@ -27,7 +27,7 @@ pub(crate) fn local_file(argument: &UnitArgument) -> Result<Option<LocalFile>, S
     Ok(None)
 }
 
-/// The options of a file; none if it does not exist.
+/// The options of a file; `None` if it does not exist.
 ///
 /// # Errors
 /// The file cannot be read, or is no unit file.

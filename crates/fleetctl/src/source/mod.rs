@@ -1,4 +1,4 @@
-//! Where the file of a unit comes from: the cluster, a local file, or a template of either.
+//! Finds the file of a unit: in the cluster, as a local file, or from a template of either.
 //!
 //! ```text
 //! stored unit ─▶ local file ─▶ stored template ─▶ template file beside the argument
@@ -30,7 +30,7 @@ pub(crate) struct UnitArgument {
 }
 
 impl UnitArgument {
-    /// Reads an argument: a path or a name, `.service` appended where it has no unit type.
+    /// Parses an argument: a path or a name, with `.service` appended if it has no unit type.
     pub(crate) fn new(argument: &str) -> Self {
         let suffix = argument.rsplit_once('.').map(|(_, suffix)| suffix);
         let has_type = suffix.is_some_and(|suffix| UNIT_TYPES.contains(&suffix));
@@ -58,7 +58,7 @@ impl UnitArgument {
     }
 }
 
-/// A unit that cannot be created.
+/// Why a unit cannot be created.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SourceError {
     #[error("unable to find Unit({0}) in Registry or on filesystem")]
@@ -81,7 +81,7 @@ pub(crate) enum SourceError {
 /// The options of a stored unit.
 ///
 /// # Errors
-/// They are none: the server that sent them has other rules.
+/// They are invalid: the server has other rules.
 pub(crate) fn stored_options(unit: &UnitView) -> Result<Options, SourceError> {
     let list: Vec<UnitOption> = unit.options.iter().cloned().map(Into::into).collect();
     Options::new(&list).map_err(|cause| SourceError::Options {
@@ -90,10 +90,10 @@ pub(crate) fn stored_options(unit: &UnitView) -> Result<Options, SourceError> {
     })
 }
 
-/// Checks what the server would check, and gives warnings about what neither would refuse.
+/// Checks what the server would check, and returns warnings about what neither would refuse.
 ///
 /// # Errors
-/// The first rule that is broken.
+/// The first broken rule.
 pub(crate) fn check(name: &str, options: &Options) -> Result<Vec<String>, SourceError> {
     UnitName::parse(name).map_err(|cause| SourceError::Name {
         name: name.to_owned(),
@@ -109,17 +109,17 @@ pub(crate) fn check(name: &str, options: &Options) -> Result<Vec<String>, Source
     Ok(unknown.into_iter().map(warning).collect())
 }
 
-/// What to do with a unit that is stored already.
+/// The action for a stored unit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Stored {
-    /// Leave its file as it is, and say this, if anything.
+    /// Leave its file unchanged, and print this.
     Keep { notice: Option<String> },
-    /// Give it the local file.
+    /// Replace its file by the local one.
     Replace(Options),
 }
 
-/// Decides what to do with a stored unit. `replace_up_to` is the highest desired state that `--replace` may replace
-/// with this command; none without the flag.
+/// Decides what to do with a stored unit. `replace_up_to` is the highest desired state that `--replace` may
+/// replace with this command; `None` without the flag.
 pub(crate) fn decide_stored(
     name: &str,
     stored: UnitHash,

@@ -1,4 +1,4 @@
-//! The system's `ssh`: its arguments, shells and commands on machines, and tunnels to the API (`tunnel`).
+//! Runs the system's `ssh`: shells and commands on machines, and tunnels to the API (`tunnel`).
 
 mod tunnel;
 
@@ -29,10 +29,10 @@ pub(crate) struct SshHost {
 }
 
 impl SshHost {
-    /// `HOST` or `HOST:PORT`; an IPv6 address with a port stands in brackets.
+    /// `HOST` or `HOST:PORT`; an IPv6 address with a port is in brackets.
     ///
     /// # Errors
-    /// What stands behind the colon is no port.
+    /// The text after the colon is no port.
     pub(crate) fn parse(text: &str) -> anyhow::Result<Self> {
         let of = |host: &str, port| Self {
             host: host.trim_matches(['[', ']']).to_owned(),
@@ -52,7 +52,7 @@ impl SshHost {
 }
 
 impl SshOptions {
-    /// Arguments that every connection has.
+    /// Arguments of every connection.
     fn arguments(&self) -> Vec<OsString> {
         let (checking, file) = if self.checks_host_keys {
             ("ask", self.known_hosts.clone())
@@ -105,20 +105,20 @@ impl SshOptions {
         ]
     }
 
-    /// Creates the folder of the file of known hosts, where ssh stores new ones.
+    /// Creates the folder of the known hosts file, where ssh stores new ones.
     fn prepare(&self) {
         if self.known_hosts.starts_with("~") {
-            // ssh finds the home of the user, which is unknown here.
+            // ssh finds the user's home itself.
             return;
         }
         if let Some(folder) = self.known_hosts.parent() {
-            // ssh itself says what it could not store.
+            // ssh itself reports what it could not store.
             let _ = std::fs::create_dir_all(folder);
         }
     }
 }
 
-/// A word for a shell.
+/// A word quoted for a shell.
 pub(crate) fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%,+".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {
@@ -130,7 +130,7 @@ pub(crate) fn quoted(word: &str) -> String {
 /// A command on a machine.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RemoteCommand {
-    /// Words for the shell there; none opens a shell.
+    /// Words for the remote shell; none opens a shell.
     pub words: Vec<String>,
     pub forwards_agent: bool,
 }

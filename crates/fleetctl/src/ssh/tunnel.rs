@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep};
 
 use super::{SshHost, SshOptions};
 
-/// An ssh connection that leads to the API. Dropped, it ends.
+/// An ssh connection to the API. Dropped, it ends.
 #[derive(Debug)]
 pub(crate) struct Tunnel {
     ssh: Child,
@@ -21,7 +21,7 @@ pub(crate) struct Tunnel {
 }
 
 impl Tunnel {
-    /// Connects to a host. `target` is what the API listens on there: the path of a socket, or `host:port`.
+    /// Connects to a host. `target` is the API's listener there: the path of a socket, or `host:port`.
     ///
     /// # Errors
     /// ssh ended, or did not connect in time.
@@ -90,11 +90,11 @@ impl Tunnel {
     }
 }
 
-/// Starts ssh without SIGINT and SIGHUP, which a terminal sends to all of its processes: fleetctl handles them, and may
-/// need the tunnel then. In a process group of its own ssh could not ask for passwords.
+/// Starts ssh without SIGINT and SIGHUP, which a terminal sends to all of its processes: fleetctl handles them,
+/// and may need the tunnel then. In its own process group ssh could not ask for passwords.
 const UNINTERRUPTED: &str = "trap '' HUP INT; exec ssh \"$@\"";
-/// The status of a shell that does not find a program.
+/// Status of a shell that does not find a program.
 const NOT_FOUND: i32 = 127;
 const SOCKET: &str = "api.sock";
-/// How often the socket of a tunnel is looked for.
+/// How often the socket of a tunnel is checked.
 const POLL: Duration = Duration::from_millis(50);

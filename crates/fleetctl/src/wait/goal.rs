@@ -6,13 +6,13 @@ use hyperfleet_fleet_model::unit::DesiredState;
 use hyperfleet_fleet_model::wire::{StateView, UnitView};
 use tokio::time::Instant;
 
-/// Another order that is seen for this long is newer than this one.
+/// Another order that is visible for this long is newer than this one.
 const SETTLED: Duration = Duration::from_secs(1);
 
-/// How a unit is to be in the end.
+/// The goal of a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Goal {
-    /// Its current state is this one.
+    /// The unit has this current state.
     State(DesiredState),
     /// It is loaded, and systemd does not run it any more.
     Stopped,
@@ -25,13 +25,13 @@ pub(crate) enum Goal {
 /// A unit and its reports at one moment.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Observation {
-    /// None if it does not exist.
+    /// `None` if it does not exist.
     pub unit: Option<UnitView>,
     /// Reports of machines; only those that the goal needs.
     pub states: Vec<StateView>,
 }
 
-/// What an observation means for a goal.
+/// The meaning of an observation for a goal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Reached,
@@ -41,7 +41,7 @@ pub(crate) enum Verdict {
         sub: String,
     },
     NotYet,
-    /// Another client has given another order, if it stays so: the answer may be older than this order.
+    /// Another client has given another order, if it stays so: the response may be older than this order.
     Overruled(Order),
     Destroyed,
 }
@@ -55,7 +55,7 @@ pub(crate) enum Order {
     Create,
 }
 
-/// Judges an observation. A goal that is reached counts, whatever was ordered since.
+/// Judges an observation. A reached goal counts, whatever was ordered since.
 pub(crate) fn judge(goal: Goal, seen: &Observation) -> Verdict {
     let verdict = judge_reports(goal, seen);
     if matches!(verdict, Verdict::Reached | Verdict::Destroyed) {
@@ -82,7 +82,7 @@ fn judge_reports(goal: Goal, seen: &Observation) -> Verdict {
     let current = unit.current.unwrap_or(unit.desired);
     let state = seen.states.first();
     match goal {
-        // The agent has let go, and the engine is still to withdraw the unit.
+        // The agent has unloaded it, and the engine has not withdrawn it yet.
         Goal::State(DesiredState::Inactive) if unit.machine.is_some() => Verdict::NotYet,
         Goal::State(goal) if current == goal => Verdict::Reached,
         Goal::Stopped if current == DesiredState::Loaded && !state.is_some_and(is_busy) => {
@@ -101,13 +101,13 @@ fn is_busy(state: &StateView) -> bool {
     !matches!(state.active.as_str(), "inactive" | "failed" | "")
 }
 
-/// Whether a report is of the file that is stored now. Older servers do not tell the hash of a unit.
+/// Whether a report is about the stored file. Older servers do not send the hash of a unit.
 fn is_of_file(state: &StateView, unit: &UnitView) -> bool {
     unit.hash.is_empty() || state.hash == unit.hash
 }
 
-/// Judges the report of a launched unit. Agents report a unit as launched when systemd has carried out its start: one
-/// that is inactive has finished, or its conditions were not met.
+/// Judges the report of a launched unit. Agents report a unit as launched when systemd has carried out its
+/// start: an inactive one has finished, or its conditions were not met.
 fn judge_active(state: &StateView) -> Verdict {
     match state.active.as_str() {
         "active" | "reloading" | "inactive" if state.load == "loaded" => Verdict::Reached,
@@ -120,7 +120,7 @@ fn judge_active(state: &StateView) -> Verdict {
 }
 
 impl Goal {
-    /// The desired state that leads to it; none for units that are destroyed.
+    /// The desired state that leads to it; `None` for destroyed units.
     fn desired(self) -> Option<DesiredState> {
         match self {
             Self::State(state) => Some(state),
@@ -142,7 +142,7 @@ impl Goal {
     }
 }
 
-/// Since when a unit looks as if it had failed, or had another order.
+/// Since when a unit seems to have failed, or to have another order.
 #[derive(Debug, Default)]
 pub(super) struct Settling {
     since: Option<(Verdict, Instant)>,
@@ -188,7 +188,7 @@ impl Settling {
 mod tests {
     use super::*;
 
-    /// How often units are looked at.
+    /// The polling interval.
     const LATER: Duration = Duration::from_millis(250);
 
     fn seen(current: Option<DesiredState>, state: Option<(&str, &str)>) -> Observation {
@@ -337,7 +337,7 @@ mod tests {
         for (goal, current, verdict) in [
             (Goal::Stopped, Launched, overruled.clone()),
             (Goal::State(Loaded), Launched, overruled.clone()),
-            // It got there before.
+            // It was reached before.
             (Goal::State(Loaded), Loaded, Verdict::Reached),
             (Goal::Gone, Launched, Verdict::Overruled(Order::Create)),
         ] {

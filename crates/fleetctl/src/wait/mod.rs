@@ -1,4 +1,4 @@
-//! Waiting until units are where a command wants them: rules as plain functions (`goal`), and one loop that asks.
+//! Waits until units reach a command's goal: rules as plain functions (`goal`), and a polling loop.
 
 mod goal;
 mod progress;
@@ -19,11 +19,10 @@ pub(crate) use progress::Progress;
 
 /// One of `--block-attempts`.
 const ATTEMPT: Duration = Duration::from_secs(2);
-/// How often units are asked about.
 const POLL: Duration = Duration::from_millis(250);
-/// How many units are asked about at the same time.
+/// Parallel requests.
 const CALLS_MAX: usize = 16;
-/// For how many units the reason is asked at most.
+/// Most units whose reason is requested.
 const REASONS_MAX: usize = 10;
 /// How long the server may fail before a command gives up.
 const OUTAGE_MAX: Duration = Duration::from_secs(30);
@@ -35,7 +34,7 @@ pub(crate) struct Patience {
 }
 
 impl Patience {
-    /// So many attempts; 0 waits for ever.
+    /// This many attempts; 0 waits for ever.
     pub(crate) fn attempts(attempts: u32) -> Self {
         Self { attempts }
     }
@@ -71,7 +70,7 @@ pub(crate) enum WaitError {
 pub(crate) struct Late {
     unit: String,
     goal: Goal,
-    /// What the server says of it; may be empty.
+    /// The server's explanation; may be empty.
     reason: String,
 }
 
@@ -86,10 +85,10 @@ impl fmt::Display for Late {
     }
 }
 
-/// Waits for units, and tells of each that has reached the goal as it does. Ends at once when a unit has failed.
+/// Waits for units, and passes each that reaches the goal to `tell`. Ends at once when a unit has failed.
 ///
 /// # Errors
-/// A unit that failed, or those that did not get there in time; others may be on their way.
+/// A unit that failed, or those that were not in time; others may be on their way.
 pub(crate) async fn wait_for(
     client: &Client,
     units: &[String],
@@ -119,11 +118,11 @@ pub(crate) async fn wait_for(
     }
 }
 
-/// A wait that is under way.
+/// A wait in progress.
 struct Wait<'c> {
     client: &'c Client,
     goal: Goal,
-    /// Those that are not there yet.
+    /// Units that have not reached the goal.
     units: BTreeMap<String, Settling>,
     progress: Progress,
     outage: Outage,
@@ -198,7 +197,7 @@ impl Wait<'_> {
     }
 }
 
-/// What the server says of a unit; empty if it says nothing.
+/// The server's explanation of a unit; may be empty.
 async fn reason(client: &Client, unit: &str) -> String {
     let explanation = client.explanation(unit).await.ok().flatten();
     explanation
@@ -206,26 +205,26 @@ async fn reason(client: &Client, unit: &str) -> String {
         .unwrap_or_default()
 }
 
-/// Asks for a unit, and for the reports that the goal needs.
+/// Reads a unit, and the reports that the goal needs.
 async fn observe(client: &Client, goal: Goal, name: &str) -> Result<Observation, Error> {
     let unit = client.unit(name).await?;
     let states = match goal {
         Goal::State(_) => Vec::new(),
         Goal::Gone => client.states(name).await?,
-        // A report that is not there yet is a 404.
+        // A missing report is a 404.
         Goal::Stopped | Goal::Active => Vec::from_iter(client.state(name).await?),
     };
     Ok(Observation { unit, states })
 }
 
-/// For how long the server has failed.
+/// How long the server has failed.
 #[derive(Debug, Default)]
 pub(crate) struct Outage {
     since: Option<Instant>,
 }
 
 impl Outage {
-    /// The result of a call; none if it failed and may succeed later.
+    /// The result of a call; `None` if it failed and may succeed later.
     pub(crate) fn passed_over<T>(&mut self, result: Result<T, Error>) -> Result<Option<T>, Error> {
         match result {
             Ok(found) => {

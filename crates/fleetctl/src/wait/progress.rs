@@ -7,10 +7,9 @@ use tokio::time::Instant;
 
 use crate::output::printable;
 
-/// How often the line is renewed.
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// One line on the terminal, which each text replaces.
+/// A line on the terminal that each text replaces.
 #[derive(Debug)]
 pub(crate) struct Progress {
     is_on: bool,
@@ -36,7 +35,6 @@ impl Progress {
                 .is_none_or(|renewed| renewed.elapsed() >= PERIOD)
     }
 
-    /// Shows a text.
     pub(crate) fn say(&mut self, text: &str) {
         if !self.is_on {
             return;
@@ -60,10 +58,10 @@ impl Progress {
     }
 }
 
-/// Removes the line that the cursor is in.
+/// Clears the line of the cursor.
 const CLEAR: &str = "\r\x1b[K";
 
-/// Writes to the terminal; one that is gone shows no progress.
+/// Writes to the terminal; a closed one shows no progress.
 fn write(text: &str) {
     let mut errors = std::io::stderr();
     let _ = errors

@@ -150,7 +150,7 @@ async fn endpoints_that_cannot_be_reached_are_named() {
 }
 
 #[tokio::test]
-async fn a_server_that_accepts_and_stalls_hangs_nobody() {
+async fn a_server_that_accepts_and_stalls_does_not_hang_the_client() {
     let stub = Stub::spawn(|_| Reply::Stall).await;
     let since = Instant::now();
     for arguments in [

@@ -308,7 +308,7 @@ async fn lists_that_change_all_the_time_are_shown() {
     let arguments = ["list-unit-files", "-w", "--fields=unit"];
     let command = command(&[("FLEETCTL_ENDPOINT", &endpoint)], &arguments);
     let mut watch = RunningProgram::start(command.into_std());
-    watch.until_said("UNIT\na.service\n").await;
+    watch.until_output("UNIT\na.service\n").await;
 }
 
 #[tokio::test]

@@ -172,7 +172,7 @@ async fn ctrl_c_leaves_a_drain_going_and_says_how_to_stop_it() {
     let endpoint = stub.base();
     let command = command(&[("FLEETCTL_ENDPOINT", &endpoint)], &["drain", FIRST]);
     let mut program = RunningProgram::start(command.into_std());
-    program.until_said("draining").await;
+    program.until_output("draining").await;
     hyperfleet_testkit::until("it follows the drain", async || {
         stub.lines()
             .iter()

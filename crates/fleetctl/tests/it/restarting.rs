@@ -20,7 +20,7 @@ async fn restart_stops_units_and_starts_them_again() {
     cluster.run(&["start", "a", "b"]).await.succeeded();
     cluster.run(&["load", "c"]).await.succeeded();
     cluster.run(&["submit", "d"]).await.succeeded();
-    // It is stopped only when that is told.
+    // It is reported as stopped only when the test says so.
     let systemd = cluster.machines[0].systemd.clone();
     systemd.with(|state| state.stops_slowly.insert("b.service".to_owned()));
     let finish = async {

@@ -1,4 +1,4 @@
-//! What a machine costs on which nothing happens: one fleetd, as it comes, on a real systemd.
+//! The cost of an idle machine: one fleetd with default settings, on a real systemd.
 
 use std::path::Path;
 use std::time::Duration;
@@ -12,11 +12,11 @@ use super::figures::{Figures, print_row, print_title};
 use super::processes::{Etcd, Fleetd};
 
 const UNITS: usize = 100;
-/// Aims of a machine with that many units.
+/// Targets for a machine with this many units.
 const PROCESSOR_PERCENT_MAX: f64 = 1.0;
 const MEMORY_MB_MAX: f64 = 30.0;
 
-/// An engine that leads, the API and the agent in one process, with units that run.
+/// A leading engine, the API and the agent in one process, with running units.
 pub(crate) async fn idle_agent(seconds: u64, figures: &mut Figures) {
     print_title(&format!(
         "one machine with {UNITS} units on a real systemd, idle for {seconds} s"

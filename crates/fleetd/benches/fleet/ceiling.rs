@@ -1,4 +1,4 @@
-//! What etcd can do by itself on this machine: transactions like those of a new unit, by the same client.
+//! The throughput of etcd alone on this machine: transactions like those of a new unit, by the same client.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,10 +15,10 @@ use super::steps::CONNECTIONS;
 
 const TOGETHER: usize = 10_000;
 const ALONE: usize = 200;
-/// About what a unit of this bench is, as it is stored.
+/// Approximate size of a stored unit of this bench.
 const VALUE_BYTES: usize = 350;
 
-/// Two keys that are not there yet.
+/// Creates two keys.
 fn transaction(number: usize) -> Transaction {
     let keys = ["unit", "want"].map(|family| format!("/bench/{family}/{number}"));
     Transaction {
@@ -35,7 +35,7 @@ async fn commit(store: &EtcdKeys, number: usize) {
     assert!(outcome.expect("etcd answers").succeeded, "it is a new key");
 }
 
-/// Transactions in a second, as many at once as the bench has requests at once.
+/// Transactions per second, with as many in parallel as the bench has requests.
 pub(crate) async fn measure() -> f64 {
     print_title("etcd alone, a transaction of two new keys");
     let etcd = Etcd::start().await;

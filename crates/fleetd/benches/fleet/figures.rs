@@ -1,15 +1,14 @@
-//! Figures in tables, and the aims that they miss.
+//! Tables of measured figures, and missed targets.
 
 use std::time::Duration;
 
-/// What has come of the aims.
 #[derive(Debug, Default)]
 pub(crate) struct Figures {
     missed: Vec<String>,
 }
 
 impl Figures {
-    /// Notes an aim, and whether it is met.
+    /// Records a target, and whether it is met.
     pub(crate) fn aim(&mut self, what: &str, is_met: bool) {
         println!(
             "| aim: {what} | {} |",
@@ -25,7 +24,6 @@ impl Figures {
     }
 }
 
-/// Begins a table.
 pub(crate) fn print_title(title: &str) {
     println!("\n| {title} | |\n| --- | ---: |");
 }
@@ -34,7 +32,7 @@ pub(crate) fn print_row(what: &str, figure: &str) {
     println!("| {what} | {figure} |");
 }
 
-/// Prints half of the times and nearly all of them, and gives both.
+/// Prints and returns the median and a high percentile.
 pub(crate) fn print_times_of(what: &str, times: &mut [Duration]) -> (Duration, Duration) {
     times.sort_unstable();
     let (half, most) = (percentile(times, 50), percentile(times, 99));
@@ -43,13 +41,13 @@ pub(crate) fn print_times_of(what: &str, times: &mut [Duration]) -> (Duration, D
     (half, most)
 }
 
-/// The same; gives the second alone.
+/// Prints both; returns the high percentile.
 pub(crate) fn print_times(what: &str, times: &mut [Duration]) -> Duration {
     let (_, most) = print_times_of(what, times);
     most
 }
 
-/// Of sorted times; zero of none.
+/// Of sorted times; zero without times.
 fn percentile(sorted: &[Duration], percent: usize) -> Duration {
     let index = (sorted.len() * percent).div_ceil(100);
     let time = sorted.get(index.saturating_sub(1));

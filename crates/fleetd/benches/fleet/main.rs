@@ -1,8 +1,8 @@
-//! Fleet at its size: agents of many machines, and ten thousand units, on one etcd.
+//! Fleet at scale: agents of many machines, and ten thousand units, on one etcd.
 //!
-//! `make bench-fleet` prints tables; it ends with 1 if an aim is missed. etcd and two fleetd are the real programs,
-//! the agents are real but for systemd, and all are on this one machine: they take their share of it.
-//! `ARGS="units=500 machines=10 idle=5"` makes it smaller, for trying; `ARGS="machines=1000 lost=100"` larger.
+//! `make bench-fleet` prints tables; it exits with 1 if a target is missed. etcd and two fleetd are the real
+//! programs, the agents are real except for systemd, and all share this machine. `ARGS="units=500 machines=10
+//! idle=5"` makes it smaller; `ARGS="machines=1000 lost=100"` larger.
 #![expect(
     clippy::cast_precision_loss,
     reason = "counts and times are far below 2^52"
@@ -28,12 +28,12 @@ use hyperfleet_testkit::{PrivateSystemd, SimulatedMachine, named_counts};
 use processes::{Etcd, Fleetd};
 use seen::Seen;
 
-/// How much of everything there is.
+/// Sizes of the measurement.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Size {
     pub(crate) machines: usize,
     pub(crate) units: usize,
-    /// How long nothing happens, in seconds.
+    /// Length of the idle phase, in seconds.
     pub(crate) idle_seconds: u64,
     /// Units that are submitted one by one.
     pub(crate) singles: usize,
@@ -64,25 +64,25 @@ impl Size {
     }
 }
 
-/// All that runs.
+/// All running processes.
 pub(crate) struct Scene {
     pub(crate) size: Size,
     pub(crate) etcd: Etcd,
-    /// The first leads at the beginning.
+    /// The first one leads at the beginning.
     pub(crate) fleetds: [Fleetd; 2],
     pub(crate) agents: Vec<(String, SimulatedMachine)>,
-    /// One more machine, whose systemd and fleetd are real; `None` where no systemd can run.
+    /// A machine whose systemd and fleetd are real; `None` where no systemd can run.
     pub(crate) real: Option<(PrivateSystemd, Fleetd)>,
     pub(crate) seen: Seen,
     pub(crate) registry: Registry<EtcdKeys>,
-    /// Where sockets and logs are.
+    /// Sockets and logs.
     pub(crate) folder: tempfile::TempDir,
 }
 
-/// How long agents' leases last: fleetd's own default.
+/// Lease of agents: fleetd's default.
 const MACHINE_LEASE_SECONDS: u32 = 30;
 
-/// A connection of one's own.
+/// A separate connection.
 pub(crate) fn connect(etcd: &Etcd) -> EtcdKeys {
     let settings = Settings::plain(vec![etcd.url.clone()]);
     EtcdKeys::prepare(settings).expect("a plain address")
@@ -95,7 +95,7 @@ impl Scene {
         let registry = Registry::new(connect(&etcd), Prefix::default());
         let seen = Seen::start(&registry);
         let first = Fleetd::start(&etcd, folder.path(), "engine-a").await;
-        seen.until("somebody leads", |times| times.leader.clone())
+        seen.until("an engine leads", |times| times.leader.clone())
             .await;
         let second = Fleetd::start(&etcd, folder.path(), "engine-b").await;
         let mut agents = Vec::new();
@@ -162,7 +162,7 @@ fn main() -> ExitCode {
         .enable_all()
         .build();
     let runtime = runtime.expect("threads");
-    // On this thread: what it starts ends with it.
+    // On this thread: the processes that it starts end with it.
     let figures = runtime.block_on(measure(size));
     runtime.shutdown_timeout(Duration::from_secs(1));
     if figures.missed().is_empty() {

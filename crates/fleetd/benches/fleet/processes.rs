@@ -1,4 +1,5 @@
-//! The real programs: one etcd, which syncs every write as it does by default, and fleetd. Killed with this one.
+//! The real programs: one etcd, which syncs every write as by default, and fleetd. They are killed with this
+//! process.
 
 use std::fs;
 use std::net::TcpListener;
@@ -9,17 +10,16 @@ use std::time::Duration;
 use hyperfleet_testkit::PrivateSystemd;
 use rustix::process::{Pid, Resource, Signal, getrlimit, kill_process, setrlimit};
 
-/// Clock ticks of a second of processor time: the same on every Linux that Rust runs on.
+/// Clock ticks per second of processor time: the same on every Linux that Rust supports.
 const TICKS_PER_SECOND: f64 = 100.0;
 
-/// A program that runs.
 pub(crate) struct Process(Child);
 
-/// Lets this process have as many connections as it may: each agent has one of its own.
+/// Raises the limit of open files: each agent has its own connection.
 pub(crate) fn allow_many_files() {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
-    // Without, a large bench fails by itself, and says at what.
+    // Without it, a large bench fails with a clear error.
     let _ = setrlimit(Resource::Nofile, limit);
 }
 
@@ -41,7 +41,7 @@ impl Process {
         kill_process(Pid::from_child(&self.0), signal).expect("it runs");
     }
 
-    /// Seconds of processors that it has had.
+    /// Processor time in seconds.
     pub(crate) fn processor(&self) -> f64 {
         let text = self.read("stat");
         let fields = text.rsplit(')').next().unwrap_or_default();
@@ -50,7 +50,7 @@ impl Process {
         ticks / TICKS_PER_SECOND
     }
 
-    /// What it has in memory, in MB.
+    /// Resident memory in MB.
     pub(crate) fn memory(&self) -> f64 {
         let text = self.read("status");
         let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
@@ -70,7 +70,7 @@ impl Drop for Process {
     }
 }
 
-/// A server with its data in a folder that goes with it.
+/// An etcd with its data in a temporary folder.
 pub(crate) struct Etcd {
     pub(crate) process: Process,
     pub(crate) url: String,
@@ -120,7 +120,7 @@ impl Etcd {
         etcd
     }
 
-    /// What it counts, by series.
+    /// Its metrics, by series.
     pub(crate) async fn metrics(&self) -> Vec<(String, f64)> {
         let Ok(answer) = reqwest::get(format!("{}/metrics", self.url)).await else {
             return Vec::new();
@@ -140,7 +140,7 @@ fn free_address() -> String {
     listener.local_addr().expect("it is bound").to_string()
 }
 
-/// A fleetd on its default settings, but for where things are.
+/// A fleetd with default settings, except for paths.
 pub(crate) struct Fleetd {
     pub(crate) process: Process,
     pub(crate) client: reqwest::Client,
@@ -165,7 +165,7 @@ impl Fleetd {
         Self::serving(process, &socket, id).await
     }
 
-    /// The same with an agent, on the systemd of a user; `runs_engine` says whether an engine runs beside it.
+    /// Starts it with an agent on the systemd of a user, with or without an engine.
     pub(crate) async fn start_on(
         etcd: &Etcd,
         systemd: &PrivateSystemd,
@@ -205,7 +205,7 @@ impl Fleetd {
         answer.is_ok_and(|answer| answer.status().is_success())
     }
 
-    /// Reads a page; gives its items and the token of the next.
+    /// Reads a page; returns its items and the next token.
     pub(crate) async fn page(&self, what: &str, token: Option<&str>) -> (usize, Option<String>) {
         let token = token.map_or(String::new(), |t| format!("?nextPageToken={t}"));
         let request = self.client.get(url(&format!("{what}{token}")));
@@ -219,7 +219,7 @@ impl Fleetd {
         (items.map_or(0, Vec::len), next)
     }
 
-    /// Puts a unit that is to run somewhere.
+    /// Puts a launched unit.
     pub(crate) async fn launch(&self, name: &str) {
         let options = [
             ("Unit", "Description", "A unit of the bench"),

@@ -1,4 +1,4 @@
-//! When things were seen: by a watch of everything, as any client of etcd could keep it.
+//! When changes were observed, by a watch of everything that any client of etcd could have.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,10 +9,10 @@ use hyperfleet_fleet::registry::{Change, Registry, Scope, Seen as Value, Told};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-/// Longer than anything may take that is waited for.
+/// Longer than any expected wait.
 const PATIENCE: Duration = Duration::from_mins(5);
 
-/// What was seen, and when. Clones share it.
+/// Observed changes with their time. Clones share them.
 #[derive(Clone)]
 pub(crate) struct Seen {
     times: Arc<Mutex<Times>>,
@@ -23,9 +23,9 @@ pub(crate) struct Seen {
 pub(crate) struct Times {
     /// Where units are placed, and since when.
     pub(crate) placed: HashMap<String, (String, Instant)>,
-    /// Since when agents say that they run.
+    /// When agents reported the start of units.
     pub(crate) launched: HashMap<String, Instant>,
-    /// When machines went.
+    /// When machines disappeared.
     pub(crate) gone: HashMap<String, Instant>,
     pub(crate) machines: usize,
     pub(crate) leader: Option<(String, Instant)>,
@@ -81,7 +81,7 @@ impl Seen {
         self.times.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until something was seen.
+    /// Waits for an observation.
     pub(crate) async fn until<T>(&self, what: &str, found: impl Fn(&Times) -> Option<T>) -> T {
         let mut changed = self.changed.subscribe();
         let found = async {

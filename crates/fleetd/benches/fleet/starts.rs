@@ -1,4 +1,4 @@
-//! How long fleetctl takes from its start to its end, beside a program that does nothing.
+//! The run time of fleetctl compared with a program that does nothing.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -7,14 +7,12 @@ use std::time::{Duration, Instant};
 use super::Scene;
 use super::figures::{Figures, milliseconds, print_row, print_times_of, print_title};
 
-/// Starts of each kind.
 const STARTS: usize = 50;
-/// What fleetctl may take beyond the start of a program that does nothing.
+/// Most additional time of fleetctl.
 const START_MAX: Duration = Duration::from_millis(10);
-/// A program that does nothing.
 const NOTHING: &str = "/bin/true";
 
-/// Starts of fleetctl while there are no units: without a request, and with those of a list.
+/// Runs of fleetctl without units: without a request, and with the requests of a list.
 pub(crate) fn starts(scene: &Scene, figures: &mut Figures) {
     print_title(&format!("fleetctl, {STARTS} starts each"));
     let nothing = print_starts(NOTHING, || Command::new(NOTHING));
@@ -29,13 +27,12 @@ pub(crate) fn starts(scene: &Scene, figures: &mut Figures) {
     }
 }
 
-/// The list of all units.
 pub(crate) fn whole_list(scene: &Scene) {
     print_title(&format!("fleetctl, {STARTS} lists of all units"));
     print_starts("fleetctl list-units", || fleetctl(scene, "list-units"));
 }
 
-/// Half of the times of some runs.
+/// The median of some runs.
 fn print_starts(what: &str, command: impl Fn() -> Command) -> Duration {
     let run = || {
         let mut command = command();
@@ -50,7 +47,7 @@ fn print_starts(what: &str, command: impl Fn() -> Command) -> Duration {
     half
 }
 
-/// fleetctl on the socket of the fleetd that leads.
+/// fleetctl on the socket of the leading fleetd.
 fn fleetctl(scene: &Scene, command: &str) -> Command {
     let mut fleetctl = Command::new(program());
     let socket = scene.fleetds[0].socket.display();
@@ -59,7 +56,7 @@ fn fleetctl(scene: &Scene, command: &str) -> Command {
     fleetctl
 }
 
-/// The release build, beside that of fleetd; `make bench-fleet` makes it.
+/// The release build beside fleetd's; `make bench-fleet` builds it.
 fn program() -> PathBuf {
     let program = Path::new(env!("CARGO_BIN_EXE_fleetd")).with_file_name("fleetctl");
     assert!(

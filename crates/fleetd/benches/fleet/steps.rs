@@ -1,4 +1,4 @@
-//! What is measured, in this order.
+//! The measured steps, in this order.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -13,13 +13,13 @@ use super::Scene;
 use super::figures::{Figures, milliseconds, print_row, print_times, print_title};
 use super::processes::Fleetd;
 
-/// Requests at once where as many are sent as can be.
+/// Parallel requests under full load.
 pub(crate) const CONNECTIONS: usize = 32;
 const FIRST_PAGES: usize = 500;
 const WALKS: usize = 3;
 const PAGE_MAX: Duration = Duration::from_millis(100);
 const REACTION_MAX: Duration = Duration::from_millis(200);
-/// A lease of a leader, and what it takes to notice.
+/// A leader's lease, and the time to notice its end.
 const TAKE_OVER_MAX: Duration = Duration::from_secs(12);
 const HAND_OVER_MAX: Duration = Duration::from_secs(1);
 const FIRST_PLACED_MAX: Duration = Duration::from_secs(1);
@@ -28,7 +28,7 @@ fn unit(number: usize) -> String {
     format!("unit-{number:05}.service")
 }
 
-/// All units at once, each by a request of its own.
+/// All units at once, each by its own request.
 pub(crate) async fn burst(scene: &Scene, ceiling: f64) {
     let units = scene.size.units;
     print_title(&format!(
@@ -67,7 +67,7 @@ pub(crate) async fn burst(scene: &Scene, ceiling: f64) {
     print_times("answered to reported", &mut to_launched);
 }
 
-/// Submits units as long as there are more. Gives when each was answered.
+/// Submits units until none is left. Returns when each was answered.
 async fn submit(fleetd: &Fleetd, units: usize, next: &AtomicUsize) -> Vec<(String, Instant)> {
     let mut answered = Vec::new();
     loop {
@@ -81,7 +81,7 @@ async fn submit(fleetd: &Fleetd, units: usize, next: &AtomicUsize) -> Vec<(Strin
     }
 }
 
-/// Nothing happens: machines are kept there, and nothing else.
+/// Nothing happens except renewals of leases.
 pub(crate) async fn idle(scene: &Scene, figures: &mut Figures) {
     let seconds = scene.size.idle_seconds;
     print_title(&format!("idle for {seconds} s"));
@@ -139,7 +139,7 @@ pub(crate) async fn idle(scene: &Scene, figures: &mut Figures) {
     figures.aim("nothing is written while idle", after.0 == before.0);
 }
 
-/// One unit after the other, beside all that are there.
+/// One unit after another, beside all others.
 pub(crate) async fn singles(scene: &Scene, figures: &mut Figures) {
     print_title("one unit at a time");
     let [mut answer, mut placed, mut launched, mut reaction] = [const { Vec::new() }; 4];
@@ -200,7 +200,7 @@ pub(crate) async fn lists(scene: &Scene, figures: &mut Figures) {
     }
 }
 
-/// Agents are lost at once. What they had runs elsewhere once their leases have run out.
+/// Agents are lost at once. Their units run elsewhere once the leases have expired.
 pub(crate) async fn lose_machines(scene: &mut Scene) {
     let count = scene.size.lost.min(scene.agents.len().saturating_sub(1));
     print_title(&format!("machines lost at once: {count}"));
@@ -230,14 +230,14 @@ pub(crate) async fn lose_machines(scene: &mut Scene) {
     );
 }
 
-/// The leader ends in order, and then its follower is killed.
+/// The leader stops gracefully, and then its successor is killed.
 pub(crate) async fn hand_over(scene: &mut Scene, figures: &mut Figures) {
     print_title("who leads changes");
     let begun = Instant::now();
     scene.fleetds[0].process.signal(Signal::TERM);
     let [led, placed] = take_over(scene, 1, begun, 0).await;
-    print_row("ended in order to another leads", &seconds(led));
-    print_row("ended in order to it has placed a unit", &seconds(placed));
+    print_row("graceful stop until another leads", &seconds(led));
+    print_row("graceful stop until a unit is placed", &seconds(placed));
     figures.aim("hand-over at once", led < HAND_OVER_MAX);
     let folder = scene.folder.path();
     scene.fleetds[0] = Fleetd::start(&scene.etcd, folder, "engine-c").await;
@@ -250,7 +250,7 @@ pub(crate) async fn hand_over(scene: &mut Scene, figures: &mut Figures) {
         "taken over within a lease of 10 s and 2 s more",
         led < TAKE_OVER_MAX,
     );
-    // With nobody there, the next one has read nothing before it leads.
+    // The next leader has read nothing before it leads.
     scene.fleetds[0].process.signal(Signal::TERM);
     let gone = scene
         .seen
@@ -268,7 +268,7 @@ pub(crate) async fn hand_over(scene: &mut Scene, figures: &mut Figures) {
     );
 }
 
-/// How long it took until that one led, and had placed a unit.
+/// How long it took until the next engine led and had placed a unit.
 async fn take_over(scene: &Scene, next: usize, begun: Instant, number: usize) -> [Duration; 2] {
     let fleetd = &scene.fleetds[next];
     let led = scene.seen.until("it leads", |times| {

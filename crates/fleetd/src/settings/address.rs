@@ -1,30 +1,27 @@
-//! Where fleetd listens.
+//! Addresses of listeners.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-/// Longest path of a unix socket, in bytes: what the kernel takes, less the zero at its end (`unix(7)`).
+/// Longest path of a unix socket, in bytes: the kernel's limit without the terminating zero (`unix(7)`).
 const PATH_BYTES_MAX: usize = 107;
 
-/// Where to listen.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub enum Address {
-    /// A socket in the file system.
     Unix(PathBuf),
-    /// A host and a port.
     Tcp {
-        /// Address or name.
+        /// IP address or name.
         host: String,
-        /// 0 for a free one.
+        /// 0 for a free port.
         port: u16,
     },
 }
 
 impl Address {
-    /// Reads `unix:/path` or `tcp:host:port`. Both may have `//` behind the colon, as in the endpoints of clients.
+    /// Parses `unix:/path` or `tcp:host:port`. `//` may follow the colon, as in the endpoints of clients.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let behind = |scheme: &str| {
             let rest = text.strip_prefix(scheme)?;

@@ -14,35 +14,33 @@ use hyperfleet_server_kit::settings::{CheckOptions, OpenapiFormat, OutputFormat}
 /// Runs systemd units on a fleet of machines: starts and stops those of this machine, decides which machine runs
 /// which unit, and serves the API for it.
 ///
-/// Without a command it runs until SIGTERM or Ctrl-C. Units and machines are kept in etcd; of several
-/// fleetd on one etcd one decides, the others stand by, and all of them serve. disable_agent = true leaves the
-/// systemd of this machine alone.
+/// Without a command it runs until SIGTERM or Ctrl-C. Units and machines are stored in etcd. Of several fleetd on
+/// one etcd, one decides and the others stand by; all of them serve the API. With disable_agent = true it runs no
+/// units on this machine.
 ///
-/// Settings come from a file, which is /etc/fleet/fleet.conf if that is there, and from variables: FLEET_ and
-/// the key in capitals, which count before the file. `fleetd config reference` lists them.
+/// Settings come from a file, by default /etc/fleet/fleet.conf if it exists, and from variables, which override
+/// the file: FLEET_ and the key in capitals. `fleetd config reference` lists them.
 ///
-/// Signals: SIGHUP reads the settings again, SIGUSR1 prints what it does as one line of JSON, SIGTERM and SIGINT
-/// end it in order, a second one at once.
+/// Signals: SIGHUP reads the settings again, SIGUSR1 prints the status as one line of JSON. SIGTERM and SIGINT
+/// stop it gracefully; a second signal stops it immediately.
 #[derive(Debug, Parser)]
 #[command(name = "fleetd", version = concat!("version ", env!("CARGO_PKG_VERSION")), max_term_width = 100)]
 pub struct Args {
-    /// File with settings, of lines key = value [default: /etc/fleet/fleet.conf if it is there]
+    /// Settings file with lines key = value [default: /etc/fleet/fleet.conf if it exists]
     #[arg(long, value_name = "FILE", global = true)]
     pub config: Option<PathBuf>,
-    /// What to do instead of running.
     #[command(subcommand)]
     pub command: Option<Command>,
 }
 
-/// What fleetd can do instead of running.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Look at the settings
+    /// Check, list and explain settings
     #[command(subcommand, arg_required_else_help = true)]
     Config(ConfigCommand),
-    /// Print the OpenAPI document of its API
+    /// Print the API's OpenAPI document
     Openapi {
-        /// How it is written
+        /// Output format
         #[arg(
             short,
             long,
@@ -52,11 +50,11 @@ pub enum Command {
         )]
         output: OpenapiFormat,
     },
-    /// Print what makes a shell complete commands and flags
+    /// Print a shell completion script
     ///
     /// For instance: source <(fleetd completion bash)
     Completion {
-        /// Which shell.
+        /// Shell to print a script for
         shell: clap_complete::Shell,
     },
     /// Print the version, the commit and the build time
@@ -67,22 +65,21 @@ pub enum Command {
     },
 }
 
-/// What to do with the settings.
 #[derive(Debug, Subcommand)]
 pub enum ConfigCommand {
-    /// Check the settings and print each with its value and where that comes from
+    /// Check the settings and print each with its value and source
     ///
-    /// Reads what fleetd would read, checks what it would check before it looks for etcd, and leaves secrets out.
-    /// Fails if anything is wrong.
+    /// Reads and checks everything that fleetd does before it connects to etcd, and hides secrets. Fails if
+    /// anything is wrong.
     Check(CheckOptions),
-    /// Print what can be set, as Markdown
+    /// Print all settings, as Markdown
     Reference,
 }
 
 impl Args {
-    /// Reads the command line of this process; ends the process where it makes no sense, or where it asks for help.
+    /// Reads the command line of this process. Ends the process for a wrong command line, or for help.
     ///
-    /// The older fleetd took its two flags with one dash, too.
+    /// The older fleetd also accepted its two flags with one dash.
     pub fn of_process() -> Self {
         Self::parse_from(std::env::args_os().map(with_two_dashes))
     }

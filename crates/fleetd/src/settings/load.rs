@@ -1,4 +1,4 @@
-//! Where the settings of fleetd come from, and what they must be together.
+//! Loads the settings, and checks those that belong together.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -8,15 +8,15 @@ use super::sections::{Settings, base};
 use super::{Loaded, PAGE_SIZE_MAX};
 use hyperfleet_server_kit::settings::{Layer, SettingFault};
 
-/// The file that is read where none is named, if it is there.
+/// Default file, read if it exists.
 const FILE: &str = "/etc/fleet/fleet.conf";
-/// What says what a service is called in traces: a standard of OpenTelemetry's.
+/// Name of the service in traces, a standard variable of OpenTelemetry.
 const SERVICE_NAME: &str = "OTEL_SERVICE_NAME";
 
-/// Reads the file, the one that is named or else the usual one if it is there, and the environment, which counts
-/// before it. Faults are kept for [`Loaded::refuse`].
+/// Reads the given file, or the default one if it exists, and the environment, which takes precedence. Faults
+/// are kept for [`Loaded::refuse`].
 pub fn load(named: Option<&Path>) -> Loaded {
-    // A file that cannot even be looked for is told, not passed over.
+    // A file that cannot be checked is reported, not ignored.
     let is_there = |file: &PathBuf| file.try_exists().unwrap_or(true);
     let usual = || Some(PathBuf::from(FILE)).filter(is_there);
     let file = named.map(Path::to_owned).or_else(usual);
@@ -27,7 +27,7 @@ pub fn load(named: Option<&Path>) -> Loaded {
     loaded
 }
 
-/// What a file and variables come to.
+/// The settings of a file and variables.
 pub(super) fn from_sources(
     file: Option<&Path>,
     variables: impl IntoIterator<Item = (OsString, OsString)>,
@@ -43,7 +43,7 @@ pub(super) fn from_sources(
     settings.settle();
     if settings.page_size > PAGE_SIZE_MAX {
         loaded.notes.push(format!(
-            "token_limit: {} is more than there may be on a page; {PAGE_SIZE_MAX} counts",
+            "token_limit: {} is above the maximum of a page; using {PAGE_SIZE_MAX}",
             settings.page_size
         ));
         settings.page_size = PAGE_SIZE_MAX;
@@ -52,7 +52,7 @@ pub(super) fn from_sources(
     loaded
 }
 
-/// What is wrong with settings that belong together, although each is fine.
+/// Faults of settings that are valid one by one, but not together.
 fn together(settings: &Settings) -> Vec<SettingFault> {
     let (etcd, listen) = (&settings.etcd, &settings.listen);
     let mut faults = Vec::new();
@@ -67,7 +67,7 @@ fn together(settings: &Settings) -> Vec<SettingFault> {
         fault("listen_cert_file", text);
     }
     if is_set(&listen.client_ca_file) && !is_set(&listen.cert_file) {
-        let text = "listen_client_ca_file needs listen_cert_file and listen_key_file: clients show certificates over TLS alone";
+        let text = "listen_client_ca_file needs listen_cert_file and listen_key_file: client certificates require TLS";
         fault("listen_client_ca_file", text);
     }
     if listen.is_anonymous && is_set(&listen.client_ca_file) {

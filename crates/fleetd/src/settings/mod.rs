@@ -1,6 +1,6 @@
-//! Settings of fleetd: a file as the older fleetd read it, and variables `FLEET_…`, which count before it.
+//! Settings of fleetd: a file in the older fleetd's format, and variables `FLEET_…`, which take precedence.
 //!
-//! There are no sections and no flags, and values are written as people wrote them for the older fleetd.
+//! There are no sections and no flags, and values have the older fleetd's notations.
 
 mod address;
 mod args;
@@ -18,7 +18,6 @@ pub use load::load;
 pub use sections::{Agent, Engine, Listen, Settings};
 pub use values::machine_id;
 
-/// Settings of fleetd with their sources and faults.
 pub type Loaded = kit::settings::Loaded<Settings>;
 
 /// Most items of a page.

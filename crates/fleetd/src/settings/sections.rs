@@ -16,66 +16,56 @@ use hyperfleet_server_kit::settings::{
     Level, Limits, Logging, Masking, Output, Secret, Timeouts, Tracing, default_layers,
 };
 
-/// Everything that can be set.
+/// All settings.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
-    /// Where units and machines are kept.
     pub etcd: Etcd,
-    /// The password of etcd's user, where it stands in the settings themselves.
+    /// The password of etcd's user, if it is not in a file.
     #[serde(default)]
     pub etcd_password: Secret,
-    /// What decides where units run.
     pub engine: Engine,
-    /// What runs units.
     pub agent: Agent,
-    /// What this machine is called; empty for what `/etc/machine-id` says.
+    /// Empty: the id in `/etc/machine-id`.
     pub machine_id: String,
-    /// Where the API is served, and to whom.
     pub listen: Listen,
     /// Most items of a page.
     pub page_size: usize,
-    /// How much is served at a time.
     pub limits: Limits,
-    /// How long clients may take.
     pub timeouts: Timeouts,
-    /// How long requests under way may take once it is to end.
+    /// How long requests in progress may take during shutdown.
     #[serde(with = "humantime_serde")]
     pub shutdown_timeout: Duration,
-    /// The log.
     pub logging: Logging,
-    /// Traces.
     pub tracing: Tracing,
-    /// What the older `verbosity` says; `log_level` counts before it.
+    /// Level by the older `verbosity`; `log_level` takes precedence.
     pub(super) verbosity: usize,
     pub(super) level: Option<Level>,
 }
 
-/// What decides where units run.
+/// The engine, which decides where units run.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Engine {
-    /// Whether this instance ever does.
     pub is_disabled: bool,
-    /// How often all is looked at, changes or not.
+    /// How often everything is checked without a change.
     #[serde(with = "humantime_serde")]
     pub interval: Duration,
-    /// How long machines count as there without a sign of life, and have to come back.
+    /// How long machines count as members without a sign of life, and may take to return.
     #[serde(with = "humantime_serde")]
     pub machine_lease: Duration,
 }
 
-/// What runs units.
+/// The agent, which runs units.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Agent {
-    /// Whether this instance never does.
     pub is_disabled: bool,
-    /// Address of the machine; empty to find it out.
+    /// Address of the machine; empty: detected.
     pub public_ip: String,
-    /// Where other machines reach the API; empty if they do not.
+    /// Where other machines reach the API; empty: nowhere.
     pub advertise_address: String,
-    /// Pairs `key=value`, with commas between them.
+    /// Pairs `key=value`, separated by commas.
     pub metadata: String,
     pub units_directory: PathBuf,
     pub systemd_user: bool,
@@ -92,26 +82,25 @@ enum ShutdownMode {
     Move,
 }
 
-/// Where the API is served, and to whom.
+/// The listeners of the API, and their clients.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Listen {
-    /// The sockets.
     pub addresses: Vec<Address>,
-    /// Permissions of those in the file system.
+    /// Permissions of unix sockets.
     pub socket_mode: u32,
-    /// PEM file with the certificate of TCP listeners; empty for no TLS.
+    /// PEM file with the certificate of TCP listeners; empty: no TLS.
     pub cert_file: PathBuf,
     /// PEM file with its private key.
     pub key_file: PathBuf,
-    /// PEM file with the authorities of clients' certificates; empty where clients show none.
+    /// PEM file with the authorities of clients' certificates; empty: no client certificates.
     pub client_ca_file: PathBuf,
-    /// Whether other machines may call without a certificate.
+    /// Whether other machines may connect without a certificate.
     pub is_anonymous: bool,
 }
 
 impl Listen {
-    /// The files by which this fleetd and those of other machines know each other, if there are any.
+    /// The certificates for mutual TLS between fleetd instances, if configured.
     pub fn peer_files(&self) -> Option<PeerFiles> {
         let files = [&self.cert_file, &self.key_file, &self.client_ca_file];
         let has_all = files.iter().all(|file| !file.as_os_str().is_empty());
@@ -124,7 +113,7 @@ impl Listen {
 }
 
 impl Agent {
-    /// The metadata, by key.
+    /// The metadata by key.
     pub fn pairs(&self) -> BTreeMap<String, String> {
         let pairs = self
             .metadata
@@ -134,7 +123,7 @@ impl Agent {
         trimmed.filter(|(key, _)| !key.is_empty()).collect()
     }
 
-    /// Which systemd runs its units.
+    /// The systemd that runs its units.
     pub fn bus(&self) -> Bus {
         if self.systemd_user {
             Bus::User
@@ -143,12 +132,12 @@ impl Agent {
         }
     }
 
-    /// Where duties are kept over a reboot, if they are to be taken up without etcd.
+    /// Where orders survive a reboot, if they are used without etcd.
     pub fn offline_directory(&self) -> Option<PathBuf> {
         self.is_offline_start.then(|| self.state_directory.clone())
     }
 
-    /// What becomes of units when it ends.
+    /// What happens to units when it stops.
     pub fn leave(&self) -> Leave {
         match self.shutdown_mode {
             ShutdownMode::Keep => Leave::Running,
@@ -160,15 +149,15 @@ impl Agent {
 
 impl Engine {
     /// How long a leader stays one without a sign of life, in seconds: five times the interval, as in the older
-    /// fleet (fleet.md §4.1), and two at least, which is etcd's own least.
+    /// fleet, and at least two, which is etcd's minimum.
     pub fn lease_seconds(&self) -> u32 {
         let seconds = (5 * self.interval.as_nanos()).div_ceil(1_000_000_000);
-        // Few, as the interval is limited.
+        // The interval is limited.
         u32::try_from(seconds).unwrap_or(u32::MAX).max(2)
     }
 }
 
-/// The defaults: those of the table, and what has no key.
+/// The defaults: those of the table, and those without a key.
 pub(super) fn base() -> Figment {
     let tracing = Tracing {
         enabled: true,
@@ -176,14 +165,14 @@ pub(super) fn base() -> Figment {
     };
     default_layers(TABLE.settings)
         .merge(("logging.level", Level::Info))
-        // Standard output is for what SIGUSR1 asks for.
+        // Standard output is for the status that SIGUSR1 prints.
         .merge(("logging.output", Output::Stderr))
         .merge(("logging.masking", Masking::default()))
         .merge(("tracing", tracing))
 }
 
 impl Settings {
-    /// Takes what several keys say together.
+    /// Combines keys that belong together.
     pub(super) fn settle(&mut self) {
         let by_verbosity = if self.verbosity > 0 {
             Level::Debug

@@ -1,4 +1,4 @@
-//! What stands behind a key, as the older fleetd took it and as people write it.
+//! Parsers of values in the older fleetd's notations.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use humantime_serde::re::humantime::format_duration;
 
 use super::Address;
 
-/// A time: a number of seconds, or Go's form (`1.5s`, `300ms`, `1h30m`).
+/// A duration: seconds, or Go's notation (`1.5s`, `300ms`, `1h30m`).
 pub(super) fn seconds(text: &str) -> Result<Value, String> {
     let time = plain_seconds(text).or_else(|| go_duration(text));
     let time = time.ok_or_else(|| {
@@ -47,7 +47,7 @@ fn go_duration(text: &str) -> Option<Duration> {
     is_given.then(|| Duration::try_from_secs_f64(seconds).ok())?
 }
 
-/// Texts with commas between them; brackets and quotes around them, as in JSON, are dropped. Empty ones do not count.
+/// Texts separated by commas. Brackets and quotes around them, as in JSON, are removed. Empty ones are dropped.
 pub(super) fn list(text: &str) -> Vec<String> {
     let item = |item: &str| {
         let item = item.trim_start_matches([' ', '[', '"']);
@@ -72,7 +72,7 @@ pub(super) fn addresses(text: &str) -> Result<Value, String> {
     for (index, address) in addresses.iter().enumerate() {
         let is_free = matches!(address, Address::Tcp { port: 0, .. });
         if !is_free && addresses.iter().take(index).any(|other| other == address) {
-            return Err(format!("{address} stands there twice"));
+            return Err(format!("{address} is repeated"));
         }
     }
     if addresses.is_empty() {
@@ -81,7 +81,7 @@ pub(super) fn addresses(text: &str) -> Result<Value, String> {
     Ok(texts.into())
 }
 
-/// The permissions of a file, in octal.
+/// File permissions in octal.
 pub(super) fn mode(text: &str) -> Result<Value, String> {
     let mode = u32::from_str_radix(text, 8).ok();
     let mode = mode.filter(|mode| *mode <= 0o777);
@@ -98,7 +98,7 @@ pub(super) fn level(text: &str) -> Result<Value, String> {
     }
 }
 
-/// What an agent will publish. The older fleetd dropped silently what is no pair.
+/// Metadata of the agent. The older fleetd silently dropped malformed pairs.
 pub(super) fn metadata(text: &str) -> Result<Value, String> {
     let mut pairs = text.split(',').map(str::trim).filter(|p| !p.is_empty());
     match pairs.find(|pair| !pair.contains('=')) {
@@ -107,7 +107,7 @@ pub(super) fn metadata(text: &str) -> Result<Value, String> {
     }
 }
 
-/// Where a server is reached, `host:port`; empty for nowhere.
+/// `host:port` of a server; empty for none.
 pub(super) fn host_and_port_or_none(text: &str) -> Result<Value, String> {
     let is_one = |(host, port): (&str, &str)| {
         let is_host = |c: char| c.is_ascii_alphanumeric() || "-._:[]".contains(c);
@@ -131,11 +131,10 @@ pub(super) fn machine_id_or_none(text: &str) -> Result<Value, String> {
     }
 }
 
-/// What names a machine: what may stand in a key of the registry, and in a path of the API.
+/// Checks a machine id, which must fit into keys of the registry and paths of the API.
 ///
 /// # Errors
-///
-/// What it must be, to follow its name.
+/// What it must be, as the rest of a sentence.
 pub fn machine_id(text: &str) -> Result<String, String> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.:".contains(c);
     if (1..=256).contains(&text.len()) && text.chars().all(is_plain) {

@@ -1,4 +1,4 @@
-//! Sockets that somebody hands over, as systemd does.
+//! Sockets passed by the service manager, as systemd does.
 
 use std::net::{TcpListener, UdpSocket};
 use std::os::fd::OwnedFd;
@@ -8,12 +8,12 @@ use std::process::{Command, Stdio};
 use super::program::{Fleetd, Place, is_there};
 use hyperfleet_testkit::{http_client, until};
 
-/// fleetd with standard input and output as the sockets 3 and 4, which a shell makes them.
+/// fleetd with standard input and output as sockets 3 and 4, arranged by a shell.
 fn handed(place: &Place, sockets: [OwnedFd; 2], settings: &[(&str, &str)]) -> Fleetd {
     let fleetd = place.command("m1", settings);
     let mut shell = Command::new("sh");
     let script = "LISTEN_PID=$$ LISTEN_FDS=2 exec \"$0\" 3<&0 4<&5 5<&- </dev/null";
-    // Standard output is taken by the test: the second socket comes by way of 5.
+    // The test needs standard output, so the second socket comes from 5.
     let script = format!("exec 5<&1 1>&2; {script}");
     shell.arg("-c").arg(script).arg(fleetd.get_program());
     shell.env_clear();
@@ -40,19 +40,22 @@ async fn what_is_handed_over_is_served_tcp_and_unix_and_the_settings_are_not_bou
     assert_eq!(answer.status().as_u16(), 200);
     assert!(!place.socket("m1").exists());
     fleetd.stop().await;
-    // It belongs to who made it.
+    // It belongs to its creator.
     assert!(path.exists());
 }
 
 #[tokio::test]
-async fn what_nobody_can_connect_to_is_refused() {
+async fn a_socket_that_does_not_listen_is_refused() {
     let place = Place::new().await;
     let unix = || OwnedFd::from(UnixListener::bind(place.file("u.sock")).unwrap());
     let udp = UdpSocket::bind("127.0.0.1:0").unwrap().into();
     let mut fleetd = handed(&place, [unix(), udp], &[]);
     assert_eq!(fleetd.ended().await.code(), Some(2), "{}", fleetd.said());
     let said = fleetd.said();
-    assert!(said.contains("socket 1 of those handed over"), "{said}");
+    assert!(
+        said.contains("socket 1 passed by the service manager"),
+        "{said}"
+    );
     assert!(
         said.contains("neither a TCP socket nor a unix stream socket"),
         "{said}"
@@ -78,14 +81,14 @@ async fn what_other_machines_may_reach_is_guarded_though_it_is_handed_over() {
         "{}",
         fleetd.said()
     );
-    // The settings' own listeners are not what counts then.
+    // The settings' own listeners are ignored then.
     let settings = [("listen", "tcp:0.0.0.0:0")];
     let mut fleetd = handed(&place, [own().into(), own().into()], &settings);
-    fleetd.until_said("serving").await;
+    fleetd.until_output("serving").await;
     fleetd.stop().await;
     let anonymous = [("listen_anonymous", "true")];
     let mut fleetd = handed(&place, [own().into(), open().into()], &anonymous);
-    fleetd.until_said("serving").await;
+    fleetd.until_output("serving").await;
     assert!(
         fleetd.said().contains("WARN listen_anonymous"),
         "{}",

@@ -12,7 +12,7 @@ use hyperfleet_testkit::{PrivateSystemd, TestEtcd, fresh_prefix, shared_etcd_url
 use super::fleet_socket::SLEEP;
 use super::program::Fleetd;
 
-/// A machine: its systemd, and what its fleetd is started with.
+/// A machine: its systemd, and the settings of its fleetd.
 pub(super) struct Machine {
     pub(super) systemd: PrivateSystemd,
     pub(super) etcd: String,
@@ -41,12 +41,10 @@ impl Machine {
         self.systemd.home().join("fleet.sock")
     }
 
-    /// The file of settings, if a test has written one.
     fn file(&self) -> PathBuf {
         self.systemd.home().join("fleet.conf")
     }
 
-    /// The listener of its unix socket.
     pub(super) fn listen(&self) -> String {
         format!("unix:{}", self.socket().display())
     }
@@ -74,12 +72,12 @@ impl Machine {
         Fleetd::start(command, self.socket())
     }
 
-    /// fleetd, and its machine is a member of the cluster.
+    /// Starts fleetd, and waits until its machine is a member of the cluster.
     pub(super) async fn start(&self) -> Fleetd {
         self.start_with(&[]).await
     }
 
-    /// The same with these settings besides.
+    /// Starts it with additional settings.
     pub(super) async fn start_with(&self, settings: &[(&str, &str)]) -> Fleetd {
         let fleetd = self.spawn(settings);
         until("the machine is a member", async || {
@@ -124,7 +122,7 @@ async fn units_start_stop_and_go() {
     api.until_state("a.service", "inactive").await;
     api.put("a.service", &[], "launched").await;
     api.until_state("a.service", "active").await;
-    // What dies by itself is told by a signal, and is not fleet's to start again.
+    // A unit that dies is reported by a signal, and fleet does not restart it.
     machine
         .systemd
         .systemctl(&["kill", "--signal=KILL", "a.service"]);
@@ -161,7 +159,7 @@ async fn another_file_takes_the_place_of_the_first_once_that_has_stopped() {
             format!("Service ExecStopPost={}", says(&format!("stopped{number}"))),
         ]
     };
-    // systemd keeps a unit that another names, also without its file.
+    // systemd keeps a unit that another one names, even without its file.
     let side = [SLEEP[0], "Unit After=a.service"];
     api.put("side.service", &side, "launched").await;
     api.until_state("side.service", "active").await;
@@ -206,7 +204,7 @@ async fn units_outlive_fleetd_and_what_has_finished_is_not_run_again() {
         fleetd.signal(signal);
         fleetd.ended().await;
         assert!(machine.is("a.service", "active"), "{signal:?}");
-        // Its lease has not run out meanwhile, so nothing is moved and nothing is waited for.
+        // Its lease has not expired meanwhile, so nothing moves and nothing waits.
         fleetd = machine.start().await;
         api.put("b.service", &SLEEP, "launched").await;
         api.until_state("b.service", "active").await;
@@ -217,7 +215,7 @@ async fn units_outlive_fleetd_and_what_has_finished_is_not_run_again() {
     assert_eq!(std::fs::read_to_string(&journal).unwrap(), "run\n");
 }
 
-/// systemd shows a unit that waits for another one as inactive, like one that has finished.
+/// systemd shows a waiting unit as inactive, like a finished one.
 #[tokio::test]
 async fn a_unit_that_waits_in_the_queue_of_systemd_is_not_launched_yet() {
     let Some(machine) = Machine::new().await else {
@@ -318,7 +316,7 @@ async fn a_unit_that_requires_one_that_fails_is_tried_again_and_says_why() {
         .await;
     };
     is_tried(3).await;
-    // While nobody listens systemd gives it up once more.
+    // While fleetd is down systemd cancels it once more.
     fleetd.signal(Signal::KILL);
     fleetd.ended().await;
     fleetd = machine.start().await;
@@ -332,7 +330,7 @@ async fn a_unit_that_requires_one_that_fails_is_tried_again_and_says_why() {
 }
 
 #[tokio::test]
-async fn what_fleet_did_not_write_is_left_alone() {
+async fn units_that_fleet_did_not_write_are_not_changed() {
     let Some(machine) = Machine::new().await else {
         return;
     };
@@ -347,7 +345,7 @@ async fn what_fleet_did_not_write_is_left_alone() {
     let fleetd = machine.start().await;
     let api = fleetd.api();
     api.put("foreign.service", &SLEEP, "launched").await;
-    // Others do not wait for it.
+    // Other units do not wait for it.
     api.put("own.service", &SLEEP, "launched").await;
     api.until_state("own.service", "active").await;
     api.until_explained("foreign.service", "that fleet did not write")
@@ -394,7 +392,7 @@ async fn units_are_enabled_by_what_their_files_say_and_an_error_is_theirs_alone(
     api.until_state("side.service", "active").await;
     api.until_explained("odd.service", "Failed to enable systemd unit odd.service")
         .await;
-    // Another file may do better.
+    // Another file may succeed.
     api.put("odd.service", &SLEEP, "launched").await;
     api.until_state("odd.service", "active").await;
     assert_eq!(
@@ -403,7 +401,7 @@ async fn units_are_enabled_by_what_their_files_say_and_an_error_is_theirs_alone(
     );
 }
 
-/// A name that fleet takes and systemd does not.
+/// A name that fleet accepts and systemd does not.
 #[tokio::test]
 async fn what_systemd_refuses_holds_up_no_other_unit() {
     let Some(machine) = Machine::new().await else {
@@ -419,7 +417,10 @@ async fn what_systemd_refuses_holds_up_no_other_unit() {
     api.until_state("c.service", "active").await;
     api.until_explained("a.snapshot", "a.snapshot").await;
     let said = api.explained("a.snapshot").await;
-    assert!(said.contains("where it is not as desired"), "{said}");
+    assert!(
+        said.contains("where it is not in its desired state"),
+        "{said}"
+    );
     until("the file of b cannot be used", async || {
         api.state("b.service").await["systemdLoadState"] == "bad-setting"
     })
@@ -454,7 +455,7 @@ async fn without_etcd_units_go_on() {
         machine.is("one.service", "inactive")
     })
     .await;
-    // Beyond the time of the lease.
+    // Longer than the lease.
     tokio::time::sleep(Duration::from_secs(7)).await;
     assert_eq!(machine.main_pid("a.service"), pid);
     etcd.resume().await;
@@ -513,7 +514,7 @@ async fn a_machine_that_leaves_stops_its_units() {
     for unit in ["a.service", "b.service"] {
         assert_eq!(machine.systemd.property(unit, "LoadState"), "not-found");
     }
-    // At once: nobody waits for its lease.
+    // At once, without waiting for its lease.
     let other = machine.spawn(&[("disable_agent", "true")]);
     other.until_serving().await;
     let (_, machines) = other.get("/fleet/v1/machines").await.unwrap();
@@ -541,7 +542,7 @@ async fn with_offline_start_a_machine_that_boots_without_etcd_runs_what_it_last_
     api.until_state("b.service", "inactive").await;
     fleetd.stop().await;
     etcd.kill();
-    // As after a boot: nothing runs, and what is in memory is gone.
+    // As after a boot: nothing runs, and memory is lost.
     machine
         .systemd
         .systemctl(&["stop", "a.service", "one.service"]);

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
-/// Exit status of a demo where it cannot run.
+/// Exit status of a demo that cannot run here.
 const CANNOT_RUN: i32 = 3;
 
 const TUTORIAL: &str = include_str!("../../../../docs/guides/fleet-adapter-tutorial.md");
@@ -44,8 +44,8 @@ fn every_command_of_the_tutorial_succeeds() {
     ] {
         assert!(said.contains(line), "{line} is missing:\n{said}");
     }
-    // Of three services that run: after the creation, and beside a specification that is refused. Then two, before and after
-    // the drain.
+    // Of three running services: after the creation, and beside a refused spec. Then two, before and after the
+    // drain.
     assert_eq!(
         said.matches("active\trunning").count(),
         3 + 3 + 2 + 2,
@@ -53,8 +53,8 @@ fn every_command_of_the_tutorial_succeeds() {
     );
 }
 
-/// What a demo says that succeeds. Skipped where machines cannot be booted, and where a program is not built, which `cargo test`
-/// of the whole workspace does; with `SYSTEMD_REQUIRED` that fails.
+/// The output of a successful demo. Skipped where machines cannot boot or a program is not built (`cargo test`
+/// of the whole workspace builds it); with `SYSTEMD_REQUIRED` that fails.
 fn play(demo: &str, arguments: &[&str], programs: &[&str], input: &str) -> Option<String> {
     let is_required = std::env::var_os("SYSTEMD_REQUIRED").is_some();
     let fleetd = Path::new(env!("CARGO_BIN_EXE_fleetd"));
@@ -77,7 +77,7 @@ fn play(demo: &str, arguments: &[&str], programs: &[&str], input: &str) -> Optio
         command.env(name.to_uppercase().replace('-', "_"), program);
     }
     let mut demo = command.spawn().unwrap();
-    // A demo that cannot run reads nothing.
+    // A demo that cannot run reads no input.
     let _ = demo.stdin.take().unwrap().write_all(input.as_bytes());
     let output = demo.wait_with_output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout).into_owned();

@@ -1,4 +1,4 @@
-//! Towards etcd: TLS, users, and an etcd that is away.
+//! Connections to etcd: TLS, users, and outages.
 
 use rustix::process::Signal;
 
@@ -6,7 +6,7 @@ use super::program::{Fleetd, Place};
 use hyperfleet_testkit::{Authority, TestEtcd, until};
 use hyperfleet_testkit::{etcd_identity as identity, prepare_etcd_users, secure_etcd};
 
-/// A server that asks nobody for a certificate.
+/// A server without client certificates.
 async fn server_alone(authority: &Authority, place: &tempfile::TempDir) -> TestEtcd {
     let issued = authority.issue("127.0.0.1");
     let file = |name: &str, content: &str| {
@@ -32,10 +32,10 @@ async fn an_authority_is_all_that_tls_needs_and_it_is_not_passed_over() {
     let mut fleetd = place.start_as("m1", &[("etcd_cafile", &good)]);
     fleetd.until_serving().await;
     fleetd.stop().await;
-    // The older fleetd did not look at it without a certificate of its own.
+    // The older fleetd ignored it without a client certificate.
     let mut fleetd = place.start_as("m1", &[("etcd_cafile", &strange)]);
     fleetd
-        .until_said("no TLS: invalid peer certificate: ")
+        .until_output("no TLS: invalid peer certificate: ")
         .await;
     assert_away(&fleetd).await;
     fleetd.stop().await;
@@ -45,7 +45,7 @@ async fn an_authority_is_all_that_tls_needs_and_it_is_not_passed_over() {
     assert!(said.contains("etcd_cafile: https to etcd needs"), "{said}");
 }
 
-/// What every path but the metrics answers while etcd is away.
+/// The response of every path except metrics while etcd is away.
 const AWAY: &str = "fleet server unable to communicate with etcd";
 
 async fn assert_away(fleetd: &Fleetd) {
@@ -76,7 +76,7 @@ async fn it_starts_without_etcd_says_so_and_serves_as_soon_as_etcd_is_there() {
     let place = Place::on(etcd.url());
     let mut fleetd = place.start();
     assert_away(&fleetd).await;
-    fleetd.until_said("waiting for etcd: ").await;
+    fleetd.until_output("waiting for etcd: ").await;
     let said = fleetd.said();
     let line = format!(
         "waiting for etcd: {}: cannot connect: Connection refused",
@@ -87,7 +87,7 @@ async fn it_starts_without_etcd_says_so_and_serves_as_soon_as_etcd_is_there() {
     assert_eq!(said.matches("waiting for etcd: ").count(), 1, "{said}");
     etcd.resume().await;
     fleetd.until_serving().await;
-    fleetd.until_said("etcd is reached").await;
+    fleetd.until_output("etcd connected").await;
     fleetd.launch("a.service").await;
 
     etcd.kill();
@@ -104,33 +104,33 @@ async fn it_starts_without_etcd_says_so_and_serves_as_soon_as_etcd_is_there() {
 }
 
 #[tokio::test]
-async fn it_ends_in_order_without_etcd() {
+async fn it_stops_gracefully_without_etcd() {
     let mut etcd = TestEtcd::start().await;
     let place = Place::on(etcd.url());
     let mut fleetd = place.start();
     fleetd.until_serving().await;
-    fleetd.until_said("leadership").await;
+    fleetd.until_output("leadership").await;
     etcd.kill();
     fleetd.stop().await;
     assert!(!fleetd.socket.exists());
 }
 
 #[tokio::test]
-async fn an_etcd_that_stands_still_is_told_and_keeps_nobody_from_ending() {
+async fn a_frozen_etcd_is_logged_and_prevents_no_shutdown() {
     let etcd = TestEtcd::start().await;
     let place = Place::on(etcd.url());
     let mut leader = place.start();
     leader.until_serving().await;
-    leader.until_said("leadership").await;
+    leader.until_output("leadership").await;
     etcd.signal(Signal::STOP);
     let short = [("etcd_request_timeout", "500ms")];
     let mut second = place.start_as("m2", &short);
     second
-        .until_said("connections can be made, but calls fail")
+        .until_output("connections can be made, but calls fail")
         .await;
     assert_away(&second).await;
     second.stop().await;
-    // It cannot resign: its lease is left to run out.
+    // It cannot resign: its lease expires.
     leader.stop().await;
     etcd.signal(Signal::CONT);
 }
@@ -142,7 +142,7 @@ async fn both_sides_show_certificates_and_a_user_logs_in() {
     let identity = identity(authority.issue("nobody"));
     prepare_etcd_users(&etcd, &authority, &identity).await;
     let mut place = Place::on(etcd.url());
-    // What the user has a right to.
+    // The prefix that the user may access.
     place.prefix = "/fleet/v3/".to_owned();
     let stranger = Authority::new();
     let ca = authority.file().display().to_string();
@@ -163,7 +163,7 @@ async fn both_sides_show_certificates_and_a_user_logs_in() {
     fleetd.launch("a.service").await;
     fleetd.stop().await;
 
-    // Each of the ways not to be let in is told plainly, and ends nothing.
+    // Each kind of refusal is logged plainly, and stops nothing.
     let with = |key: &str, value| {
         good.map(|(name, given)| {
             if name == key {
@@ -175,7 +175,7 @@ async fn both_sides_show_certificates_and_a_user_logs_in() {
     };
     let mut refused = place.start_as("m1", &with("etcd_password_file", wrong.as_str()));
     refused
-        .until_said("waiting for etcd: it refuses us: ")
+        .until_output("waiting for etcd: it refuses us: ")
         .await;
     assert!(
         refused.said().contains("authentication failed"),
@@ -188,14 +188,14 @@ async fn both_sides_show_certificates_and_a_user_logs_in() {
 
     let mut distrusted = place.start_as("m1", &with("etcd_cafile", strange_ca.as_str()));
     distrusted
-        .until_said("no TLS: invalid peer certificate: ")
+        .until_output("no TLS: invalid peer certificate: ")
         .await;
     assert_away(&distrusted).await;
     distrusted.stop().await;
 
-    // An authority alone is verified, too; this server wants to see a certificate as well.
+    // With only an authority the server is verified, too; this one requires a client certificate as well.
     let mut unknown = place.start_as("m1", &[("etcd_cafile", ca.as_str())]);
-    unknown.until_said("it ends the connection: ").await;
+    unknown.until_output("it closes the connection: ").await;
     assert!(
         unknown.said().to_lowercase().contains("certificate"),
         "{}",

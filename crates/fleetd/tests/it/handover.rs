@@ -1,4 +1,4 @@
-//! Who leads when processes end, die, or are frozen.
+//! Leadership when processes stop, die, or freeze.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -10,12 +10,12 @@ use rustix::process::Signal;
 use super::program::{Fleetd, Place};
 use hyperfleet_testkit::until;
 
-/// A lease of 100 seconds: longer than anything is waited for.
+/// A lease of 100 seconds, longer than any wait.
 const LONG: (&str, &str) = ("engine_reconcile_interval", "20");
 /// A lease of two seconds.
 const SHORT: (&str, &str) = ("engine_reconcile_interval", "400ms");
 
-/// Two fleetd on a place with a machine that units can be placed on: the first leads.
+/// Two fleetd with one machine for units. The first leads.
 async fn two(place: &Place, interval: (&str, &str)) -> (Fleetd, Fleetd, Registry<EtcdKeys>) {
     let registry = place.registry().await;
     let machine = Machine {
@@ -55,7 +55,7 @@ async fn placed(fleetd: &Fleetd, registry: &Registry<EtcdKeys>, unit: &str) -> S
 }
 
 #[tokio::test]
-async fn one_that_ends_in_order_hands_over_at_once() {
+async fn a_graceful_stop_hands_over_at_once() {
     let place = Place::new().await;
     let (mut first, mut second, registry) = two(&place, LONG).await;
     placed(&second, &registry, "a.service").await;
@@ -91,7 +91,7 @@ async fn one_that_was_frozen_beyond_its_lease_stands_by_and_has_changed_nothing(
     let place = Place::new().await;
     let (mut first, mut second, registry) = two(&place, SHORT).await;
     let before = placed(&second, &registry, "a.service").await;
-    // Something to decide for the one that does not know yet that it leads no more.
+    // A decision for the frozen engine, which does not know that it was deposed.
     first.signal(Signal::STOP);
     second.launch("b.service").await;
     until_led(&place, &registry, "m2").await;
@@ -108,9 +108,9 @@ async fn one_that_was_frozen_beyond_its_lease_stands_by_and_has_changed_nothing(
     .await;
     let frozen = registry.snapshot().await.unwrap();
     first.signal(Signal::CONT);
-    first.until_said("leadership ended").await;
+    first.until_output("leadership ended").await;
     first.until_serving().await;
-    // It answers, with what the other one has decided, and leaves deciding to it.
+    // It answers with the other one's decisions, and decides nothing.
     let after = placed(&first, &registry, "d.service").await;
     assert_eq!(after.leader, frozen.leader);
     for unit in ["b.service", "c.service"] {

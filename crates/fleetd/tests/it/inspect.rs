@@ -1,4 +1,4 @@
-//! Status and journal of units, also of those on other machines.
+//! Status and journal of units, also of other machines.
 
 use std::net::TcpListener;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use super::agent::Machine;
 use super::fleet_socket::SLEEP;
 use super::program::{Fleetd, Place};
 
-/// A certificate for `127.0.0.1`, by which fleetds know each other.
+/// A certificate for `127.0.0.1`, by which fleetd instances authenticate.
 struct Files {
     cert: String,
     key: String,
@@ -131,7 +131,7 @@ async fn any_fleetd_shows_the_status_of_a_unit_on_any_machine() {
         assert_eq!(status, 400, "{query}");
     }
 
-    // Over another fleetd.
+    // Through another fleetd.
     let other_files = Files::of(&machine, &authority, "m2");
     let (_place, other) = other_machine(&machine, &other_files.settings());
     other.until_serving().await;
@@ -142,7 +142,7 @@ async fn any_fleetd_shows_the_status_of_a_unit_on_any_machine() {
     assert_eq!(exit, "3");
     let journal = ask(&other, "a.service/journal?output=cat").await;
     assert_eq!(journal.status().as_u16(), 200);
-    // A journal that is followed has no end, until its fleetd ends.
+    // A followed journal has no end until its fleetd stops.
     let mut followed = ask(&other, "a.service/journal?follow=true").await;
     assert_eq!(followed.status().as_u16(), 200);
     let mut other = other;
@@ -152,7 +152,7 @@ async fn any_fleetd_shows_the_status_of_a_unit_on_any_machine() {
     });
     assert!(rest.await.is_ok(), "it goes on");
 
-    // One that cannot prove who it is.
+    // A client without a valid certificate.
     let (_place, stranger) = other_machine(&machine, &[]);
     stranger.until_serving().await;
     let (status, message) = refused(&stranger, "a.service/status").await;

@@ -1,4 +1,4 @@
-//! Where it listens.
+//! Listeners.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixListener;
@@ -38,7 +38,7 @@ async fn a_socket_of_a_dead_process_is_replaced_and_that_of_a_living_one_is_not(
     assert_eq!(third.ended().await.code(), Some(1));
     let said = third.said();
     assert!(said.contains("another process listens there"), "{said}");
-    // One that is frozen listens, too.
+    // A frozen process listens, too.
     second.signal(Signal::STOP);
     let mut fourth = place.start();
     assert_eq!(fourth.ended().await.code(), Some(1));
@@ -48,7 +48,7 @@ async fn a_socket_of_a_dead_process_is_replaced_and_that_of_a_living_one_is_not(
 }
 
 #[tokio::test]
-async fn the_socket_of_another_program_is_left_alone() {
+async fn the_socket_of_another_program_is_not_changed() {
     let place = Place::new().await;
     let _other = UnixListener::bind(place.socket("m1")).unwrap();
     let mut fleetd = place.start();
@@ -88,7 +88,7 @@ async fn it_answers_on_every_listener_alike() {
 }
 
 #[tokio::test]
-async fn a_port_that_is_taken_is_told_and_leaves_no_socket_behind() {
+async fn a_used_port_is_reported_and_leaves_no_socket_behind() {
     let place = Place::new().await;
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap();

@@ -1,4 +1,4 @@
-//! fleetd as a user starts it: the real program, its settings, its sockets, its etcd, its signals.
+//! The real program fleetd with its settings, sockets, etcd and signals.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

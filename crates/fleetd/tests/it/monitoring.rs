@@ -1,4 +1,5 @@
-//! A real Prometheus scrapes real fleetds; every query of the dashboard of fleet, and every rule on it, is answered.
+//! A real Prometheus scrapes real fleetd; every query of fleet's dashboard, and every alert on it, has a
+//! result.
 
 use std::collections::BTreeMap;
 
@@ -91,7 +92,7 @@ async fn every_query_of_dashboard_and_rules_is_answered_by_running_fleetds() {
     assert!(queries.len() > 30, "{}", queries.len());
     let of_rules = prometheus.rule_queries(|group| group.starts_with("fleet"));
     queries.extend(of_rules.await);
-    // What the engine that leads says of its cluster is true.
+    // The gauges of the leading engine are correct.
     for expression in [
         "max(fleet_engine_machines) == 1",
         "time() - max(fleet_engine_last_pass_timestamp_seconds) < 10",

@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use super::fleet_socket::FleetSocket;
 use hyperfleet_testkit::{RunningProgram, etcd_settings, fresh_prefix, shared_etcd_url, until};
 
-/// A place for fleetd: a folder for its socket, and a part of an etcd.
+/// A fleetd's folder, and its part of an etcd.
 pub(super) struct Place {
     pub(super) folder: TempDir,
     pub(super) etcd: String,
@@ -39,20 +39,20 @@ impl Place {
         self.folder.path().join(name)
     }
 
-    /// Writes a file; gives its path.
+    /// Writes a file; returns its path.
     pub(super) fn write(&self, name: &str, content: impl AsRef<[u8]>) -> String {
         let path = self.file(name);
         std::fs::write(&path, content).unwrap();
         path.display().to_string()
     }
 
-    /// What fleetd keeps there, for who looks past it.
+    /// fleetd's registry, for checks that bypass it.
     pub(super) async fn registry(&self) -> Registry<EtcdKeys> {
         let keys = EtcdKeys::connect(etcd_settings(&self.etcd)).await.unwrap();
         Registry::new(keys, Prefix::new(&self.prefix).unwrap())
     }
 
-    /// Who leads, by the id of its machine.
+    /// The leader, by the id of its machine.
     pub(super) async fn leader(&self, registry: &Registry<EtcdKeys>) -> Option<String> {
         let leader = registry.snapshot().await.unwrap().leader?;
         Some(leader.value.id)
@@ -63,14 +63,14 @@ impl Place {
         self.start_as("m1", &[])
     }
 
-    /// The same as another machine, on a socket that is called like it, with these settings besides.
+    /// Another machine with its own socket and additional settings.
     pub(super) fn start_as(&self, machine: &str, settings: &[(&str, &str)]) -> Fleetd {
         let mut command = self.command(machine, settings);
         command.stdin(Stdio::null());
         Fleetd::start(command, self.socket(machine))
     }
 
-    /// The same of another release.
+    /// The same with another release of the program.
     pub(super) fn start_of(&self, program: &Path, machine: &str) -> Fleetd {
         let mut command = self.command_of(program, machine, &[]);
         command.stdin(Stdio::null());
@@ -105,7 +105,7 @@ impl Place {
 /// The program of this checkout.
 pub(super) const CURRENT: &str = env!("CARGO_BIN_EXE_fleetd");
 
-/// The program, with no variables of the test's own.
+/// The program, without variables of the test.
 pub(super) fn fleetd() -> Command {
     fleetd_of(CURRENT.as_ref())
 }
@@ -113,7 +113,7 @@ pub(super) fn fleetd() -> Command {
 fn fleetd_of(program: &Path) -> Command {
     let mut command = Command::new(program);
     command.env_clear().current_dir("/");
-    // The systemd of whoever runs the tests is none of theirs.
+    // Tests must not use the systemd of their user.
     command.env("FLEET_DISABLE_AGENT", "true");
     if let Some(path) = std::env::var_os("PATH") {
         command.env("PATH", path);
@@ -121,7 +121,7 @@ fn fleetd_of(program: &Path) -> Command {
     command
 }
 
-/// A running fleetd, and where it listens.
+/// A running fleetd and its address.
 pub(super) struct Fleetd {
     running: RunningProgram,
     pub(super) socket: PathBuf,
@@ -135,7 +135,7 @@ impl Fleetd {
         }
     }
 
-    /// With something else where its standard output goes.
+    /// With a chosen standard output.
     pub(super) fn start_with_output(command: Command, output: Stdio, socket: PathBuf) -> Self {
         Self {
             running: RunningProgram::start_with_output(command, output),
@@ -148,12 +148,12 @@ impl Fleetd {
         FleetSocket::at(&self.socket)
     }
 
-    /// The answer to a GET over its socket, if there is one.
+    /// The response to a GET over its socket, if there is one.
     pub(super) async fn get(&self, path: &str) -> Option<(u16, Value)> {
         self.api().get(path).await
     }
 
-    /// Waits until it answers with what etcd holds.
+    /// Waits until it serves the contents of etcd.
     pub(super) async fn until_serving(&self) {
         until("it serves", async || {
             matches!(self.get("/fleet/v1/units").await, Some((200, _)))
@@ -161,13 +161,13 @@ impl Fleetd {
         .await;
     }
 
-    /// Puts a unit that is to run somewhere.
+    /// Puts a launched unit.
     pub(super) async fn launch(&self, name: &str) {
         let lines = ["Service ExecStart=/bin/true"];
         self.api().put(name, &lines, "launched").await;
     }
 
-    /// Tells it to end, and checks that it does so in order.
+    /// Stops it, and checks that it stops gracefully.
     pub(super) async fn stop(&mut self) {
         self.signal(Signal::TERM);
         assert!(self.ended().await.success(), "{}", self.said());

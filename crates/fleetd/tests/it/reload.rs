@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::program::{Fleetd, Place};
 use hyperfleet_testkit::until;
 
-/// fleetd by a file that the test may write anew.
+/// fleetd with a settings file that the test may rewrite.
 fn by_file(place: &Place, text: &str) -> Fleetd {
     let file = place.write("fleet.conf", text);
     let mut command = place.command("m1", &[]);
@@ -24,7 +24,7 @@ async fn reload(fleetd: &mut Fleetd, words: &str) {
     .await;
 }
 
-const READ: &str = "the settings were read again";
+const READ: &str = "settings reloaded";
 
 #[tokio::test]
 async fn a_reload_takes_what_it_can_names_the_rest_and_interrupts_nothing() {
@@ -42,11 +42,11 @@ async fn a_reload_takes_what_it_can_names_the_rest_and_interrupts_nothing() {
     place.write("fleet.conf", "log_level = debug\ntoken_limit = 7\n");
     reload(&mut fleetd, READ).await;
     fleetd
-        .until_said("these changes count after a restart: token_limit")
+        .until_output("these changes need a restart: token_limit")
         .await;
     // Over the same connection.
     ask().await;
-    fleetd.until_said("DEBUG").await;
+    fleetd.until_output("DEBUG").await;
 
     place.write("fleet.conf", "log_level = error\n");
     reload(&mut fleetd, "taken=").await;
@@ -55,7 +55,7 @@ async fn a_reload_takes_what_it_can_names_the_rest_and_interrupts_nothing() {
     assert_eq!(
         fleetd.said(),
         before,
-        "at error nothing is told of good requests"
+        "at level error successful requests are not logged"
     );
     fleetd.stop().await;
 }
@@ -65,7 +65,7 @@ async fn settings_that_cannot_be_used_change_nothing_and_nothing_that_comes_is_l
     let place = Place::new().await;
     let mut fleetd = by_file(&place, "");
     fleetd.until_serving().await;
-    let kept = "the settings stay as they were";
+    let kept = "settings unchanged";
     place.write("fleet.conf", "log_level = loud\nlisten = unix:relative\n");
     reload(&mut fleetd, kept).await;
     std::fs::remove_file(place.file("fleet.conf")).unwrap();
@@ -89,7 +89,7 @@ async fn a_file_that_never_ends_wedges_nothing() {
     std::fs::remove_file(&file).unwrap();
     let made = std::process::Command::new("mkfifo").arg(&file).status();
     assert!(made.unwrap().success());
-    // Nobody writes to it: whoever opens it to read, waits.
+    // A pipe without a writer: opening it for reading blocks.
     fleetd.signal(Signal::HUP);
     fleetd.until_serving().await;
     fleetd.stop().await;

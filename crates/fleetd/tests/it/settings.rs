@@ -69,7 +69,7 @@ fn the_version_names_the_commit() {
 }
 
 #[test]
-fn a_note_that_nobody_reads_changes_no_exit_code() {
+fn a_note_without_a_reader_changes_no_exit_code() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("noted.conf");
     std::fs::write(&file, "verify_units=true").unwrap();
@@ -83,7 +83,7 @@ fn a_note_that_nobody_reads_changes_no_exit_code() {
 }
 
 #[test]
-fn all_that_is_wrong_is_told_at_once_even_in_the_files_that_are_named() {
+fn all_faults_are_reported_at_once_including_those_of_named_files() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("fleet.conf");
     let settings = "
@@ -103,7 +103,7 @@ listn_client_ca_file=/ca.pem
     assert_eq!(output.status.code(), Some(2));
     let said = said(&output);
     for fault in [
-        "etcd_servers: a URL of etcd has no user or password in it",
+        "etcd_servers: a URL of etcd must not contain a user or password",
         "etcd_username is given, but etcd_password is not",
         "etcd_cafile: cannot read /missing/ca.pem",
         "etcd_key_prefix is ",
@@ -151,7 +151,7 @@ fn what_counts_is_shown_with_where_it_comes_from() {
     assert_eq!(entry("etcd_password")["value"], "***REDACTED***");
     assert_eq!(entry("metadata")["value"], "a=b");
     assert!(
-        said.contains("note: listen_anonymous: whoever reaches tcp:[::]:0"),
+        said.contains("note: listen_anonymous: any client that reaches tcp:[::]:0"),
         "{said}"
     );
     let open = "note: listen_socket_mode: with 0666 every user of this machine";
@@ -159,7 +159,7 @@ fn what_counts_is_shown_with_where_it_comes_from() {
 }
 
 #[test]
-fn shells_complete_and_whoever_reads_the_output_may_have_left() {
+fn shells_complete_and_a_closed_pipe_is_no_error() {
     for shell in ["bash", "zsh", "fish"] {
         let output = run(&["completion", shell], &[]);
         let script = String::from_utf8(output.stdout).unwrap();

@@ -22,7 +22,7 @@ async fn under_way(fleetd: &Fleetd) -> UnixStream {
         &BODY[..10]
     );
     stream.write_all(head.as_bytes()).await.unwrap();
-    until("the request is under way", async || {
+    until("the request is in progress", async || {
         let in_flight = fleetd
             .api()
             .metric("hyperfleet_api_requests_in_flight")
@@ -37,7 +37,7 @@ async fn under_way(fleetd: &Fleetd) -> UnixStream {
 const PATIENT: [(&str, &str); 2] = [("read_timeout", "1h"), ("shutdown_timeout", "2m")];
 
 #[tokio::test]
-async fn a_request_under_way_is_answered_and_nobody_else_gets_in() {
+async fn a_request_in_progress_is_answered_and_no_other_is_accepted() {
     let place = Place::new().await;
     let mut fleetd = place.start_as("m1", &PATIENT);
     fleetd.until_serving().await;
@@ -62,10 +62,14 @@ async fn a_second_signal_ends_it_at_once() {
     fleetd.until_serving().await;
     let _stream = under_way(&fleetd).await;
     fleetd.signal(Signal::INT);
-    fleetd.until_said("answering what is under way").await;
+    fleetd.until_output("completing requests in progress").await;
     fleetd.signal(Signal::TERM);
     assert_eq!(fleetd.ended().await.code(), Some(1), "{}", fleetd.said());
-    assert!(fleetd.said().contains("ended at once"), "{}", fleetd.said());
+    assert!(
+        fleetd.said().contains("stopped immediately"),
+        "{}",
+        fleetd.said()
+    );
 }
 
 #[tokio::test]
@@ -86,7 +90,7 @@ async fn a_request_that_takes_too_long_is_cut() {
 
 /// It was waited for until `shutdown_timeout`, and then called a request that was cut.
 #[tokio::test]
-async fn who_watches_and_reads_nothing_does_not_make_a_stop_fail() {
+async fn a_watching_client_that_reads_nothing_does_not_make_a_stop_fail() {
     let place = Place::new().await;
     let mut fleetd = place.start_as("m1", &PATIENT);
     fleetd.until_serving().await;
@@ -105,7 +109,7 @@ async fn who_watches_and_reads_nothing_does_not_make_a_stop_fail() {
     watcher.readable().await.unwrap();
     let since = Instant::now();
     fleetd.stop().await;
-    // Not the two minutes that a request under way would have had.
+    // Not the two minutes that a request in progress would have had.
     assert!(since.elapsed() < Duration::from_mins(1));
     drop(watcher);
 }
@@ -133,7 +137,7 @@ async fn a_watchdog_of_the_service_manager_gets_signs_of_life() {
 }
 
 #[tokio::test]
-async fn the_service_manager_is_told_what_it_does() {
+async fn the_service_manager_is_notified() {
     let place = Place::new().await;
     let path = place.file("notify.sock");
     let manager = UnixDatagram::bind(&path).unwrap();
@@ -149,7 +153,7 @@ async fn the_service_manager_is_told_what_it_does() {
     command.env("NOTIFY_SOCKET", &path);
     let mut fleetd = Fleetd::start(command, place.socket("m1"));
     assert_eq!(told(), "READY=1\n");
-    // It answers by then, be it that etcd is not there yet.
+    // It answers by then, although etcd is not there yet.
     assert!(fleetd.get("/fleet/v1/units").await.is_some());
     fleetd.signal(Signal::HUP);
     assert!(told().starts_with("RELOADING=1\nMONOTONIC_USEC="));

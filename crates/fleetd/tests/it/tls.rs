@@ -38,7 +38,7 @@ fn pem(authority: &Authority) -> Vec<u8> {
 
 /// Where it listens, as soon as it says so.
 async fn address(fleetd: &mut Fleetd) -> String {
-    fleetd.until_said("serving address=tcp:").await;
+    fleetd.until_output("serving address=tcp:").await;
     let said = fleetd.said();
     let (_, rest) = said.split_once("serving address=tcp:").unwrap();
     rest.split_whitespace().next().unwrap().to_owned()
@@ -66,7 +66,7 @@ async fn status(
 }
 
 #[tokio::test]
-async fn who_shows_a_good_certificate_gets_in_and_nobody_else() {
+async fn only_clients_with_a_valid_certificate_are_accepted() {
     let place = Place::new().await;
     let (server, clients, stranger) = (Authority::new(), Authority::new(), Authority::new());
     let files = Files::of(&place, &server, &clients);
@@ -99,7 +99,7 @@ async fn who_shows_a_good_certificate_gets_in_and_nobody_else() {
     );
     // What is no certificate changes nothing.
     place.write("clients.pem", "nonsense");
-    fleetd.until_said("the certificate stays as it was").await;
+    fleetd.until_output("certificate not replaced").await;
     assert_eq!(
         status(&address, &server, Some((&stranger, "me"))).await,
         Some(200)

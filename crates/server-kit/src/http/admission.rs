@@ -1,5 +1,5 @@
-//! What a request must pass before its handler sees it. Mounted on routes, so that paths that lead
-//! nowhere are refused without asking who is calling.
+//! The checks that a request must pass before its handler. Mounted on routes, so that unknown paths are refused
+//! without authentication.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,37 +22,36 @@ use super::rate::{self, RateLimit};
 use super::refusals;
 use super::telemetry::{RequestLog, RoutePath};
 
-/// Clients that watch at a time. Each keeps a connection for as long as it likes, and there are others who need one.
+/// Most clients that watch at a time. Each keeps a connection for as long as it likes.
 const WATCHERS_MAX: usize = 256;
-/// What one of them takes of the memory for clients, in bytes: what it was told last, about, and what is written of it.
-/// Those that take more count as several.
+/// Memory of a watching client in bytes: roughly its last update, and the serialized form. Clients that need
+/// more count as several.
 pub const WATCHER_BYTES: usize = 2 * PIECE;
-/// The part of that memory that they may have together, so that it is never they who keep others out: one in so many.
+/// Watching clients may use at most this part of the memory for clients.
 const WATCHERS_SHARE: usize = 4;
 
-/// How much is let in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Requests under way at a time, over all threads.
+    /// Requests in progress over all threads.
     pub in_flight_max: usize,
-    /// Bytes of large bodies and large answers that are held for clients at a time.
+    /// Bytes of large bodies and responses that are held for clients at a time.
     pub buffered_bytes_max: usize,
-    /// How long a body may take, besides what it earns by coming on (`http/body`).
+    /// How long a body may take, beside the time that it earns by arriving (`http/body`).
     pub body_time: Duration,
-    /// Requests of one caller in a second, on average; 0 for any number.
+    /// Average requests per second of one caller; 0 for no limit.
     pub rate_per_second: u32,
-    /// Requests of one caller at once; 0 for as many as in a second.
+    /// Requests of one caller at once; 0 for as many as per second.
     pub rate_burst: u32,
 }
 
-/// What decides about letting requests in. Every clone is the same one.
+/// Decides which requests are let in. Clones share the limits.
 #[derive(Clone)]
 pub struct Admission(Arc<Parts>);
 
-/// The caller's name, once it is proven: requests are counted by it.
+/// The authenticated caller's name, for rate limits.
 pub struct ProvenCaller(pub String);
 
-/// A place among those who watch; free again when it is dropped.
+/// A place among the watching clients, freed on drop.
 pub struct Watching {
     _slot: Slot,
     _reservation: Reservation,
@@ -68,7 +67,7 @@ struct Parts {
 }
 
 impl Admission {
-    /// Lets in what the limits allow while the gate is open.
+    /// Admits what the limits allow while the gate is open.
     pub fn new(gate: Gate, limits: &Limits) -> Self {
         refusals::count_from_zero();
         Self(Arc::new(Parts {
@@ -86,13 +85,12 @@ impl Admission {
         &self.0.budget
     }
 
-    /// Whether the service is there.
     pub fn gate(&self) -> &Gate {
         &self.0.gate
     }
 
-    /// A place among those who watch, if there is one, for a client that takes this much memory. They are not among the
-    /// requests under way: an answer that goes on for ever would keep others out.
+    /// Reserves a place for a watching client with this much memory, if there is one. It does not count as a
+    /// request in progress: an endless response would block others.
     pub fn watch(&self, bytes: usize) -> Option<Watching> {
         let count = bytes.div_ceil(WATCHER_BYTES).max(1);
         let slot = self.0.watchers.take(count);
@@ -110,12 +108,12 @@ impl Admission {
     }
 }
 
-/// How many may watch, given all the memory for clients, in bytes.
+/// How many clients may watch with this memory for all clients, in bytes.
 fn watchers_max(buffered_bytes_max: usize) -> usize {
     (buffered_bytes_max / WATCHERS_SHARE / WATCHER_BYTES).clamp(1, WATCHERS_MAX)
 }
 
-/// Lets a request in: `identify` says whether the caller may make it, admission whether there is room.
+/// Admits a request: `identify` checks the caller's access, admission the limits.
 pub async fn admit(
     identify: impl AsyncFnOnce(&ServiceRequest) -> Result<(), Problem>,
     mut request: ServiceRequest,
@@ -130,7 +128,7 @@ pub async fn admit(
         None => Err(Problem::internal("routes without admission")),
     };
     match admitted {
-        // The place is held until there is an answer.
+        // The slot is held until the response exists.
         Ok(_slot) => Ok(next.call(request).await?.map_into_left_body()),
         Err(problem) => {
             let payload = request.take_payload();
@@ -141,8 +139,8 @@ pub async fn admit(
 }
 
 impl Parts {
-    /// The steps, in their order. What costs little comes first, and what waits for the client
-    /// before what others wait for.
+    /// The steps in order. Cheap ones come first, and those that wait for the client come before those that
+    /// others wait for.
     async fn pass(
         &self,
         identify: impl AsyncFnOnce(&ServiceRequest) -> Result<(), Problem>,
@@ -153,8 +151,8 @@ impl Parts {
             return Err(refusals::counted(refusals::STARTING, problem));
         }
         if let Err(problem) = identify(request).await {
-            // Who is turned away counts, too. Not before its token was looked at: behind a proxy,
-            // others of the same address would be refused for it.
+            // Refused callers count, too, but only after their token was checked: behind a proxy, others with
+            // the same address would be refused otherwise.
             self.pass_rate(request)?;
             return Err(problem);
         }
@@ -194,7 +192,7 @@ impl Default for Limits {
     }
 }
 
-/// Tells the client to send its next request over another connection, once this service is to end.
+/// Tells the client to use another connection for its next request, once this service is stopping.
 pub(super) fn end_when_stopping<B>(response: &mut ServiceResponse<B>) {
     let admission = response.request().app_data::<Data<Admission>>();
     if admission.is_some_and(|admission| admission.0.gate.phase() == Phase::Stopping) {
@@ -208,7 +206,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_watches_and_takes_more_memory_counts_as_several() {
+    fn a_watching_client_with_more_memory_counts_as_several() {
         let limits = Limits {
             buffered_bytes_max: 5 * WATCHER_BYTES * WATCHERS_SHARE,
             ..Limits::default()

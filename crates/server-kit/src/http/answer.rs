@@ -1,4 +1,4 @@
-//! How answers are written: as JSON, and the large ones piece by piece.
+//! Writes responses: as JSON, and large ones in pieces.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -15,11 +15,11 @@ use super::problem::Problem;
 use super::refusals::{reserve, resize};
 use crate::json;
 
-/// Large answers are handed on in pieces of this size, the next when one is taken: that is how one
-/// sees whether a client goes on reading.
+/// Size of the pieces of a large response. The next piece is written when the previous one was taken, which
+/// shows whether the client still reads.
 pub const PIECE: usize = 64 * 1024;
 
-/// A response that is yet to be made, with the memory reserved for it.
+/// A response in preparation, with the memory reserved for it.
 pub struct PendingResponse {
     budget: Data<ResponseBudget>,
     /// About how long it is.
@@ -29,13 +29,13 @@ pub struct PendingResponse {
     is_safe: bool,
 }
 
-/// An answer, handed on in pieces.
+/// A response body in pieces.
 struct Pieces {
     rest: Bytes,
     _reservation: Option<Reservation>,
 }
 
-/// An answer with bytes that are kept anyway.
+/// A response from bytes that are in memory anyway.
 pub fn pieces(mut answer: HttpResponseBuilder, bytes: Bytes) -> HttpResponse {
     answer.body(Pieces {
         rest: bytes,
@@ -44,7 +44,7 @@ pub fn pieces(mut answer: HttpResponseBuilder, bytes: Bytes) -> HttpResponse {
 }
 
 impl PendingResponse {
-    /// For a response of one item.
+    /// For a response with one item.
     pub fn of(request: &HttpRequest) -> Result<Self, Problem> {
         let budget = request.app_data::<Data<ResponseBudget>>().cloned();
         Ok(Self {
@@ -55,11 +55,10 @@ impl PendingResponse {
         })
     }
 
-    /// For a page of at most `items_max` items. Call it before making the page, so that none is made
-    /// while the budget is exhausted.
+    /// For a page of at most `items_max` items. Call it before building the page, so that none is built while
+    /// the budget is exhausted.
     ///
     /// # Errors
-    ///
     /// 503: other responses hold the budget.
     pub fn of_page(request: &HttpRequest, items_max: u32) -> Result<Self, Problem> {
         let mut pending = Self::of(request)?;
@@ -84,7 +83,7 @@ impl PendingResponse {
     ) -> Result<HttpResponse, Problem> {
         let body = json::to_vec(item, self.length);
         let body = body.map_err(|error| Problem::internal(error.to_string()))?;
-        // As the older service spells it; what else it depends on is added on its way out.
+        // Spelled as in the older service. Other headers are added to it later.
         answer.insert_header((header::VARY, "Authorization"));
         answer.content_type(ContentType::json());
         if body.len() <= SMALL {
@@ -93,10 +92,10 @@ impl PendingResponse {
         let reservation = self.reservation.take();
         let mut reservation = reservation.unwrap_or_else(|| self.budget.reserve_nothing());
         if self.is_safe {
-            // It may be larger than the estimate, and was made in vain then.
+            // The page may exceed the estimate, and was built in vain then.
             resize(&mut reservation, body.len())?;
         } else {
-            // The change is made, so the client must hear of it.
+            // The change is made, so the client must receive the response.
             reservation.insist(body.len());
         }
         Ok(answer.body(Pieces {

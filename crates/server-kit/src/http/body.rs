@@ -1,7 +1,7 @@
-//! The body of a request, read before anything is done for it: in time, and not too much of it.
+//! Reads the body of a request before its handler runs, with limits of time and size.
 //!
-//! What is left of a body that is not read to its end is kept until the answer is sent. actix then closes the
-//! connection; it would otherwise go on reading a chunked body for as long as its client likes.
+//! The rest of an unread body is kept until the response is sent. actix then closes the connection; otherwise
+//! it would read a chunked body for as long as the client sends it.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -23,27 +23,26 @@ use super::memory::{Reservation, ResponseBudget, SMALL};
 use super::problem::{BODY_BYTES_MAX, Problem};
 use super::refusals::resize;
 
-/// An answer, with what it does not read, and the request that is under way until it is written.
+/// A response, the unread rest of the body, and the request in progress.
 struct Attended<B> {
     answer: Pin<Box<B>>,
     under_way: Option<UnderWay>,
-    /// What is left of a body that nobody reads.
+    /// The unread rest of the body.
     _unread: Option<Payload>,
 }
 
-/// Reads the body of a request that has one to be read, and puts it back, unpacked, for the handler. It must
-/// be there within `time`, and a second more for every 16 KiB that have come. A large one holds
-/// memory until the request is over.
+/// Reads the body of a request that has one, and replaces it, decompressed, for the handler. It must arrive
+/// within `time`, and a second more for every 16 KiB that have arrived. A large body holds memory until the end
+/// of the request.
 ///
-/// What follows a head with `Upgrade: websocket` actix takes for the other protocol, without an end.
-/// Nothing but HTTP is spoken here, and a server may ignore the wish (RFC 9110 §7.8): the body is as
-/// long as the head says, and there is none if it says nothing (RFC 9112 §6.3). The connection ends
-/// with the answer then.
+/// After a head with `Upgrade: websocket` actix expects the other protocol, without an end. This server only
+/// speaks HTTP and ignores the upgrade (RFC 9110 §7.8): the head says how long the body is, and without a
+/// length it is empty (RFC 9112 §6.3). The connection is closed after the response then.
 ///
 /// # Errors
 ///
-/// 408 if it takes longer, 413 if it is too large, 415 if it is packed as nobody here unpacks it, 400
-/// if it ends early, 503 if too much is held for others.
+/// 408 if it takes longer, 413 if it is too large, 415 if it is packed as nobody here unpacks it, 400 if it
+/// ends early, 503 if too much is held for others.
 pub(super) async fn read(
     request: &mut ServiceRequest,
     time: Duration,
@@ -70,7 +69,7 @@ pub(super) async fn read(
     }
     let (body, mut reservation) = collected?;
     let body = packing.unpacked(body)?;
-    // actix would unpack it once more.
+    // Otherwise actix would decompress it again.
     request.headers_mut().remove(CONTENT_ENCODING);
     if body.len() > SMALL {
         let reservation = reservation.get_or_insert_with(|| budget.reserve_nothing());
@@ -83,14 +82,14 @@ pub(super) async fn read(
     Ok(())
 }
 
-/// Nobody reads the body of this request.
+/// Keeps the body of a request without reading it.
 pub fn leave(request: &HttpRequest, payload: Payload) {
     if !matches!(payload, Payload::None) {
         request.extensions_mut().insert(payload);
     }
 }
 
-/// Nobody reads the bodies of requests that are made without one.
+/// Keeps the bodies of requests whose method has none.
 pub(super) fn leave_unless_read(request: &mut ServiceRequest) {
     if !has_body(request.method()) {
         let payload = request.take_payload();
@@ -98,7 +97,7 @@ pub(super) fn leave_unless_read(request: &mut ServiceRequest) {
     }
 }
 
-/// The answer to a request, with what was left of its body.
+/// The response to a request, with the unread rest of its body.
 pub(super) fn attended<B: MessageBody + 'static>(
     response: ServiceResponse<B>,
     under_way: Option<UnderWay>,
@@ -142,25 +141,25 @@ impl<B: MessageBody> MessageBody for Attended<B> {
     }
 }
 
-/// Whether anybody looks at the body of such a request.
+/// Whether the body of such a request is read.
 fn has_body(method: &Method) -> bool {
     matches!(*method, Method::POST | Method::PUT | Method::PATCH)
 }
 
-/// The length that the head gives.
+/// The length in the head.
 fn announced(request: &ServiceRequest) -> Option<usize> {
     let length = request.headers().get(CONTENT_LENGTH)?;
     length.to_str().ok()?.parse().ok()
 }
 
-/// Whether actix may not see where the body ends.
+/// Whether actix may not detect the end of the body.
 fn is_endless(request: &ServiceRequest) -> bool {
     let headers = request.headers();
     headers.contains_key(UPGRADE) && !headers.contains_key(TRANSFER_ENCODING)
 }
 
-/// The next `end` bytes, or as many as come before the end of the payload. What is large holds
-/// memory for what has come of it.
+/// The next `end` bytes, or all up to the end of the payload. Large bodies hold memory for the bytes that have
+/// arrived.
 async fn collect(
     payload: &mut Payload,
     end: usize,

@@ -1,27 +1,27 @@
-//! What caches on the way may do with an answer (RFC 9111).
+//! `Cache-Control` and `Vary` of responses (RFC 9111).
 //!
-//! Answers are for one caller and of one moment: nobody keeps them. What is for everybody is what its
-//! handler says so of, by a `Cache-Control` of its own; a new route is for its caller until then.
+//! By default a response is for one caller at one moment, and must not be stored. A handler may set its own
+//! `Cache-Control` for public responses.
 
 use actix_web::dev::ServiceResponse;
 use actix_web::http::header::{AUTHORIZATION, CACHE_CONTROL, HeaderName, HeaderValue, VARY};
 use actix_web::web::Data;
 
-/// Nobody keeps it. `private` would not do: browsers and clients of one user might still show a state
-/// that has passed, and nothing in an answer lets them ask whether it has.
+/// Not stored at all. `private` would not suffice: browsers and clients of one user could show an outdated
+/// state, and responses have no validator.
 pub const FOR_ITS_CALLER: (HeaderName, HeaderValue) =
     (CACHE_CONTROL, HeaderValue::from_static("no-store"));
 
-/// Anybody may keep it and must ask each time whether it is still so: it changes with the program.
+/// Stored, but validated each time: it changes with the program.
 pub const FOR_EVERYBODY: (HeaderName, HeaderValue) =
     (CACHE_CONTROL, HeaderValue::from_static("no-cache"));
 
-/// The headers by which callers are told apart, each once.
+/// Headers that identify callers, without repetitions.
 #[derive(Debug, Clone)]
 pub struct CallerHeaders(Vec<HeaderName>);
 
 impl CallerHeaders {
-    /// `Authorization`, and these. Empty names are left out.
+    /// `Authorization` and these. Empty names are ignored.
     pub fn new<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
         let mut headers = vec![AUTHORIZATION];
         for name in names
@@ -36,7 +36,7 @@ impl CallerHeaders {
     }
 }
 
-/// Says who may keep an answer, and on which headers it depends.
+/// Sets `Cache-Control` and `Vary` of a response.
 pub(super) fn tell<B>(answer: &mut ServiceResponse<B>) {
     let headers = answer.headers();
     if headers.get(CACHE_CONTROL) == Some(&FOR_EVERYBODY.1) {
@@ -50,7 +50,7 @@ pub(super) fn tell<B>(answer: &mut ServiceResponse<B>) {
     }
 }
 
-/// Adds a header to those that an answer depends on, unless it is there.
+/// Adds a header to `Vary`, unless it is there.
 pub(super) fn depends_on<B>(answer: &mut ServiceResponse<B>, name: &HeaderName) {
     let said = answer.headers().get_all(VARY);
     let mut said = said

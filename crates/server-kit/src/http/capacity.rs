@@ -1,17 +1,16 @@
-//! How much there may be of something at a time, over all threads: requests under way, bytes held
-//! for clients.
+//! Limits amounts over all threads: requests in progress, bytes held for clients.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Room for so much at a time.
+/// A limited amount.
 #[derive(Debug)]
 pub(super) struct Capacity {
     taken: AtomicUsize,
     max: usize,
 }
 
-/// A part of the room; free again when it is dropped.
+/// A part of a capacity, returned on drop.
 #[derive(Debug)]
 pub(super) struct Slot {
     of: Arc<Capacity>,
@@ -19,7 +18,7 @@ pub(super) struct Slot {
 }
 
 impl Capacity {
-    /// Room for so much.
+    /// A capacity of this amount.
     pub(super) fn new(max: usize) -> Arc<Self> {
         Arc::new(Self {
             taken: AtomicUsize::new(0),
@@ -27,8 +26,8 @@ impl Capacity {
         })
     }
 
-    /// So much of the room, if it is there. What alone needs more than there is, gets it when
-    /// nothing else is taken: it could not be had otherwise.
+    /// Takes a part, or returns `None` when the capacity is exhausted. A part above the whole capacity is
+    /// granted when nothing else is taken, because it could never be granted otherwise.
     pub(super) fn take(self: &Arc<Self>, amount: usize) -> Option<Slot> {
         let fits = |taken: usize| {
             let sum = taken.saturating_add(amount);
@@ -42,7 +41,7 @@ impl Capacity {
         })
     }
 
-    /// Nothing of the room, to become more.
+    /// An empty part, to be resized.
     pub(super) fn nothing(self: &Arc<Self>) -> Slot {
         Slot {
             of: Arc::clone(self),
@@ -52,13 +51,12 @@ impl Capacity {
 }
 
 impl Slot {
-    /// How much of the room it is.
     pub(super) fn amount(&self) -> usize {
         self.amount
     }
 
-    /// Makes it so much, if there is room for it; it stays as it is otherwise. What is alone may
-    /// become more than there is.
+    /// Resizes the part if the capacity allows; otherwise leaves it as it is. A sole part may exceed the
+    /// capacity.
     pub(super) fn resize(&mut self, amount: usize) -> bool {
         let fits = |taken: usize| {
             let others = taken - self.amount;
@@ -73,7 +71,7 @@ impl Slot {
         is_made
     }
 
-    /// Makes it so much, whether there is room for it or not. Gives whether there was.
+    /// Resizes the part, exceeding the capacity if necessary. Returns whether there was room.
     pub(super) fn insist(&mut self, amount: usize) -> bool {
         let is_made = self.resize(amount);
         if !is_made {

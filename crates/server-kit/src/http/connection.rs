@@ -1,5 +1,5 @@
-//! One connection of a client: whether it has a request under way, and since when not; and whether
-//! its client takes what it has asked for.
+//! One connection of a client: whether it has a request in progress, since when it is idle, and whether its
+//! client reads the response.
 
 use std::cell::Cell;
 use std::os::fd::OwnedFd;
@@ -14,61 +14,60 @@ use super::answer::PIECE;
 use super::gate::Gate;
 use super::memory::ResponseBudget;
 
-/// What is known of a connection, on the thread that serves it. Over when it is dropped.
+/// The state of a connection, on the thread that serves it. Dropped with it.
 pub struct Connection {
-    /// Requests that are being answered.
+    /// Requests in progress.
     working: Cell<usize>,
-    /// Answers that the client is to take.
+    /// Responses that the client must read.
     taking: Cell<usize>,
-    /// Whether one of these has nothing to take yet: it is we who are waited for.
+    /// Whether one of them has nothing to read yet: the client waits for the server.
     is_waited_for: Cell<bool>,
-    /// When what was last handed on of an answer is through at the latest.
+    /// Deadline for the client to take what was last written.
     free_at: Cell<Instant>,
-    /// Requests that have come over it.
+    /// Requests received so far.
     count: Cell<u32>,
-    /// How long it may lie idle.
+    /// Longest idle time.
     idle_time: Duration,
-    /// Whether it is looked after that its client takes an answer.
+    /// Whether a task checks that the client reads.
     is_hurried: Cell<bool>,
-    /// What large answers are held in, if this listener has such.
+    /// The memory budget for large responses, if this listener has one.
     budget: Option<ResponseBudget>,
-    /// The connection itself, to end it.
+    /// The connection itself, to close it.
     socket: Option<OwnedFd>,
-    /// What ends it when it lies idle.
+    /// The task that closes it when it is idle.
     watch: Cell<Option<AbortHandle>>,
-    /// What ends it with the service, while its latest answer is one without an end.
+    /// The task that closes it at shutdown, while its latest response is endless.
     farewell: Cell<Option<AbortHandle>>,
-    /// Whatever is to be dropped with it.
+    /// Dropped with the connection.
     _guard: Box<dyn std::any::Any>,
 }
 
-/// A request of a connection until its answer is written.
+/// A request in progress, until its response is written.
 pub(super) struct UnderWay {
     connection: Rc<Connection>,
     is_answered: Cell<bool>,
     is_begun: Cell<bool>,
 }
 
-/// As slow as the line of a client may be, in bytes a second (128 kbit/s).
+/// Slowest accepted rate of a client, in bytes per second (128 kbit/s).
 pub(super) const BYTES_PER_SECOND_MIN: u32 = 16 * 1024;
-/// Requests of one connection, before its client is told to use another. Answers without a body wait
-/// in memory when a client sends requests and reads none of them, which actix does not limit.
+/// Requests of one connection before its client must use another. Responses without a body stay in memory when
+/// a client sends requests and reads none of them, which actix does not limit.
 const REQUESTS_MAX: u32 = 1000;
-/// Who does not mind and sends more than this is cut off: actix goes on as long as there are any.
+/// A client that ignores this and sends more than this is cut off: actix would continue for ever.
 const REQUESTS_END: u32 = 2 * REQUESTS_MAX;
-/// How often one looks whether large answers are taken.
+/// How often the progress of large responses is checked.
 const LOOK: Duration = Duration::from_secs(1);
-/// How long a client is waited for while memory is short, once it has had the time for a piece.
+/// After the time for a piece, a client has this long while memory is short.
 const SHORT_TIME: Duration = Duration::from_secs(5);
-/// How long the client of an answer without an end has to take the last of it, once the service is to end.
+/// How long the client of an endless response has to read its end at shutdown.
 const LAST_TIME: Duration = Duration::from_secs(1);
 
 impl Connection {
-    /// Puts a new connection into its data, and ends it when it lies idle, sends the head of its
-    /// next request, or leaves a piece of an answer untaken, for longer than `idle_time`: actix
-    /// limits the time of the first head only. While `budget` is short, clients that leave large
-    /// answers untaken have less time. Without a `socket` it cannot be ended. `guard` is dropped
-    /// with it.
+    /// Stores the state of a new connection in its data. Closes it when it is idle, sends the head of its next
+    /// request, or does not read a piece of a response, for longer than `idle_time`: actix limits the time of
+    /// the first head only. While `budget` is short, clients that do not read large responses have less time.
+    /// Without a `socket` it cannot be closed. `guard` is dropped with it.
     pub fn open(
         data: &mut Extensions,
         socket: Option<OwnedFd>,
@@ -98,8 +97,8 @@ impl Connection {
         data.insert(connection);
     }
 
-    /// The answer that is about to be given has no end: where its client does not read, the connection is ended with
-    /// the service, instead of being waited for like those of requests under way.
+    /// Marks the next response as endless: if its client does not read, the connection is closed at shutdown,
+    /// instead of being waited for like requests in progress.
     pub fn end_with(self: &Rc<Self>, gate: &Gate) {
         let task = actix_web::rt::spawn(bid_farewell(Rc::downgrade(self), gate.clone()));
         self.set_farewell(Some(task.abort_handle()));
@@ -111,7 +110,7 @@ impl Connection {
         }
     }
 
-    /// How long it may still lie idle.
+    /// How long it may still be idle.
     fn left(&self) -> Duration {
         if self.working.get() > 0 || self.is_waited_for.get() {
             return self.idle_time;
@@ -119,7 +118,7 @@ impl Connection {
         (self.free_at.get() + self.idle_time).saturating_duration_since(Instant::now())
     }
 
-    /// Whether the client has left too long what was handed on to it.
+    /// Whether the client has not read in time.
     fn is_too_slow(&self) -> bool {
         if self.is_waited_for.get() {
             return false;
@@ -135,7 +134,7 @@ impl Connection {
 
     fn end(&self) {
         if let Some(socket) = &self.socket {
-            // Fails only if the client has ended it already.
+            // Fails only if the client has closed it already.
             let _ = shutdown(socket, Shutdown::Both);
         }
     }
@@ -144,14 +143,14 @@ impl Connection {
 impl Drop for Connection {
     fn drop(&mut self) {
         self.set_farewell(None);
-        // Connections come and go faster than their time is over.
+        // Connections come and go faster than their timers expire.
         if let Some(watch) = self.watch.take() {
             watch.abort();
         }
     }
 }
 
-/// Ends a connection that lies idle.
+/// Closes an idle connection.
 async fn watch(connection: Weak<Connection>) {
     let Some(mut left) = connection.upgrade().map(|it| it.left()) else {
         return;
@@ -168,7 +167,7 @@ async fn watch(connection: Weak<Connection>) {
     }
 }
 
-/// Ends a connection soon after the service is told to end.
+/// Closes a connection soon after the start of the shutdown.
 async fn bid_farewell(connection: Weak<Connection>, gate: Gate) {
     gate.stopped().await;
     actix_web::rt::time::sleep(LAST_TIME).await;
@@ -177,8 +176,8 @@ async fn bid_farewell(connection: Weak<Connection>, gate: Gate) {
     }
 }
 
-/// Ends a connection whose client does not take its answer. Only after a second look: this thread may
-/// have been busy, and what the client has taken meanwhile shows once the answer had its turn.
+/// Closes a connection whose client does not read its response. Only at the second check: this thread may have
+/// been busy, and progress shows only after the response had its turn.
 async fn hurry(connection: Weak<Connection>) {
     let mut was_too_slow = false;
     loop {
@@ -200,7 +199,7 @@ async fn hurry(connection: Weak<Connection>) {
 }
 
 impl UnderWay {
-    /// A request of this connection begins.
+    /// Starts a request of this connection.
     pub(super) fn begin(connection: &Rc<Connection>) -> Self {
         let Connection { working, count, .. } = &**connection;
         working.set(working.get() + 1);
@@ -221,7 +220,7 @@ impl UnderWay {
         self.connection.count.get() >= REQUESTS_MAX
     }
 
-    /// There is an answer: from now on it is the client that is waited for.
+    /// The response is ready: from now on the client must act.
     pub(super) fn answered(&self) {
         let Connection {
             working, taking, ..
@@ -233,20 +232,20 @@ impl UnderWay {
         }
     }
 
-    /// The answer goes on, and nobody knows when: its client has taken what there was.
+    /// The response continues at an unknown time: its client has read everything so far.
     pub(super) fn waits(&self) {
         self.connection.is_waited_for.set(true);
     }
 
-    /// So many bytes of the answer are handed on, and what was handed on before is taken: the
-    /// client has time for them.
+    /// Records that `bytes` of the response are written and the earlier ones were taken: the client has time
+    /// for them.
     pub(super) fn written(&self, bytes: usize) {
         let connection = &self.connection;
         connection.is_waited_for.set(false);
         let bytes_32 = u32::try_from(bytes).unwrap_or(u32::MAX);
         let time = Duration::from_secs((bytes_32 / BYTES_PER_SECOND_MIN).into());
         connection.free_at.set(Instant::now() + time);
-        // What is small is handed on at once and as a whole: nobody has to be waited for.
+        // Small responses are written at once and need no check.
         let is_large = self.is_begun.replace(true) || bytes >= PIECE;
         let is_watched = connection.socket.is_some();
         if is_large && is_watched && !connection.is_hurried.replace(true) {

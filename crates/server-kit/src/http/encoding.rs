@@ -1,4 +1,4 @@
-//! gzip for those who accept it, and from those who send it.
+//! gzip for clients that accept it, and from clients that send it.
 
 use std::io::Read;
 
@@ -16,10 +16,10 @@ use flate2::read::{GzDecoder, ZlibDecoder};
 use super::caching;
 use super::problem::{BODY_BYTES_MAX, Problem};
 
-/// What a body may be packed as.
+/// Accepted encodings of a body.
 pub const UNDERSTOOD: [&str; 3] = ["gzip", "deflate", "identity"];
 
-/// How a body is packed.
+/// The encoding of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Packing {
     Plain,
@@ -27,8 +27,8 @@ pub(super) enum Packing {
     Deflate,
 }
 
-/// Leaves the compressing middleware two choices: gzip, for paths below `base`, or nothing. It would
-/// refuse a client that accepts neither, and the service never refuses a client for what it accepts.
+/// Restricts the compressing middleware to gzip, for paths below `base`, or no compression. It would refuse a
+/// client that accepts neither; this service never does.
 pub async fn gzip_below(
     base: &str,
     mut request: ServiceRequest,
@@ -45,7 +45,7 @@ pub async fn gzip_below(
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
     }
     let mut response = next.call(request).await?;
-    // Problems are never packed, and responses without a body cannot be.
+    // Problems are never compressed, and responses without a body cannot be.
     let can_be_packed =
         is_below && response.status().is_success() && response.headers().contains_key(CONTENT_TYPE);
     if can_be_packed {
@@ -55,12 +55,11 @@ pub async fn gzip_below(
 }
 
 impl Packing {
-    /// How the body is packed that comes with these headers.
+    /// The encoding named by these headers.
     ///
     /// # Errors
-    ///
-    /// 415 (RFC 9110 §15.5.16) if it is packed in a way that is not understood, or in several: read
-    /// as it is, it would be JSON that it is not.
+    /// 415 (RFC 9110 §15.5.16) for an unknown encoding or several: read without decoding, the body would be
+    /// misunderstood.
     pub(super) fn of(headers: &HeaderMap) -> Result<Self, Problem> {
         let lines: Vec<_> = headers.get_all(CONTENT_ENCODING).collect();
         let line = match lines[..] {
@@ -77,12 +76,10 @@ impl Packing {
         }
     }
 
-    /// A body as it was before it was packed. Stops where it becomes too large: a mebibyte can
-    /// unpack to a gibibyte.
+    /// Decompresses a body. Stops where it becomes too large: a mebibyte can expand to a gibibyte.
     ///
     /// # Errors
-    ///
-    /// 413 if it is too large, 400 if it is not what it says.
+    /// 413 if it is too large, 400 if it is not in this encoding.
     pub(super) fn unpacked(self, body: Bytes) -> Result<Bytes, Problem> {
         match self {
             Self::Plain => Ok(body),
@@ -103,8 +100,8 @@ fn read_all(packed: impl Read) -> Result<Bytes, Problem> {
     Ok(plain.into())
 }
 
-/// Whether a list such as `br;q=1.0, gzip;q=0.5` has `gzip` or `*` at more than nothing (RFC 9110
-/// §12.5.3). A weight that cannot be read counts as full.
+/// Whether a list such as `br;q=1.0, gzip;q=0.5` accepts `gzip` or `*` (RFC 9110 §12.5.3). An unreadable weight
+/// counts as 1.
 fn accepts_gzip(list: &str) -> bool {
     list.split(',').any(|entry| {
         let mut parts = entry.split(';').map(str::trim);

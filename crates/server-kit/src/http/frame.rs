@@ -1,7 +1,7 @@
-//! Around every request: its id, its path as routes know it, and what becomes of failures.
+//! The outermost middleware: the request id, the normalized path, and error responses.
 //!
-//! Errors of handlers and of the server library do not know where they happened. The frame does, and
-//! lets the wording of the path write every one of them.
+//! Errors of handlers and of the server library do not know their path. The frame does, and writes every error
+//! in the wording of its path.
 
 use std::panic::AssertUnwindSafe;
 use std::rc::Rc;
@@ -28,42 +28,38 @@ use super::request_id::{RequestId, X_REQUEST_ID};
 use super::telemetry::RequestLog;
 use crate::clock::Clock;
 
-/// When and where a request came in.
 #[derive(Debug, Clone, Default)]
 pub struct Arrival {
-    /// Its path, without a slash at its end.
+    /// Without a trailing slash.
     pub path: String,
-    /// Its id.
     pub request_id: String,
-    /// When it came in.
     pub at: DateTime<Utc>,
 }
 
-/// An error as the client and the log see it.
+/// An error for the client and for the log.
 pub struct ErrorResponse {
-    /// What the client gets.
     pub response: HttpResponse,
     /// Code of the problem, if it has one.
     pub code: Option<String>,
-    /// What the client is not told.
+    /// Cause that the client does not see.
     pub cause: Option<String>,
-    /// Why the caller is turned away.
+    /// Why the caller was refused.
     pub reason: Option<String>,
 }
 
 /// How the errors of some paths are written.
 #[derive(Clone, Copy)]
 pub struct Wording {
-    /// Whether one slash at the end of these paths does not count.
+    /// Whether one trailing slash of these paths is ignored.
     pub trims_slash: bool,
-    /// Writes an error of a request.
+    /// Writes an error response.
     pub write: fn(&Error, &Arrival) -> ErrorResponse,
 }
 
 /// Chooses the wording of a path.
 pub type ChooseWording = fn(&ServiceRequest) -> Wording;
 
-/// The outermost middleware; `wording` chooses by path how errors are written.
+/// The outermost middleware. `wording` chooses the wording of errors by path.
 pub async fn frame(
     wording: ChooseWording,
     mut request: ServiceRequest,
@@ -94,8 +90,7 @@ pub async fn frame(
         }
         written.response
     };
-    // Nothing of a request outlives it: what it left half-way is dropped with it, and its
-    // transaction rolls back.
+    // Nothing of a request outlives it: a panic drops its unfinished work, and its transaction rolls back.
     let outcome = AssertUnwindSafe(next.call(request)).catch_unwind().await;
     let mut response = match outcome {
         Ok(Ok(response)) => rewritten(response, written),
@@ -114,8 +109,8 @@ pub async fn frame(
     let is_last = under_way.as_ref().is_some_and(UnderWay::is_last);
     if is_last || response.request().head().upgrade() {
         let head = response.response_mut().head_mut();
-        // Who wants to speak something else is answered as anybody (RFC 9110 §7.8); actix would say
-        // `connection: upgrade` as the request does, and close it.
+        // Upgrades are ignored (RFC 9110 §7.8). actix would answer `connection: upgrade` like the request, and
+        // close it.
         head.set_connection_type(ConnectionType::Close);
     }
     Ok(body::attended(response, under_way))
@@ -134,7 +129,7 @@ fn rewritten<B: MessageBody>(
     ServiceResponse::new(request, written).map_into_right_body()
 }
 
-/// `/clusters/` is `/clusters`; one slash only, so that no two spellings of a path differ by more.
+/// `/clusters/` becomes `/clusters`. Only one slash is removed.
 fn trim_one_slash(request: &mut ServiceRequest) {
     let uri = request.uri();
     let Some(path) = uri.path().strip_suffix('/').filter(|path| !path.is_empty()) else {

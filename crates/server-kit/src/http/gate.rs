@@ -1,45 +1,41 @@
-//! Whether the service takes requests, and whether it says that it is ready for them.
+//! Whether the service accepts requests and is ready for them.
 
 use std::sync::Arc;
 
 use tokio::sync::watch;
 
-/// What is said while nothing more is known.
+/// The default reason.
 const NOT_READY: &str = "Application is not ready";
-/// What is said once the service is told to end.
+/// The reason during shutdown.
 const SHUTTING_DOWN: &str = "Application is shutting down";
 
-/// The gate of one process: every clone is the same one. It goes from starting to serving to
-/// stopping, and never back.
+/// The gate of one process. Clones share it. It goes from starting to serving to stopping, and never back.
 #[derive(Debug, Clone)]
 pub struct Gate(Arc<watch::Sender<State>>);
 
 #[derive(Debug)]
 struct State {
     phase: Phase,
-    /// Why it is not ready although it serves, or not yet.
+    /// Why it is not ready, although it serves or while it starts.
     fault: Option<String>,
 }
 
-/// What a service does at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
     /// It cannot answer requests yet.
     Starting,
-    /// It answers them.
     Serving,
-    /// It answers them, but wants no new ones.
+    /// It answers requests, but wants no new ones.
     Stopping,
 }
 
-/// What `/readyz` says.
+/// The response of `/readyz`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Readiness {
-    /// Requests are welcome.
     Ready,
-    /// They are not, for this reason.
+    /// With the reason.
     NotReady(String),
-    /// They will not be any more, for this reason.
+    /// With the reason.
     ShuttingDown(&'static str),
 }
 
@@ -59,7 +55,7 @@ impl Gate {
         Self(Arc::new(watch::Sender::new(State { phase, fault })))
     }
 
-    /// Lets requests in; not once the service is stopping.
+    /// Accepts requests, unless the service is stopping.
     pub fn open(&self) {
         self.0.send_modify(|state| {
             if state.phase == Phase::Starting {
@@ -68,12 +64,12 @@ impl Gate {
         });
     }
 
-    /// Says that the service is to end. Requests that still come are answered.
+    /// Starts the shutdown. Requests that still arrive are answered.
     pub fn stop(&self) {
         self.0.send_modify(|state| state.phase = Phase::Stopping);
     }
 
-    /// Waits until the service is to end. For answers that would go on for ever.
+    /// Waits for the start of the shutdown, for endless responses.
     pub async fn stopped(&self) {
         let mut states = self.0.subscribe();
         // Fails only without a gate.
@@ -82,7 +78,7 @@ impl Gate {
             .await;
     }
 
-    /// Says why the service is not ready; `None` that nothing is in the way.
+    /// Sets why the service is not ready; `None` if nothing prevents it.
     pub fn set_fault(&self, fault: Option<String>) {
         self.0.send_if_modified(|state| {
             let is_new = state.fault != fault;
@@ -91,17 +87,14 @@ impl Gate {
         });
     }
 
-    /// What is said to be in the way.
     pub fn fault(&self) -> Option<String> {
         self.0.borrow().fault.clone()
     }
 
-    /// What the service does now.
     pub fn phase(&self) -> Phase {
         self.0.borrow().phase
     }
 
-    /// What `/readyz` says now.
     pub fn readiness(&self) -> Readiness {
         match (self.phase(), self.fault()) {
             (Phase::Stopping, _) => Readiness::ShuttingDown(SHUTTING_DOWN),
@@ -117,7 +110,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn whoever_waits_for_the_end_is_told_before_and_after() {
+    async fn waiting_for_the_shutdown_ends_before_and_after_its_start() {
         let gate = Gate::serving();
         let other = gate.clone();
         let waits = async {

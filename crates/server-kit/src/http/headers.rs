@@ -1,15 +1,15 @@
-//! Headers of responses that are decided before there is a response.
+//! Headers that are known before the response exists.
 
 use actix_web::HttpMessage as _;
 use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::http::header::{HeaderName, HeaderValue};
 
-/// Headers of the response to a request, whoever writes it.
+/// Headers for the response to a request, whichever code writes it.
 #[derive(Default)]
 pub struct ResponseHeaders(Vec<(HeaderName, HeaderValue)>);
 
 impl ResponseHeaders {
-    /// Adds headers to the response that a request will get.
+    /// Adds headers to the later response to a request.
     pub fn add(
         request: &ServiceRequest,
         headers: impl IntoIterator<Item = (HeaderName, HeaderValue)>,
@@ -20,7 +20,7 @@ impl ResponseHeaders {
         extensions.insert(added);
     }
 
-    /// Writes what was added.
+    /// Writes the added headers.
     pub(super) fn write<B>(response: &mut ServiceResponse<B>) {
         let added = response.request().extensions_mut().remove::<Self>();
         for (name, value) in added.unwrap_or_default().0 {

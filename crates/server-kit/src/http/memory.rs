@@ -35,7 +35,7 @@ pub(super) struct Reservation {
 
 impl ResponseBudget {
     pub(super) fn new(bytes: usize) -> Self {
-        // Without large bodies the gauge says 0; it is not missing.
+        // Creates the series: without large bodies the gauge is 0, not missing.
         metrics::gauge!(BUFFERED).increment(0.0);
         Self(Arc::new(Parts {
             bytes: Capacity::new(bytes),

@@ -1,10 +1,10 @@
-//! What the HTTP listeners of every daemon here have in common.
+//! The common part of the HTTP listeners of all daemons.
 //!
 //! ```text
 //! span ▸ watch (line, metrics) ▸ frame (panics, errors) ▸ gzip ▸ routes ▸ admission ▸ handler
 //! ```
 //!
-//! A product brings its routes, a [`Wording`] for errors, and a hook that says who is calling.
+//! A product brings its routes, a [`Wording`] for errors, and a hook that identifies the caller.
 
 mod admission;
 mod answer;

@@ -1,4 +1,4 @@
-//! A row of a table of routes: one operation, mounted and described from the same place.
+//! A row of a route table: one operation, mounted and described in the same place.
 
 use actix_web::Route;
 use utoipa::openapi::path::{OperationBuilder, PathItemBuilder};
@@ -6,16 +6,14 @@ use utoipa::openapi::security::SecurityRequirement;
 
 use crate::openapi::method;
 
-/// What can be done at a path. `P` is what its caller needs; `D` makes its part of the `OpenAPI` document.
+/// An operation of a path. `P` is the permission that its caller needs; `D` makes its part of the `OpenAPI`
+/// document.
 #[derive(Debug)]
 pub struct Operation<P, D> {
-    /// The HTTP method.
     pub method: &'static str,
-    /// The permission that its caller needs; `None` if anybody may call it.
+    /// `None` for operations without authentication.
     pub permission: Option<P>,
-    /// The handler.
     pub handler: fn() -> Route,
-    /// Describes it.
     pub describe: D,
 }
 

@@ -1,4 +1,4 @@
-//! What orchestrators and collectors of metrics ask, each on a listener of its own.
+//! Health and metrics, each on its own listener.
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use serde_json::json;
 use super::gate::{Gate, Readiness};
 use super::routes::resource;
 
-/// The text format of Prometheus.
+/// Prometheus' text format.
 const METRICS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// What gives the metrics as text, at each scrape.
+/// Renders the metrics as text at each scrape.
 pub type Scrape = Arc<dyn Fn() -> String + Send + Sync>;
 
 /// `/healthz` and `/readyz`.
@@ -26,7 +26,6 @@ pub fn health(gate: Gate) -> impl FnOnce(&mut ServiceConfig) + Clone {
     }
 }
 
-/// `/metrics`.
 pub fn metrics(scrape: Scrape) -> impl FnOnce(&mut ServiceConfig) + Clone {
     |config| {
         config
@@ -35,12 +34,11 @@ pub fn metrics(scrape: Scrape) -> impl FnOnce(&mut ServiceConfig) + Clone {
     }
 }
 
-/// Whether the process runs: who can answer, does.
+/// Always succeeds: the process runs.
 async fn healthz() -> HttpResponse {
     told(StatusCode::OK, "ok", None)
 }
 
-/// Whether requests are welcome.
 async fn readyz(gate: Data<Gate>) -> HttpResponse {
     let away = StatusCode::SERVICE_UNAVAILABLE;
     match gate.readiness() {
@@ -50,14 +48,13 @@ async fn readyz(gate: Data<Gate>) -> HttpResponse {
     }
 }
 
-/// Answers with the metrics.
 pub async fn scraped(scrape: Data<Scrape>) -> HttpResponse {
     let mut answer = HttpResponse::Ok();
     answer.insert_header(("content-type", METRICS_TYPE));
     answer.body(scrape())
 }
 
-/// An answer as the older service gives it, with a newline at its end.
+/// A response in the older service's form, with a trailing newline.
 fn told(code: StatusCode, status: &'static str, reason: Option<&str>) -> HttpResponse {
     let mut body = json!({ "status": status });
     if let Some(reason) = reason {

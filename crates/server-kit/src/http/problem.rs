@@ -1,4 +1,4 @@
-//! What goes wrong with requests, in no product's words: a listener's wording makes responses of it.
+//! Problems of requests, independent of a product: a listener's wording turns them into responses.
 
 use std::fmt;
 
@@ -9,19 +9,18 @@ use serde_json::Value;
 
 /// Largest request body, in bytes, before and after decompression.
 pub const BODY_BYTES_MAX: usize = 1024 * 1024;
-/// How long a client should wait for the service to start, in seconds.
+/// `Retry-After` while the service starts, in seconds.
 const STARTING_SECONDS: u64 = 5;
-/// How long a client should wait for others' requests to end, in seconds.
+/// `Retry-After` while other requests use all capacity, in seconds.
 const BUSY_SECONDS: u64 = 1;
-/// How much of a client's text a response repeats.
+/// Most characters of a client's text that a response repeats.
 const SHOWN_CHARACTERS_MAX: usize = 100;
 
-/// What problems of one kind have in common (RFC 9457).
+/// The constant part of problems of one kind (RFC 9457).
 #[derive(Debug, PartialEq, Eq)]
 pub struct ProblemKind {
-    /// Status of the response.
     pub status: StatusCode,
-    /// Stable, such as `VAL-006`; products put their name before it.
+    /// Stable, such as `VAL-006`; products prepend their name.
     pub code: &'static str,
     /// Last part of the type's URI.
     pub slug: &'static str,
@@ -32,20 +31,18 @@ pub struct ProblemKind {
 /// A failed request.
 #[derive(Debug, Clone)]
 pub struct Problem {
-    /// What kind of problem.
     pub kind: &'static ProblemKind,
     /// This occurrence. Never the text of an internal failure.
     pub detail: String,
-    /// One entry for each fault of the input.
+    /// One entry per fault of the input.
     pub errors: Vec<Value>,
     /// Headers of the response.
     pub headers: Vec<(HeaderName, String)>,
-    /// The full chain of causes, for the log alone.
+    /// The full chain of causes, for the log only.
     pub cause: Option<String>,
 }
 
 impl ProblemKind {
-    /// One row of a table of problems.
     pub const fn new(
         status: StatusCode,
         code: &'static str,
@@ -61,7 +58,6 @@ impl ProblemKind {
     }
 }
 
-#[allow(missing_docs, reason = "their titles say what they are")]
 #[rustfmt::skip]
 impl ProblemKind {
     pub const MALFORMED: &Self = &Self::new(StatusCode::BAD_REQUEST, "VAL-006", "malformed-request", "Malformed Request");
@@ -87,7 +83,7 @@ impl Problem {
         }
     }
 
-    /// A path that no route has.
+    /// A path without a route.
     pub fn unknown_path(path: &str) -> Self {
         let path = shown(path);
         Self::new(
@@ -96,19 +92,19 @@ impl Problem {
         )
     }
 
-    /// A path that has other methods.
+    /// A path with other methods.
     pub fn method_not_allowed(allow: &str) -> Self {
         Self::new(ProblemKind::NO_METHOD, format!("Allowed here: {allow}"))
             .with_header(header::ALLOW, allow)
     }
 
-    /// A body beyond [`BODY_BYTES_MAX`].
+    /// A body above [`BODY_BYTES_MAX`].
     pub fn too_large() -> Self {
         let detail = format!("Request body must be at most {BODY_BYTES_MAX} bytes");
         Self::new(ProblemKind::TOO_LARGE, detail)
     }
 
-    /// A body packed as `coding`, which is none of those that are understood.
+    /// A body in the unsupported encoding `coding`.
     pub fn packed(coding: &str, understood: &[&str]) -> Self {
         let understood = understood.join(", ");
         let detail = format!(
@@ -118,32 +114,32 @@ impl Problem {
         Self::new(ProblemKind::PACKED, detail).with_header(header::ACCEPT_ENCODING, understood)
     }
 
-    /// The service does not take requests yet; `fault` is what is in the way, where that is known.
+    /// The service accepts no requests yet; `fault` is the reason, if known.
     pub fn starting(fault: Option<String>) -> Self {
         let detail = fault.unwrap_or_else(|| "The service is starting".to_owned());
         Self::new(ProblemKind::UNAVAILABLE, detail).retry_after(STARTING_SECONDS)
     }
 
-    /// As many requests as may be are under way.
+    /// The limit of requests in progress is reached.
     pub fn busy() -> Self {
-        let detail = "Too many requests are under way, please try again later";
+        let detail = "Too many requests in progress, please try again later";
         Self::new(ProblemKind::UNAVAILABLE, detail).retry_after(BUSY_SECONDS)
     }
 
-    /// As much memory as may be is reserved for other clients.
+    /// The memory for clients is exhausted.
     pub fn full() -> Self {
-        let detail = "Too many large requests and answers are under way, please try again later, \
+        let detail = "Too many large requests and responses in progress, please try again later, \
                       or ask for smaller pages";
         Self::new(ProblemKind::UNAVAILABLE, detail).retry_after(BUSY_SECONDS)
     }
 
-    /// The caller sends more requests than it may.
+    /// The caller exceeds its rate.
     pub fn too_many(retry_seconds: u64) -> Self {
         let detail = "Too many requests, please try again later";
         Self::new(ProblemKind::TOO_MANY, detail).retry_after(retry_seconds)
     }
 
-    /// A body that takes too long to come.
+    /// The body arrives too slowly.
     pub fn slow_body() -> Self {
         Self::new(
             ProblemKind::SLOW_BODY,
@@ -151,13 +147,13 @@ impl Problem {
         )
     }
 
-    /// A defect of the service, or an outage that nobody can wait out.
+    /// A defect of the service, or an outage that waiting does not solve.
     pub fn internal(cause: impl Into<String>) -> Self {
         Self::new(ProblemKind::INTERNAL, "Unspecified error").with_cause(cause)
     }
 
-    /// A handler panicked. The panic's message is not repeated: it may hold what a client sent. The
-    /// log has a line of its own for it.
+    /// A handler panicked. The response does not repeat the panic's message, which may contain a client's data;
+    /// the log has it in a separate line.
     pub fn panicked() -> Self {
         let detail =
             "An unexpected error happened, please check the log of the service for details";
@@ -182,24 +178,24 @@ impl Problem {
         }
     }
 
-    /// The problem with one more header.
+    /// Adds a header.
     pub fn with_header(mut self, name: HeaderName, value: impl Into<String>) -> Self {
         self.headers.push((name, value.into()));
         self
     }
 
-    /// The problem with a cause for the log.
+    /// Adds a cause for the log.
     pub fn with_cause(mut self, cause: impl Into<String>) -> Self {
         self.cause = Some(cause.into());
         self
     }
 
-    /// The problem, and when to come back.
+    /// Adds `Retry-After`.
     pub fn retry_after(self, seconds: u64) -> Self {
         self.with_header(header::RETRY_AFTER, seconds.to_string())
     }
 
-    /// Why the caller is turned away, if it is the caller and not the request that is at fault.
+    /// Why the caller was refused, if the problem is about the caller and not the request.
     pub fn reason(&self) -> Option<&str> {
         matches!(self.kind.status.as_u16(), 401 | 403 | 429).then_some(&self.detail)
     }

@@ -1,4 +1,4 @@
-//! How many requests one caller may send in a time (GCRA, by `governor`).
+//! Rate limits per caller (GCRA, by `governor`).
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, RandomState};
@@ -13,21 +13,21 @@ use governor::nanos::Nanos;
 use governor::state::StateStore;
 use governor::{Quota, RateLimiter};
 
-/// Threads that ask for different callers seldom meet in one of these.
+/// Locks of the table, so that threads rarely wait for each other.
 const SHARDS: usize = 16;
-/// Callers that are remembered at a time in each: beyond, some are forgotten, and start anew.
+/// Most callers in each part of the table. Beyond that some are forgotten and start afresh.
 const CALLERS_MAX: usize = 4096;
 
-/// Whose requests are counted together.
+/// Requests with the same key are counted together.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Key {
-    /// Who has proven who it is.
+    /// An authenticated caller.
     Caller(String),
-    /// Anybody else, by address. Of IPv6 the network: one machine has all addresses of it.
+    /// Any other caller, by address. For IPv6 by network, because one machine has all its addresses.
     Peer(Option<IpAddr>),
 }
 
-/// What is counted for a request.
+/// The key of a request.
 pub(super) fn key(caller: Option<String>, peer: Option<SocketAddr>) -> Key {
     match (caller, peer.map(|peer| peer.ip().to_canonical())) {
         (Some(caller), _) => Key::Caller(caller),
@@ -49,20 +49,20 @@ pub(super) struct RateLimit {
     burst: NonZeroU32,
 }
 
-/// What a caller has left.
+/// A caller's remaining requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Standing {
     burst: u32,
     window_seconds: u64,
     remaining: u32,
     reset_seconds: u64,
-    /// When it may come back, where it was refused.
+    /// When a refused caller may retry.
     pub(super) retry_seconds: Option<u64>,
 }
 
 impl RateLimit {
-    /// As settings give it: so many requests a second on average, and so many at once, 0 for as many as in a second.
-    /// None where it is off.
+    /// The limit by the settings: an average rate and a burst, where 0 means as many as per second. `None` if
+    /// there is no limit.
     pub(super) fn new(per_second: u32, burst: u32) -> Option<Self> {
         let per_second = NonZeroU32::new(per_second)?;
         let burst = NonZeroU32::new(burst).unwrap_or(per_second);
@@ -107,8 +107,8 @@ impl RateLimit {
 }
 
 impl Standing {
-    /// What the caller is told: as the current draft (draft-ietf-httpapi-ratelimit-headers) has it,
-    /// and as the earlier ones had it, which clients know.
+    /// The headers of the current draft (draft-ietf-httpapi-ratelimit-headers), and those of earlier drafts,
+    /// which clients know.
     pub(super) fn headers(self) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
         let Self {
             burst,
@@ -139,7 +139,7 @@ impl Standing {
     }
 }
 
-/// When each caller will have all its requests again. Not more callers than there may be.
+/// When each caller has its full burst again, for a limited number of callers.
 #[derive(Debug, Default)]
 struct Callers(Mutex<HashMap<Key, Nanos>>);
 
@@ -158,7 +158,7 @@ impl StateStore for Callers {
         }
         let (outcome, next) = decide(None)?;
         if callers.len() >= CALLERS_MAX {
-            // Who has all but one of its requests loses nothing by being forgotten.
+            // Forgetting a caller that has all but one of its requests does no harm.
             callers.retain(|_, at| *at > next);
             if callers.len() >= CALLERS_MAX {
                 let mut kept = 0;
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn callers_are_told_apart_by_identity_then_address_then_network() {
+    fn callers_are_distinguished_by_identity_then_address_then_network() {
         let address = "192.0.2.1:80".parse().ok();
         let caller = |name: &str| key(Some(name.to_owned()), None);
         assert_eq!(key(Some("me".to_owned()), address), caller("me"));
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn each_caller_has_a_burst_of_its_own_and_is_told_what_is_left() {
+    fn each_caller_has_its_own_burst_and_learns_what_is_left() {
         let limit = RateLimit::new(1, 3).unwrap();
         let (one, other) = (peer("192.0.2.1"), peer("192.0.2.2"));
         let first = limit.count(&one);
@@ -205,7 +205,7 @@ mod tests {
         assert_eq!(text, expected);
         limit.count(&one);
         limit.count(&one);
-        // Up to a second's worth may have come back meanwhile on a busy machine.
+        // On a busy machine up to a second's worth may be available again.
         let refused = (0..100).find_map(|_| limit.count(&one).retry_seconds);
         assert_eq!(refused, Some(1));
         assert_eq!(limit.count(&other).remaining, 2);

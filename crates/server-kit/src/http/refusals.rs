@@ -1,4 +1,4 @@
-//! Requests that are refused for what other requests take, counted by reason.
+//! Counts requests that are refused because of the load of others, by reason.
 
 use super::memory::{Reservation, ResponseBudget};
 use super::problem::Problem;
@@ -10,7 +10,7 @@ pub(super) const IN_FLIGHT: &str = "in_flight";
 pub(super) const MEMORY: &str = "memory";
 pub(super) const WATCHERS: &str = "watchers";
 
-/// Registers every reason, so that the first refusal is seen as growth.
+/// Creates every series, so that the first refusal is visible as growth.
 pub(super) fn count_from_zero() {
     for reason in [STARTING, RATE, IN_FLIGHT, MEMORY, WATCHERS] {
         metrics::counter!(REFUSED, "reason" => reason).absolute(0);
@@ -21,7 +21,7 @@ pub(super) fn count(reason: &'static str) {
     metrics::counter!(REFUSED, "reason" => reason).increment(1);
 }
 
-/// The problem, counted.
+/// Counts a problem and returns it.
 pub(super) fn counted(reason: &'static str, problem: Problem) -> Problem {
     count(reason);
     problem
@@ -30,7 +30,6 @@ pub(super) fn counted(reason: &'static str, problem: Problem) -> Problem {
 /// Reserves memory for a client.
 ///
 /// # Errors
-///
 /// 503 when others hold it.
 pub(super) fn reserve(budget: &ResponseBudget, bytes: usize) -> Result<Reservation, Problem> {
     let reservation = budget.reserve(bytes);
@@ -40,7 +39,6 @@ pub(super) fn reserve(budget: &ResponseBudget, bytes: usize) -> Result<Reservati
 /// Resizes a reservation.
 ///
 /// # Errors
-///
 /// 503 when others hold it.
 pub(super) fn resize(reservation: &mut Reservation, bytes: usize) -> Result<(), Problem> {
     let is_made = reservation.resize(bytes);

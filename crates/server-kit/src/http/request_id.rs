@@ -1,5 +1,3 @@
-//! The id of a request.
-
 use actix_web::HttpMessage;
 use actix_web::http::header::HeaderName;
 use uuid::Uuid;
@@ -8,14 +6,12 @@ use uuid::Uuid;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestId(pub String);
 
-/// Header that carries it.
 pub(super) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-/// Longest inbound request id that is kept, in bytes.
+/// Longest accepted request id, in bytes.
 const REQUEST_ID_BYTES_MAX: usize = 128;
 
 impl RequestId {
-    /// The id of a request: what the caller gave, if it is a sane one; otherwise a new one, the
-    /// same each time.
+    /// The request's id: a valid one of the caller, or else a new one. Later calls return the same.
     pub fn of(request: &impl HttpMessage) -> Self {
         if let Some(id) = request.extensions().get::<Self>() {
             return id.clone();

@@ -1,4 +1,4 @@
-//! Paths with their methods, and paths that no route has.
+//! Mounts paths with their methods, and answers unknown paths.
 
 use actix_web::guard::GuardContext;
 use actix_web::http::Method;
@@ -9,8 +9,8 @@ use super::body;
 use super::problem::Problem;
 use super::telemetry::RoutePath;
 
-/// One path with its methods, in alphabetical order. `HEAD` goes wherever `GET` does; every other
-/// method is told what there is.
+/// A path with its methods in alphabetical order. `HEAD` is allowed where `GET` is. Other methods get 405 with
+/// the allowed ones.
 pub fn resource(path: &str, routes: Vec<(&'static str, Route)>) -> Resource {
     let mut allow = Vec::new();
     let mut resource = web::resource(path).app_data(RoutePath::new(path));
@@ -33,7 +33,7 @@ pub fn resource(path: &str, routes: Vec<(&'static str, Route)>) -> Resource {
     }))
 }
 
-/// A path that leads nowhere.
+/// The handler of unknown paths.
 pub async fn unknown_path(request: HttpRequest, payload: Payload) -> Result<HttpResponse, Problem> {
     body::leave(&request, payload.into_inner());
     Err(Problem::unknown_path(request.path()))

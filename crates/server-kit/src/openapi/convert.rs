@@ -15,9 +15,8 @@
 
 use serde_json::{Map, Value, json};
 
-/// The version that is written.
 const VERSION: &str = "3.0.3";
-/// Words of schemas that 3.0 does not know and that say nothing it could.
+/// Keywords of schemas that 3.0 has no equivalent for.
 const UNKNOWN_WORDS: [&str; 21] = [
     "$anchor",
     "$comment",
@@ -42,7 +41,7 @@ const UNKNOWN_WORDS: [&str; 21] = [
     "unevaluatedProperties",
 ];
 
-/// Makes a 3.0 document of a 3.1 one.
+/// Converts a 3.1 document into a 3.0 one.
 pub fn to_3_0(mut document: Value) -> Value {
     document["openapi"] = json!(VERSION);
     if let Some(root) = document.as_object_mut() {
@@ -67,7 +66,7 @@ pub fn to_3_0(mut document: Value) -> Value {
     document
 }
 
-/// Converts what stands under `schema` anywhere below; examples are data and left alone.
+/// Converts every `schema` at any depth. Examples are data and stay unchanged.
 fn schemas_below(value: &mut Value) {
     match value {
         Value::Object(members) => {
@@ -85,10 +84,10 @@ fn schemas_below(value: &mut Value) {
     }
 }
 
-/// Converts one schema and all within.
+/// Converts one schema and those within it.
 fn schema(value: &mut Value) {
     let Some(schema) = value.as_object_mut() else {
-        // `true` and `false` are schemas in 3.1 alone.
+        // `true` and `false` are schemas only in 3.1.
         match value {
             Value::Bool(true) => *value = json!({}),
             Value::Bool(false) => *value = json!({"not": {}}),
@@ -123,10 +122,10 @@ fn schema(value: &mut Value) {
     }
 }
 
-/// The schemas that a schema is made of.
+/// Converts the parts of a schema.
 fn inner(schema: &mut Map<String, Value>) {
     if schema.remove("prefixItems").is_some() {
-        // An array of anything: 3.0 cannot tell elements apart.
+        // An array of anything: 3.0 has no schema per position.
         schema.insert("items".to_owned(), json!({}));
     }
     for (word, member) in schema.iter_mut() {
@@ -144,7 +143,7 @@ fn inner(schema: &mut Map<String, Value>) {
     }
 }
 
-/// A list of types: with `null`, the type is nullable; with several, any of them will do.
+/// Converts a list of types: with `null` the type becomes nullable, and several become alternatives.
 fn types(schema: &mut Map<String, Value>) {
     let types = match schema.remove("type") {
         None => return,
@@ -179,7 +178,7 @@ fn types(schema: &mut Map<String, Value>) {
                 _ => json!({"type": one}),
             });
             let any: Vec<_> = any.collect();
-            // Beside alternatives of its own the list must hold as well.
+            // The schema has alternatives of its own, and both must hold.
             let any = json!({"anyOf": any});
             match schema.get_mut("allOf").and_then(Value::as_array_mut) {
                 Some(all) => all.push(any),
@@ -191,14 +190,14 @@ fn types(schema: &mut Map<String, Value>) {
     }
 }
 
-/// Null or something else is something else that may be null.
+/// Converts "null or another schema" into a nullable schema.
 fn null_alternative(schema: &mut Map<String, Value>) {
     for word in ["oneOf", "anyOf"] {
         let Some(Value::Array(parts)) = schema.get_mut(word) else {
             continue;
         };
         let count = parts.len();
-        // What was `type: null` has been converted by now.
+        // `type: null` is converted already.
         parts.retain(|part| part["enum"] != json!([null]));
         if parts.len() == count {
             continue;
@@ -215,7 +214,7 @@ fn null_alternative(schema: &mut Map<String, Value>) {
     }
 }
 
-/// An exclusive bound is a number in 3.1, and a property of the other bound in 3.0.
+/// An exclusive bound is a number in 3.1, and a property of the inclusive bound in 3.0.
 fn bound(schema: &mut Map<String, Value>, exclusive: &str, inclusive: &str) {
     let Some(limit) = schema.get(exclusive).filter(|limit| limit.is_number()) else {
         return;
@@ -321,7 +320,7 @@ mod tests {
             (json!(false), json!({"not": {}})),
         ] {
             assert_eq!(converted(&before), after, "{before}");
-            // Whatever is wrapped is converted as well.
+            // Nested schemas are converted, too.
             for wrap in [
                 |inner: &Value| json!({"type": "object", "properties": {"const": inner}}),
                 |inner: &Value| json!({"type": "array", "items": inner}),

@@ -1,5 +1,5 @@
-//! OpenAPI documents, whatever API they describe: the parts of an operation, the whole document,
-//! OpenAPI 3.0 of utoipa's 3.1, and YAML for version control.
+//! Builds OpenAPI documents: parts of operations, whole documents, conversion from utoipa's 3.1 to 3.0, and
+//! YAML for version control.
 
 mod convert;
 
@@ -35,25 +35,22 @@ const ORDER: [&str; 7] = [
     "components",
 ];
 
-/// A status that is no success: number, name of its response in the document, meaning.
+/// An error status: number, name of its response in the document, meaning.
 pub type RefusedStatus = (u16, &'static str, &'static str);
 
-/// What a document says of an API as a whole.
+/// The general part of a document.
 #[derive(Debug)]
 pub struct DocumentInfo<'a> {
-    /// Name of the API.
     pub title: &'a str,
-    /// Its version.
     pub version: &'a str,
-    /// What it is for.
     pub description: &'a str,
-    /// Where its paths begin.
+    /// Prefixes of its paths.
     pub servers: &'a [&'a str],
     /// Groups of operations, with descriptions.
     pub tags: Vec<(String, String)>,
 }
 
-/// Puts a document together, in OpenAPI 3.1. Operations take bearer tokens unless they say otherwise.
+/// Assembles a document in OpenAPI 3.1. Operations require bearer tokens unless they say otherwise.
 pub fn assemble(about: DocumentInfo<'_>, paths: Paths, mut components: Components) -> Value {
     let bearer = HttpBuilder::new()
         .scheme(HttpAuthScheme::Bearer)
@@ -84,11 +81,11 @@ pub fn assemble(about: DocumentInfo<'_>, paths: Paths, mut components: Component
             SecurityRequirement::new("BearerAuth", Vec::<String>::new()),
         ]))
         .build();
-    // Plain data: turning it into a value cannot fail.
+    // Plain data: serialization cannot fail.
     serde_json::to_value(openapi).unwrap_or_default()
 }
 
-/// Begins an operation. An empty description is left out.
+/// Starts an operation. An empty description is omitted.
 pub fn operation(
     id: impl Into<String>,
     tag: impl Into<String>,
@@ -114,7 +111,6 @@ pub fn refuse(
     })
 }
 
-/// The method of that name.
 pub fn method(name: &str) -> HttpMethod {
     match name {
         "POST" => HttpMethod::Post,
@@ -125,7 +121,7 @@ pub fn method(name: &str) -> HttpMethod {
     }
 }
 
-/// A parameter, which must be there if it is in the path.
+/// A parameter, which is required if it is in the path.
 pub fn parameter(
     place: ParameterIn,
     name: &str,
@@ -144,7 +140,6 @@ pub fn parameter(
         .schema(Some(schema))
 }
 
-/// Adds parameters.
 pub fn with_parameters(
     described: OperationBuilder,
     parameters: impl IntoIterator<Item = Parameter>,
@@ -153,14 +148,14 @@ pub fn with_parameters(
     parameters.fold(described, OperationBuilder::parameter)
 }
 
-/// A body of JSON that a request must have.
+/// A required body of JSON.
 pub fn json_body(schema: impl Into<RefOr<Schema>>, example: Option<Value>) -> Option<RequestBody> {
     let content = ContentBuilder::new().schema(Some(schema)).example(example);
     let body = RequestBodyBuilder::new().required(Some(Required::True));
     Some(body.content("application/json", content.build()).build())
 }
 
-/// An answer in JSON.
+/// A response in JSON.
 pub fn json_answer(
     description: &str,
     schema: impl Into<RefOr<Schema>>,
@@ -170,7 +165,7 @@ pub fn json_answer(
     empty_answer(description).content("application/json", content.build())
 }
 
-/// An answer without a body.
+/// A response without a body.
 pub fn empty_answer(description: &str) -> ResponseBuilder {
     ResponseBuilder::new().description(description)
 }
@@ -183,8 +178,7 @@ pub fn any(kind: Type) -> Schema {
 /// Prints a document.
 ///
 /// # Errors
-///
-/// None for what [`assemble`] makes.
+/// None for documents of [`assemble`].
 pub fn print_document(document: &Value, format: OpenapiFormat) -> anyhow::Result<()> {
     print(&match format {
         OpenapiFormat::Yaml => yaml(document)?,
@@ -195,11 +189,10 @@ pub fn print_document(document: &Value, format: OpenapiFormat) -> anyhow::Result
 
 /// A document as YAML, for people and version control.
 ///
-/// Times stand in quotes: YAML 1.1 would not read them as text.
+/// Times are quoted: YAML 1.1 would not read them as text.
 ///
 /// # Errors
-///
-/// None for what [`assemble`] makes.
+/// None for documents of [`assemble`].
 pub fn yaml(document: &Value) -> Result<String, yaml_serde::Error> {
     let mut members: Vec<_> = document.as_object().into_iter().flatten().collect();
     members.sort_by_key(|(name, _)| ORDER.iter().position(|known| known == name));

@@ -1,4 +1,4 @@
-//! Variables as a source.
+//! Environment variables as a source of settings.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -14,14 +14,14 @@ use crate::files;
 
 /// Largest file with one value, in bytes.
 const VALUE_BYTES_MAX: u64 = 64 * 1024;
-/// How many letters may differ where a name is taken for a slip.
+/// Names that differ by this many letters count as typing errors.
 const SLIP_LETTERS_MAX: usize = 2;
 
 type Variables = BTreeMap<String, OsString>;
 
 impl Layer {
-    /// What variables say. Empty ones count as unset. Those that look like settings and are none are only noted:
-    /// Kubernetes sets some for every Service whose name begins like ours.
+    /// Reads the variables. Empty ones count as unset. Unknown ones with the prefix are only noted: Kubernetes
+    /// sets some for every Service whose name has the same beginning.
     pub fn of_variables(
         table: &'static SettingTable,
         variables: impl IntoIterator<Item = (OsString, OsString)>,
@@ -65,7 +65,7 @@ impl Layer {
         }
     }
 
-    /// The text of a variable that counts.
+    /// The effective text of a variable.
     fn variable<'a>(
         &mut self,
         setting: &Setting,
@@ -78,7 +78,7 @@ impl Layer {
         };
         if is_made_by_kubernetes(name, text) {
             self.notes.push(format!(
-                "{name} does not count: Kubernetes sets it for a Service of that name"
+                "{name} is ignored: Kubernetes sets it for a Service of that name"
             ));
             return None;
         }
@@ -86,7 +86,7 @@ impl Layer {
     }
 }
 
-/// What is said of variables that look like settings.
+/// Notes about variables that look like settings.
 fn slips(table: &SettingTable, variables: &Variables) -> Vec<String> {
     let settings = table.settings.iter();
     let known: Vec<_> = settings
@@ -107,18 +107,18 @@ fn slips(table: &SettingTable, variables: &Variables) -> Vec<String> {
     unknown.filter_map(slip).collect()
 }
 
-/// Kubernetes tells every container in a namespace of its Services: of one that is called
-/// `hyperfleet-metrics` by `HYPERFLEET_METRICS_PORT=tcp://10.0.0.1:9090`.
+/// Kubernetes sets variables for each Service of a namespace: for `hyperfleet-metrics`,
+/// `HYPERFLEET_METRICS_PORT=tcp://10.0.0.1:9090`.
 fn is_made_by_kubernetes(name: &str, text: &str) -> bool {
     let mut protocols = ["tcp://", "udp://", "sctp://"].into_iter();
     name.ends_with("_PORT") && protocols.any(|protocol| text.starts_with(protocol))
 }
 
-/// The value that a file holds alone. The file may be another than was meant, that of a password for
-/// instance: its text is not repeated.
+/// The value in a file. It may be the wrong file, for instance that of a password, so messages do not repeat
+/// its text.
 fn value_in(file: &Path, setting: &Setting) -> Result<Value, String> {
     let text = files::read_text(file, VALUE_BYTES_MAX)
         .map_err(|error| format!("cannot read {}: {error}", file.display()))?;
     let value = setting.check(Value::from(text.trim_end_matches(['\r', '\n'])));
-    value.map_err(|_| format!("what it holds is not {}", setting.expected()))
+    value.map_err(|_| format!("its content is not {}", setting.expected()))
 }

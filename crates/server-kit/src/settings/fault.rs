@@ -1,39 +1,38 @@
-//! What is wrong with settings, told all at once.
+//! Faults of settings, reported all at once.
 
 use std::fmt;
 
-/// Something wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SettingFault {
-    /// The setting or section of which nothing is known now; empty where that is a whole source.
+    /// The setting or section that is unknown because of it; empty for a whole source.
     about: Option<String>,
     text: String,
 }
 
 impl SettingFault {
-    /// A value that is known, and makes no sense. The text names it.
+    /// An invalid value. The text names the setting.
     pub fn of_value(text: String) -> Self {
         let about = None;
         Self { about, text }
     }
 
-    /// A setting or section of which nothing is known now. The text names it, and its source.
+    /// A setting or section whose value is unknown. The text names it and its source.
     pub fn of_key(key: impl Into<String>, text: String) -> Self {
         let about = Some(key.into());
         Self { about, text }
     }
 
-    /// A source of which nothing is known.
+    /// A source that cannot be read.
     pub(super) fn of_source(text: String) -> Self {
         Self::of_key("", text)
     }
 
-    /// Whether it is about that setting.
+    /// Whether it is about this setting.
     pub(super) fn is_of(&self, setting: &str) -> bool {
         self.about.as_deref() == Some(setting)
     }
 
-    /// Whether it leaves open what that setting, or one of that section, should be.
+    /// Whether it makes this setting, or one of this section, unknown.
     pub(super) fn touches(&self, section: &str) -> bool {
         let is_in = |key: &str, section: &str| {
             let rest = key.strip_prefix(section);

@@ -1,4 +1,4 @@
-//! Hosts and ports: what cannot be one, and what two listeners cannot share.
+//! Checks of hosts and ports, and of listeners with the same port.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -6,10 +6,10 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 const NAME_LENGTH_MAX: usize = 253;
 const LABEL_LENGTH_MAX: usize = 63;
 
-/// What is wrong with a host, its setting included. `where_urls_go` ends what is said of a URL.
+/// The fault of a host, with its setting. `where_urls_go` completes the message for a URL.
 pub fn host_fault(key: &str, host: &str, where_urls_go: &str) -> Option<String> {
     if host.trim().is_empty() {
-        Some(format!("{key} is empty: say where"))
+        Some(format!("{key} is empty: set a host"))
     } else if host.contains(['@', '/']) {
         // It may be a URL with a password, which is not repeated.
         Some(format!(
@@ -24,8 +24,8 @@ pub fn host_fault(key: &str, host: &str, where_urls_go: &str) -> Option<String> 
     }
 }
 
-/// What is wrong with listeners, each with its section, host and port, that want the same port of the same address.
-/// Port 0 is any free one.
+/// Faults of listeners, each with its section, host and port, that use the same port of the same address. Port
+/// 0 is any free one.
 pub fn shared_ports(listeners: &[(&str, &str, u16)]) -> Vec<String> {
     let mut faults = Vec::new();
     for (index, (one, host, port)) in listeners.iter().enumerate() {
@@ -40,7 +40,7 @@ pub fn shared_ports(listeners: &[(&str, &str, u16)]) -> Vec<String> {
     faults
 }
 
-/// Whether who listens on one of these may be in the way of the other.
+/// Whether listeners on both could conflict.
 fn overlap(one: &str, other: &str) -> bool {
     let is_any = |host: &str| {
         host.parse()
@@ -59,7 +59,7 @@ fn overlap(one: &str, other: &str) -> bool {
     is_any(one) || is_any(other) || named(one) == named(other)
 }
 
-/// Whether it is an address, or may be the name of a host. Names of containers have underscores.
+/// Whether it is an address or a valid host name. Names of containers have underscores.
 pub fn is_host(text: &str) -> bool {
     if text.parse::<IpAddr>().is_ok() {
         return true;
@@ -73,7 +73,7 @@ pub fn is_host(text: &str) -> bool {
             && !label.starts_with('-')
             && !label.ends_with('-')
     };
-    // What ends in a number is an address, or none.
+    // A name that ends in a number must be an address.
     let last = name.rsplit('.').next().unwrap_or_default();
     let is_number = last.chars().all(|c| c.is_ascii_digit());
     name.len() <= NAME_LENGTH_MAX && !is_number && name.split('.').all(is_label)

@@ -1,11 +1,11 @@
-//! A file of `key = value` lines as a source: INI without sections.
+//! A file of `key = value` lines as a source of settings: INI without sections.
 //!
 //! ```text
 //! # comment            ; comment
 //! key = value          up to `#` or `;`, blanks around it dropped
 //! key = "value"        as it is, also in single quotes
 //! key =                empty
-//! key = begin\         goes on in the next line, whose blanks in front are dropped
+//! key = begin\         continues on the next line, without its leading blanks
 //! ```
 
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ use crate::files;
 const BYTES_MAX: u64 = 1024 * 1024;
 
 impl Layer {
-    /// What an INI file says. One that cannot be read is a fault, and so is a line that is no setting.
+    /// Reads an INI file. An unreadable file is a fault, and so is a line that is no setting.
     pub fn of_ini(table: &'static SettingTable, path: &Path) -> Self {
         let mut layer = Self::new(table);
         let shown = path.display();
@@ -40,14 +40,14 @@ impl Layer {
         }
         for (name, number) in file.sections {
             layer.notes.push(format!(
-                "{shown}, line {number}: what stands in a section, here [{name}], does not count"
+                "{shown}, line {number}: settings in a section are ignored, here [{name}]"
             ));
         }
         let mut last = BTreeMap::new();
         for Line { key, number, .. } in &file.lines {
             if last.insert(key.clone(), *number).is_some() {
                 layer.notes.push(format!(
-                    "{shown}, line {number}: {key} stands there once more; the last one counts"
+                    "{shown}, line {number}: {key} is repeated; the last one counts"
                 ));
             }
         }
@@ -67,27 +67,27 @@ impl Layer {
     }
 }
 
-/// One `key = value`.
+/// A line `key = value`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Line {
-    /// In small letters.
+    /// In lower case.
     key: String,
     value: String,
-    /// Where it begins, from 1.
+    /// First line, from 1.
     number: usize,
 }
 
-/// What a file says.
+/// The content of a file.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct File {
     lines: Vec<Line>,
-    /// Sections, with where they begin. Their lines are ignored, as the older fleetd did.
+    /// Sections with their lines. Their settings are ignored, as in the older fleetd.
     sections: Vec<(String, usize)>,
-    /// Lines that are nothing of the above. Their text is not repeated: it may be a password.
+    /// Other lines. Messages do not repeat their text, which may be a password.
     odd: Vec<usize>,
 }
 
-/// Takes a file apart. No text fails: what cannot be read is told by its line.
+/// Parses a file. Unreadable lines are returned by number.
 fn parse(text: &str) -> File {
     let mut file = File::default();
     let mut lines = text.lines().enumerate();
@@ -131,8 +131,8 @@ fn pair(line: &str) -> Option<(&str, &str)> {
     Some((key, value.unwrap_or_else(|| unquoted(rest))))
 }
 
-/// What stands in quotes, if that is all but for a comment. The older reader took a comment behind the quotes, too,
-/// but kept the quotes then, which nobody can have meant.
+/// The text in quotes, if only a comment follows. The older reader accepted a comment after the quotes, too,
+/// but kept the quotes then, which is never intended.
 fn quoted(text: &str, quote: char) -> Option<&str> {
     let (value, behind) = text.strip_prefix(quote)?.split_once(quote)?;
     let behind = behind.trim_start();
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_setting_is_told_by_its_line() {
+    fn lines_that_are_no_settings_are_reported_by_number() {
         let file = parse("\n# c\nA=1\n \t\n; c\nno pair\nkey with blank = 1\n=1\n[ Agent ]\nb=2\n");
         let line = Line {
             key: "a".to_owned(),

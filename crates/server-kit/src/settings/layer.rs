@@ -1,4 +1,5 @@
-//! What one source says, each value checked as it is read, so that the faults of all sources are told at once.
+//! The settings of one source. Each value is checked as it is read, so that the faults of all sources are
+//! reported at once.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,16 +12,16 @@ use super::setting::{Setting, SettingKind, SettingStatus, shown};
 use super::table::SettingTable;
 use super::yaml_lines::YamlLines;
 
-/// A value that a source gives.
+/// A value from a source.
 #[derive(Clone)]
 pub(super) struct Given {
     pub(super) setting: &'static Setting,
     pub(super) value: Value,
-    /// As it is shown, unless it is a secret.
+    /// The text to show, unless it is a secret.
     pub(super) text: String,
-    /// What of a secret may be shown.
+    /// The part of a secret that may be shown.
     pub(super) open: Option<String>,
-    /// Where it comes from, for people.
+    /// Its source, for people.
     pub(super) origin: String,
     /// The lines of that file.
     lines: Arc<YamlLines>,
@@ -40,17 +41,17 @@ impl fmt::Debug for Given {
     }
 }
 
-/// Values that are given, by the keys of their settings.
+/// Given values by the keys of their settings.
 pub(super) type Values = BTreeMap<&'static str, Given>;
 
-/// What one source says, secrets included.
+/// The settings of one source, including secrets.
 pub struct Layer {
     pub(super) table: &'static SettingTable,
     pub(super) values: Values,
-    /// What it says by older names, which is weaker than what any source says by its own.
+    /// Values under older names, which any source's current name overrides.
     pub(super) older: Values,
     pub(super) faults: Vec<SettingFault>,
-    /// What is odd, but stops nothing.
+    /// Warnings.
     pub(super) notes: Vec<String>,
     /// Of a YAML file.
     pub(super) lines: Arc<YamlLines>,
@@ -68,7 +69,7 @@ impl Layer {
         }
     }
 
-    /// What flags say.
+    /// The settings of command-line flags.
     pub fn of_flags(table: &'static SettingTable, given: &[(&'static Setting, String)]) -> Self {
         let mut layer = Self::new(table);
         for (setting, text) in given {
@@ -78,12 +79,12 @@ impl Layer {
         layer
     }
 
-    /// Takes a value as the source has it.
+    /// Stores a value in the form of its source.
     pub(super) fn put(&mut self, setting: &'static Setting, written: Value, origin: String) {
         let key = setting.key;
         let meant = match setting.status {
             SettingStatus::Gone(instead) => {
-                let note = format!("{key} (from {origin}) does nothing: {instead}");
+                let note = format!("{key} (from {origin}) has no effect: {instead}");
                 return self.notes.push(note);
             }
             SettingStatus::Renamed(now) => {
@@ -119,7 +120,7 @@ impl Layer {
         values.insert(setting.key, given);
     }
 
-    /// A value that cannot be used. The fault follows the key.
+    /// Records an invalid value. The message follows the key.
     pub(super) fn refuse(&mut self, setting: &Setting, origin: &str, fault: &str) {
         let origin = self.lines.located(setting.key, origin);
         let text = format!("{} (from {origin}): {fault}", setting.key);
@@ -130,22 +131,22 @@ impl Layer {
         self.faults.push(SettingFault::of_key(about, text));
     }
 
-    /// Whether it gives one of these settings, by another variable than that.
+    /// Whether it sets one of these keys, by another variable than this.
     pub fn gives(&self, keys: &[&str], but: &str) -> bool {
         let mut given = keys.iter().filter_map(|key| self.values.get(key));
         given.any(|given| given.origin != but)
     }
 
-    /// Drops a value that comes from that variable, and notes why.
+    /// Drops a value from that variable, with a note.
     pub fn drop_variable(&mut self, key: &str, variable: &str, why: &str) {
         let given = self.values.get(key);
         if given.is_some_and(|given| given.origin == variable) {
             self.values.remove(key);
-            self.notes.push(format!("{variable} does not count: {why}"));
+            self.notes.push(format!("{variable} is ignored: {why}"));
         }
     }
 
-    /// Drops the faults of values that another source replaces.
+    /// Drops the faults of values that another source overrides.
     pub fn forget_replaced_by(&mut self, stronger: &Self) {
         let is_replaced = |fault: &SettingFault| {
             let mut keys = stronger.values.keys();

@@ -1,4 +1,4 @@
-//! From the sources to typed settings, with where each value comes from.
+//! Merges the sources into typed settings, with the origin of each value.
 
 use anyhow::bail;
 use figment::Figment;
@@ -10,30 +10,30 @@ use super::misfit;
 use super::setting::{SettingStatus, shown};
 use super::table::SettingTable;
 
-/// Settings, with where each of them comes from, and what is wrong with them.
+/// Settings with their origins and faults.
 #[derive(Debug, Clone)]
 pub struct Loaded<S> {
-    /// The settings. What has a fault stands at its default.
+    /// A setting with a fault has its default.
     pub settings: S,
-    /// What is odd about the sources, but stops nothing; to be logged.
+    /// Warnings about the sources, to be logged.
     pub notes: Vec<String>,
     pub(super) table: &'static SettingTable,
     pub(super) given: Values,
-    /// What is wrong; a product adds what it finds.
+    /// Faults; a product adds its own.
     pub faults: Vec<SettingFault>,
 }
 
 /// Keys whose values have changed.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Changed {
-    /// Those that a reload takes.
+    /// Those that a reload applies.
     pub at_once: Vec<&'static str>,
-    /// Those that count from the next start on.
+    /// Those that need a restart.
     pub at_a_start: Vec<&'static str>,
 }
 
 impl<S: DeserializeOwned> Loaded<S> {
-    /// What the sources say, weakest first, on top of the defaults.
+    /// Merges the sources, weakest first, over the defaults.
     pub fn of(table: &'static SettingTable, defaults: &Figment, mut layers: Vec<Layer>) -> Self {
         let older = layers
             .iter_mut()
@@ -63,17 +63,16 @@ impl<S: DeserializeOwned> Loaded<S> {
 }
 
 impl<S> Loaded<S> {
-    /// Whether it is known what all of these settings and sections should be.
+    /// Whether the values of all these settings and sections are known.
     pub fn knows(&self, sections: &[&str]) -> bool {
         let mut faults = self.faults.iter();
         !faults.any(|fault| sections.iter().any(|section| fault.touches(section)))
     }
 
-    /// Refuses settings that have faults, of their own or these.
+    /// Refuses settings with faults, their own or these.
     ///
     /// # Errors
-    ///
-    /// All of them.
+    /// All faults.
     pub fn refuse(&self, others: impl IntoIterator<Item = String>) -> anyhow::Result<()> {
         let own = self.faults.iter().map(ToString::to_string);
         let faults: Vec<_> = own.chain(others).collect();
@@ -88,10 +87,9 @@ impl<S> Loaded<S> {
         }
     }
 
-    /// These settings, if nothing is wrong with them by themselves.
+    /// The settings, if they have no faults themselves.
     ///
     /// # Errors
-    ///
     /// All faults.
     pub fn sound(self) -> anyhow::Result<Self> {
         self.refuse([])?;
@@ -103,21 +101,21 @@ impl<S> Loaded<S> {
         self.given.get(key).map(|given| given.origin.as_str())
     }
 
-    /// Shows a setting that was given as this text.
+    /// Shows a setting as this text.
     pub fn show(&mut self, key: &str, text: String) {
         if let Some(given) = self.given.get_mut(key) {
             given.text = text;
         }
     }
 
-    /// Shows a secret that was given as this text, which keeps what is secret of it.
+    /// Shows a given secret as this text, which hides the secret part.
     pub fn show_open(&mut self, key: &str, text: String) {
         if let Some(given) = self.given.get_mut(key) {
             given.open = Some(text);
         }
     }
 
-    /// What has another value than it had before.
+    /// Settings whose values differ from earlier ones.
     pub fn changed_since(&self, before: &Self) -> Changed {
         let text = |loaded: &Self, key, default| {
             let given = loaded.given.get(key).map(|given| &given.text);
@@ -144,8 +142,8 @@ fn out_of_range(table: &SettingTable, given: &Given) -> Option<SettingFault> {
     Some(SettingFault::of_value(text))
 }
 
-/// What is given, on top of the defaults. What does not fit its type is told and left out: an extraction
-/// finds the first fault alone.
+/// Merges given values over the defaults. A value of a wrong type is reported and left out, because an
+/// extraction finds only the first fault.
 fn extracted<S: DeserializeOwned>(
     defaults: &Figment,
     given: &mut Values,
@@ -167,7 +165,7 @@ fn extracted<S: DeserializeOwned>(
             is_better |= is_mended;
         }
         if !is_better {
-            // Nothing that was given: the defaults do not fit, which a test of the product finds.
+            // Not a given value: the defaults do not fit, which a test of the product detects.
             given.clear();
         }
     }

@@ -1,12 +1,12 @@
-//! Settings of a daemon: one table of rows, and sources that are merged over each other by figment.
+//! Settings of a daemon: a table of rows, and sources merged by figment.
 //!
 //! ```text
 //! table     one row for each setting: type, default, limits, variable, flag, help, status
 //! sources   defaults ◀ file (yaml, ini) ◀ environment ◀ flags     later ones win
-//! loaded    typed settings, where each value comes from, and every fault of every source
+//! loaded    typed settings, the origin of each value, and every fault of every source
 //! ```
 //!
-//! A product gives its own table, and checks of its own on what was loaded.
+//! A product provides its table, and checks of the loaded settings.
 
 mod args;
 mod environment;

@@ -1,4 +1,4 @@
-//! What the settings come to, for people: each value with its source, secrets left out.
+//! The effective settings for people: each value with its source, without secrets.
 
 use serde_json::json;
 
@@ -6,21 +6,19 @@ use super::load::Loaded;
 use super::secret::REDACTED;
 use super::setting::{Setting, SettingKind};
 
-/// One setting as it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Effective {
-    /// Its key.
     pub key: &'static str,
-    /// Its value as people write it; a secret's is left out.
+    /// As people write it; hidden for a secret.
     pub value: String,
-    /// Where it comes from, for people.
+    /// For people.
     pub origin: String,
     /// Whether it says what the default says, too.
     pub is_default: bool,
 }
 
 impl<S> Loaded<S> {
-    /// Every setting that has an effect, in the order of the table.
+    /// Every effective setting, in the order of the table.
     pub fn effective(&self) -> Vec<Effective> {
         let used = self
             .table
@@ -64,7 +62,6 @@ pub fn as_json(effective: &[Effective]) -> serde_json::Value {
     effective.iter().map(entry).collect()
 }
 
-/// Every setting as a table.
 pub fn as_table(effective: &[Effective]) -> String {
     let keys = effective.iter().map(|e| e.key.len()).max().unwrap_or(0);
     let values = effective.iter().map(|e| e.value.len()).max().unwrap_or(0);
@@ -76,8 +73,7 @@ pub fn as_table(effective: &[Effective]) -> String {
         .collect()
 }
 
-/// A value as it is shown: what stands before an `@` in a URL is a user, and perhaps a password, even where there may
-/// be none.
+/// A value without the user in its URL, and the password that may be there by mistake.
 fn without_users(value: &str) -> String {
     const SCHEME_END: &str = "://";
     let mut parts = value.split(SCHEME_END);

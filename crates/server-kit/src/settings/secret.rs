@@ -1,27 +1,25 @@
-//! Texts that are shown nowhere.
+//! Texts that must not be shown.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize, Serializer};
 
-/// What stands for a secret.
 pub const REDACTED: &str = "***REDACTED***";
 
-/// A text that neither `Debug` nor `Serialize` shows: whoever prints settings, or sends them
-/// somewhere, gets [`REDACTED`] in its place, or an empty text for an empty one.
+/// A text that neither `Debug` nor `Serialize` shows: printed or sent settings have [`REDACTED`] in its place,
+/// or an empty text for an empty one.
 ///
-/// So defaults, which are serialized to be layered with the other sources, cannot hold one.
+/// So defaults, which are serialized to be merged with other sources, cannot contain one.
 #[derive(Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(transparent)]
 pub struct Secret(String);
 
 impl Secret {
-    /// The text itself, for whom it is meant.
+    /// The text itself.
     pub fn expose(&self) -> &str {
         &self.0
     }
 
-    /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -1,4 +1,4 @@
-//! Sections that every daemon has. A product mounts their rows, and those that it names otherwise, in its table.
+//! Sections that every daemon has. A product mounts their rows in its table, under its own keys.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,113 +13,100 @@ const COUNTS: Option<(&str, &str)> = Some(("1", "1000000"));
 /// Up to 1 TiB.
 const BUFFERED_MIB: Option<(&str, &str)> = Some(("1", "1048576"));
 
-/// The log.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Logging {
-    /// What is logged.
     pub level: Level,
-    /// How.
     pub format: Format,
-    /// Where to.
     pub output: Output,
-    /// What is left out of it.
     pub masking: Masking,
 }
 
-/// What is logged.
+/// Lowest level that is logged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
-    /// Everything, discarded reports too.
+    /// Everything, including discarded reports.
     Debug,
-    /// A line per request, and what follows.
+    /// One line per request, and higher levels.
     Info,
-    /// What went wrong without stopping anything, and what follows.
+    /// Failures that stop nothing, and errors.
     Warn,
-    /// What somebody must look at.
+    /// Failures that need attention.
     Error,
 }
 
-/// How the log is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Format {
-    /// One JSON object a line.
+    /// One JSON object per line.
     Json,
     /// For people.
     Text,
 }
 
-/// Where the log goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Output {
-    /// Standard output.
     Stdout,
-    /// Standard error.
     Stderr,
 }
 
-/// What is left out of the log. The headers that carry tokens and identities are always left out.
+/// What the log hides. Headers with tokens and identities are always hidden.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Masking {
-    /// Whether anything is.
     pub enabled: bool,
-    /// Headers whose values are.
+    /// Headers whose values are hidden.
     pub headers: Vec<String>,
-    /// Members of bodies and parameters of queries whose values are: those whose name contains one
-    /// of these, whatever its case.
+    /// Members of bodies and query parameters whose values are hidden if their name contains one of these, in
+    /// any case.
     pub fields: Vec<String>,
 }
 
-/// Traces. Where they go is said by the standard `OTEL_EXPORTER_OTLP_ENDPOINT`; nowhere without it.
+/// Traces. The standard `OTEL_EXPORTER_OTLP_ENDPOINT` is their destination; without it there are none.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tracing {
-    /// Whether there are any.
     pub enabled: bool,
-    /// What the service is called in them.
     pub service_name: String,
 }
 
-/// How long clients may take.
+/// Timeouts for clients.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Timeouts {
-    /// To send the head of a request, and then its body.
+    /// For the head of a request, and for its body.
     #[serde(with = "humantime_serde")]
     pub read: Duration,
-    /// To go on reading an answer that waits to be read.
+    /// For reading a response.
     #[serde(with = "humantime_serde")]
     pub write: Duration,
-    /// To send the next request on a connection that is kept open.
+    /// For the next request on an open connection.
     #[serde(with = "humantime_serde")]
     pub idle: Duration,
 }
 
-/// How much is served at a time.
+/// Limits of concurrent work.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Limits {
-    /// Connections; more wait until one is closed.
+    /// Most connections. Further ones wait.
     pub max_connections: usize,
-    /// Requests under way; more are answered 503.
+    /// Most requests in progress. Further ones get 503.
     pub max_in_flight: usize,
-    /// MiB of large bodies and answers; more are answered 503.
+    /// MiB for large bodies and responses. Further ones get 503.
     pub max_buffered_mib: usize,
-    /// Requests of one caller.
     pub rate: Rate,
 }
 
-/// Requests of one caller, who is told 429 beyond them.
+/// Rate limit per caller. Requests above it get 429.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rate {
-    /// On average; 0 for any number.
+    /// On average; 0 for no limit.
     pub per_second: u32,
-    /// At once; 0 for as many as in one second.
+    /// At once; 0 for as many as per second.
     pub burst: u32,
 }
 
@@ -127,9 +114,8 @@ pub struct Rate {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tls {
-    /// Whether it is on.
     pub enabled: bool,
-    /// PEM file with the certificate and what it is signed by, in that order.
+    /// PEM file with the certificate and its intermediate certificates, in that order.
     pub cert_file: PathBuf,
     /// PEM file with its private key.
     pub key_file: PathBuf,
@@ -138,12 +124,9 @@ pub struct Tls {
 /// The rows of the sections, to be mounted under other keys.
 #[rustfmt::skip]
 impl Masking {
-    /// `enabled`.
-    pub const ENABLED: Setting = row("enabled", SettingKind::Bool, "true", "Whether values that look secret are left out");
-    /// `headers`.
-    pub const HEADERS: Setting = row("headers", SettingKind::List, "Authorization, X-API-Key, Cookie, X-Auth-Token, X-Forwarded-Authorization", "Headers whose values are left out, beside those of tokens and identities");
-    /// `fields`.
-    pub const FIELDS: Setting = row("fields", SettingKind::List, "password, secret, token, api_key, access_token, refresh_token, client_secret", "Members of bodies and parameters whose values are left out: those with one of these in their name");
+    pub const ENABLED: Setting = row("enabled", SettingKind::Bool, "true", "Hide values that look secret");
+    pub const HEADERS: Setting = row("headers", SettingKind::List, "Authorization, X-API-Key, Cookie, X-Auth-Token, X-Forwarded-Authorization", "Headers with hidden values, beside those of tokens and identities");
+    pub const FIELDS: Setting = row("fields", SettingKind::List, "password, secret, token, api_key, access_token, refresh_token, client_secret", "Parts of names of body members and query parameters with hidden values");
 }
 
 impl Default for Masking {
@@ -154,20 +137,14 @@ impl Default for Masking {
 
 #[rustfmt::skip]
 impl Timeouts {
-    /// `read`.
-    pub const READ: Setting = Setting { range: TIMES, ..row("read", SettingKind::Duration, "5s", "How long a client may take to send the head of a request, and then its body") };
-    /// `write`.
-    pub const WRITE: Setting = Setting { range: TIMES, ..row("write", SettingKind::Duration, "30s", "How long an answer may wait for its client to go on reading") };
-    /// `idle`.
-    pub const IDLE: Setting = Setting { range: TIMES, ..row("idle", SettingKind::Duration, "1m 15s", "How long a connection is kept open for the next request") };
+    pub const READ: Setting = Setting { range: TIMES, ..row("read", SettingKind::Duration, "5s", "Timeout for reading the head of a request, and for its body") };
+    pub const WRITE: Setting = Setting { range: TIMES, ..row("write", SettingKind::Duration, "30s", "Timeout for writing a response") };
+    pub const IDLE: Setting = Setting { range: TIMES, ..row("idle", SettingKind::Duration, "1m 15s", "Idle timeout of a connection") };
 }
 
 #[rustfmt::skip]
 impl Limits {
-    /// `max_connections`.
-    pub const CONNECTIONS: Setting = Setting { range: COUNTS, ..row("max_connections", SettingKind::Number, "10000", "Most connections at a time; more wait until one is closed") };
-    /// `max_in_flight`.
-    pub const IN_FLIGHT: Setting = Setting { range: COUNTS, ..row("max_in_flight", SettingKind::Number, "512", "Most requests under way at a time; more are answered 503") };
-    /// `max_buffered_mib`.
-    pub const BUFFERED: Setting = Setting { range: BUFFERED_MIB, ..row("max_buffered_mib", SettingKind::Number, "128", "Most MiB of large bodies and answers that are held for clients at a time; more are answered 503") };
+    pub const CONNECTIONS: Setting = Setting { range: COUNTS, ..row("max_connections", SettingKind::Number, "10000", "Maximum number of connections; further ones wait") };
+    pub const IN_FLIGHT: Setting = Setting { range: COUNTS, ..row("max_in_flight", SettingKind::Number, "512", "Maximum number of requests in progress; further ones get 503") };
+    pub const BUFFERED: Setting = Setting { range: BUFFERED_MIB, ..row("max_buffered_mib", SettingKind::Number, "128", "Memory for large bodies and responses, in MiB; beyond it requests get 503") };
 }

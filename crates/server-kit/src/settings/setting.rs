@@ -1,4 +1,4 @@
-//! One setting: what it takes, where it can come from, and what it is for.
+//! One setting: its type, sources and purpose.
 
 use figment::value::Value;
 use humantime_serde::re::humantime::{format_duration, parse_duration};
@@ -6,71 +6,63 @@ use humantime_serde::re::humantime::{format_duration, parse_duration};
 /// One row of a table of settings.
 #[derive(Debug, Clone, Copy)]
 pub struct Setting {
-    /// What people call it; in files with sections its path, with dots.
+    /// Name for people; in files with sections its path, with dots.
     pub key: &'static str,
-    /// Where its value is in the typed settings; empty where the key says it.
+    /// Path in the typed settings; empty if it equals the key.
     pub path: &'static str,
-    /// What it takes.
     pub kind: SettingKind,
     /// As text; empty for none.
     pub default: &'static str,
-    /// The least and the most that is allowed, as texts.
+    /// Minimum and maximum, as texts.
     pub range: Option<(&'static str, &'static str)>,
-    /// Its flag, without the dashes.
+    /// Without the dashes.
     pub flag: Option<&'static str>,
-    /// Its flag of one letter.
     pub short_flag: Option<char>,
-    /// What it is for, for people.
+    /// For people.
     pub help: &'static str,
-    /// What follows the help text where values have no unit.
+    /// Follows the help text of values without a unit.
     pub unit: &'static str,
-    /// Whether it still means something.
     pub status: SettingStatus,
-    /// Whether another variable can name a file that holds the value.
+    /// Whether another variable can name a file with the value.
     pub has_file_variable: bool,
-    /// A variable that many programs read; its own comes before it.
+    /// A variable that many programs read. The setting's own takes precedence.
     pub common_variable: Option<&'static str>,
 }
 
-/// What a setting takes.
+/// The type of a setting's value.
 #[derive(Debug, Clone, Copy)]
 pub enum SettingKind {
-    /// Any text; stays text even where it looks like a number.
+    /// Any text, even one that looks like a number.
     Text,
     /// A text that is never shown.
     Secret,
-    /// A path.
     File,
     /// A whole number.
     Number,
-    /// `true` or `false`.
     Bool,
     /// Numbers with units.
     Duration,
-    /// One of these words.
     Choice(&'static [&'static str]),
-    /// Texts; divided by commas where they come as one.
+    /// Texts; in one text they are separated by commas.
     List,
-    /// Entries with members of their own, in the file alone. The default is what is shown of none.
+    /// Entries with members of their own, only in a file. The default is shown if there are none.
     Objects,
-    /// A text that the product reads, or of which it says what it must be; shown as it was written.
+    /// A text that the product parses; shown as it was written.
     Read(fn(&str) -> Result<Value, String>),
 }
 
-/// What a setting means today.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SettingStatus {
-    /// It has an effect.
     Used,
-    /// A reload takes a new value, too.
+    /// A reload applies a new value.
     Reloaded,
-    /// The older name of this setting.
+    /// This is the older name of another setting.
     Renamed(&'static str),
-    /// It means nothing any more; what to do instead.
+    /// It has no effect any more. The text says what to do instead.
     Gone(&'static str),
 }
 
-/// A setting that is used, at the path that its key says.
+/// A used setting whose path equals its key.
 pub const fn row(
     key: &'static str,
     kind: SettingKind,
@@ -100,7 +92,7 @@ impl Setting {
         matches!(self.status, Used | Reloaded)
     }
 
-    /// Where its value is in the typed settings, if it has a place there.
+    /// Its path in the typed settings, if it has one.
     pub(super) fn place(&self) -> Option<&'static str> {
         let path = if self.path.is_empty() {
             self.key
@@ -115,11 +107,10 @@ impl Setting {
         self.key.split('.').next().unwrap_or_default()
     }
 
-    /// Its value as a source gives it: what variables, flags and INI files give is text.
+    /// Checks a value from a source; variables, flags and INI files provide text.
     ///
     /// # Errors
-    ///
-    /// What it must be, to follow its name. Secrets are not repeated.
+    /// The expectation, as the rest of a sentence after its name. Secrets are not repeated.
     pub(super) fn check(&self, value: Value) -> Result<Value, String> {
         let (text, is_text) = (shown(&value), value.as_str().is_some());
         let checked = match self.kind {
@@ -143,7 +134,7 @@ impl Setting {
                 }
             }
             SettingKind::Duration => {
-                // Without a unit only 0 means the same to everybody.
+                // Without a unit only 0 is unambiguous.
                 let time = parse_duration(&text)
                     .ok()
                     .filter(|t| is_text || t.is_zero());
@@ -155,7 +146,7 @@ impl Setting {
         checked.ok_or_else(|| format!("\"{text}\" is not {}", self.expected()))
     }
 
-    /// What a value of it is.
+    /// The expected kind of value.
     pub(super) fn expected(&self) -> String {
         let expected = match self.kind {
             SettingKind::Choice(words) => return format!("one of: {}", words.join(", ")),
@@ -169,7 +160,7 @@ impl Setting {
         expected.to_owned()
     }
 
-    /// The limits of a checked value that is outside of them.
+    /// The limits, if a checked value exceeds them.
     pub(super) fn exceeded(&self, value: &Value) -> Option<(&'static str, &'static str)> {
         let (least, most) = self.range?;
         let is_allowed = (amount(least)..=amount(most)).contains(&amount(&shown(value)));
@@ -177,7 +168,7 @@ impl Setting {
     }
 }
 
-/// A number or a time, to be compared.
+/// A number or duration in a comparable form.
 fn amount(text: &str) -> Option<u128> {
     let time = || parse_duration(text).map(|time| time.as_nanos()).ok();
     text.parse().ok().or_else(time)

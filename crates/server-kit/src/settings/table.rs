@@ -1,4 +1,4 @@
-//! The settings of one daemon, and what they are called where they come from.
+//! The settings of one daemon, and their names in each source.
 
 use figment::Figment;
 use figment::value::Value;
@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 
 use super::setting::{Setting, SettingKind, SettingStatus};
 
-/// How like a known name another one must be to be taken for a slip.
+/// Similarity above which an unknown name counts as a typing error.
 const LIKENESS_MIN: f64 = 0.8;
 
 /// Every setting of a daemon.
@@ -14,38 +14,37 @@ const LIKENESS_MIN: f64 = 0.8;
 pub struct SettingTable {
     /// In the order of the documentation.
     pub settings: &'static [Setting],
-    /// What every variable begins with.
+    /// Prefix of the variables.
     pub prefix: &'static str,
     /// Variables with the prefix that are no settings.
     pub other_variables: &'static [&'static str],
-    /// What is said of a variable that looks like one of these and is none.
+    /// Note about unknown variables with the prefix.
     pub unknown_variable: &'static str,
     /// Where settings are listed, for people.
     pub reference: &'static str,
-    /// What is said of a value outside of its limits: key, origin, value, least, most.
+    /// The message for a value out of range: key, origin, value, minimum, maximum.
     pub out_of_range: fn(&str, &str, &str, &str, &str) -> String,
 }
 
 impl SettingTable {
-    /// The setting with that key.
     pub fn find(&self, key: &str) -> Option<&'static Setting> {
         self.settings.iter().find(|setting| setting.key == key)
     }
 
-    /// The variable that gives a setting; none for what only a file can give.
+    /// The variable of a setting; `None` for those that only a file can set.
     pub fn variable(&self, setting: &Setting) -> Option<String> {
         let name = || setting.key.replace('.', "_").to_uppercase();
         let is_given = !matches!(setting.kind, SettingKind::Objects);
         is_given.then(|| format!("{}{}", self.prefix, name()))
     }
 
-    /// The variable that names a file to read a setting from.
+    /// The variable that names a file with the value.
     pub fn file_variable(&self, setting: &Setting) -> Option<String> {
         let variable = self.variable(setting)?;
         setting.has_file_variable.then(|| variable + "_FILE")
     }
 
-    /// What to do about an unknown key, to follow what is said of it.
+    /// Advice for an unknown key, to append to a message.
     pub(super) fn advice(&self, key: &str) -> String {
         let sections = self.settings.iter().flat_map(|setting| {
             let dots = setting.key.match_indices('.');
@@ -54,11 +53,11 @@ impl SettingTable {
         let known = self.settings.iter().map(|setting| setting.key);
         match likeliest(key, known.chain(sections)) {
             Some(meant) => format!("; did you mean {meant}?"),
-            None => format!("; {} lists what there is", self.reference),
+            None => format!("; see {}", self.reference),
         }
     }
 
-    /// Settings as a table in Markdown: the used ones.
+    /// The used settings as a Markdown table.
     pub fn markdown<'a>(
         &self,
         head: &str,
@@ -80,7 +79,7 @@ impl SettingTable {
                 _ => code(setting.default),
             };
             let reload = match setting.status {
-                SettingStatus::Reloaded => "; taken by a reload",
+                SettingStatus::Reloaded => "; applied by a reload",
                 _ => "",
             };
             let help = format!("{}{}{reload}", setting.help, setting.unit);
@@ -116,17 +115,16 @@ pub fn default_layers(settings: &[Setting]) -> Figment {
     })
 }
 
-/// Typed settings of nothing but defaults.
+/// Typed settings with all defaults.
 ///
 /// # Panics
-///
-/// A default is missing or does not fit, which a test of the product finds.
+/// A default is missing or invalid, which a test of the product detects.
 pub fn defaults<S: DeserializeOwned>(settings: &[Setting]) -> S {
     let defaults = default_layers(settings).extract();
     defaults.unwrap_or_else(|fault| unreachable!("the defaults: {fault}"))
 }
 
-/// What of these is so like a name that it was most likely meant.
+/// The known name that was most likely meant, if one is similar.
 pub(super) fn likeliest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let scored = known.map(|known| (strsim::jaro_winkler(name, known), known));
     let best = scored.max_by(|a, b| a.0.total_cmp(&b.0));

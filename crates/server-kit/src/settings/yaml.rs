@@ -1,4 +1,4 @@
-//! A YAML file as a source.
+//! A YAML file as a source of settings.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::files;
 const BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 impl Layer {
-    /// What a YAML file says. One that cannot be read, or is none, is a fault.
+    /// Reads a YAML file. An unreadable or invalid one is a fault.
     pub fn of_yaml(table: &'static SettingTable, path: &Path) -> Self {
         let mut layer = Self::new(table);
         match document(path) {
@@ -42,7 +42,7 @@ impl Layer {
             let mut below = self.table.settings.iter().filter(|s| is_below(s.key, &key));
             let (setting, below) = (self.table.find(&key), below.next());
             let said = match (setting, below, value) {
-                // A setting or a section that says nothing.
+                // An empty setting or section.
                 (Some(_), _, Value::Empty(..)) | (_, Some(_), Value::Empty(..)) => continue,
                 (Some(setting), _, value) => {
                     self.put(setting, value, path.display().to_string());
@@ -69,12 +69,12 @@ fn is_below(key: &str, section: &str) -> bool {
         .is_some_and(|rest| rest.starts_with('.'))
 }
 
-/// The settings that a file holds, and their lines.
+/// The settings in a file, and their lines.
 fn document(path: &Path) -> anyhow::Result<(Dict, YamlLines)> {
     let text = files::read_text(path, BYTES_MAX)
         .with_context(|| format!("cannot read {}", path.display()))?;
     let said = || format!("{} is not a settings file", path.display());
-    // By way of a value: it refuses a key that stands twice.
+    // Through a value, which refuses repeated keys.
     let mut document: yaml_serde::Value = yaml_serde::from_str(&text).with_context(said)?;
     document.apply_merge().with_context(said)?;
     let dict = match document {

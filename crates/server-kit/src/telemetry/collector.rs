@@ -1,4 +1,4 @@
-//! The way to a collector: by which protocol, and whom to trust there.
+//! The connection to a trace collector: protocol and trusted authorities.
 
 use std::time::Duration;
 
@@ -11,31 +11,31 @@ use opentelemetry_otlp::{
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 
-/// The authorities that a collector's certificate must be signed by: no others are trusted then.
+/// Variables with the authorities of the collector's certificate. If set, no others are trusted.
 const AUTHORITIES: [&str; 2] = [
     "OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE",
     "OTEL_EXPORTER_OTLP_CERTIFICATE",
 ];
-/// What of the standard is not done.
+/// Standard variables that are not supported.
 const UNSUPPORTED: [&str; 4] = [
     "OTEL_EXPORTER_OTLP_TRACES_CLIENT_CERTIFICATE",
     "OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE",
     "OTEL_EXPORTER_OTLP_TRACES_CLIENT_KEY",
     "OTEL_EXPORTER_OTLP_CLIENT_KEY",
 ];
-/// Where the authorities of a machine are, first to last.
+/// Files with a machine's authorities, in order of preference.
 const OF_MACHINE: &[&str] = &[
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/certs/ca-bundle.crt",
     "/etc/ssl/cert.pem",
 ];
-/// How long a batch may take to be sent, unless a variable says otherwise: the standard's default.
+/// Timeout of an export unless a variable sets it: the standard's default.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Reads a variable; an empty one is unset, as the standard has it.
+/// Reads a variable. As in the standard, an empty one is unset.
 pub(super) type Variables<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// What is asked for and cannot be had.
+/// The first requested option that is not supported.
 pub(super) fn unsupported(variables: Variables<'_>) -> Option<String> {
     let name = UNSUPPORTED.iter().find(|name| variables(name).is_some())?;
     Some(format!(
@@ -43,11 +43,10 @@ pub(super) fn unsupported(variables: Variables<'_>) -> Option<String> {
     ))
 }
 
-/// What sends spans by that protocol.
+/// The span exporter for the configured protocol.
 ///
 /// # Errors
-///
-/// Authorities that cannot be read, or that are none.
+/// Authorities that cannot be read or are invalid.
 pub(super) fn exporter(
     protocol: Protocol,
     endpoint: &str,
@@ -71,13 +70,13 @@ pub(super) fn exporter(
     Ok(exporter.build()?)
 }
 
-/// The client of the SDK's own making would know nothing of the authorities.
+/// The SDK's own client would not use the configured authorities.
 fn http_client(is_secure: bool, variables: Variables<'_>) -> anyhow::Result<reqwest::Client> {
     let builder = reqwest::Client::builder().timeout(timeout(variables));
     let builder = match named_authorities(variables)? {
         Some(pem) => builder.tls_certs_only(reqwest::Certificate::from_pem_bundle(&pem)?),
         None if is_secure => builder,
-        // Without TLS nobody has to be trusted, and the machine's authorities need not be there.
+        // Without TLS no authorities are needed.
         None => builder.tls_certs_only([]),
     };
     Ok(builder.build()?)
@@ -90,7 +89,7 @@ fn timeout(variables: Variables<'_>) -> Duration {
     milliseconds.map_or(TIMEOUT, Duration::from_millis)
 }
 
-/// The authorities that variables name, as PEM.
+/// The authorities named by variables, as PEM.
 fn named_authorities(variables: Variables<'_>) -> anyhow::Result<Option<Vec<u8>>> {
     let mut names = AUTHORITIES.iter();
     let Some((name, file)) = names.find_map(|name| Some((name, variables(name)?))) else {
@@ -104,7 +103,7 @@ fn named_authorities(variables: Variables<'_>) -> anyhow::Result<Option<Vec<u8>>
     }
 }
 
-/// Those of the machine, as PEM.
+/// The machine's authorities, as PEM.
 fn authorities_of_machine(variables: Variables<'_>) -> anyhow::Result<Vec<u8>> {
     if let Some(file) = variables("SSL_CERT_FILE") {
         return std::fs::read(&file).with_context(|| format!("SSL_CERT_FILE: cannot read {file}"));
@@ -141,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_supported_is_told_and_times_are_read() {
+    fn unsupported_options_are_reported_and_times_are_read() {
         let variables = |name: &str| match name {
             "OTEL_EXPORTER_OTLP_CLIENT_KEY" => Some("/a/key.pem".to_owned()),
             "OTEL_EXPORTER_OTLP_TIMEOUT" => Some("1500".to_owned()),

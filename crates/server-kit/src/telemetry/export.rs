@@ -1,5 +1,5 @@
-//! Spans on their way to a collector. One that is down costs requests nothing: spans wait in a queue
-//! of bounded length, and what does not fit is dropped.
+//! Exports spans to a collector. An unreachable collector costs requests nothing: spans wait in a bounded
+//! queue, and those that do not fit are dropped.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,11 +11,11 @@ use opentelemetry_sdk::error::{OTelSdkError, OTelSdkResult};
 use opentelemetry_sdk::trace::{SpanData, SpanExporter};
 use tokio::runtime::Handle;
 
-/// A failure is told at most this often.
+/// A failure is logged at most this often.
 const TELL_PERIOD: Duration = Duration::from_mins(5);
 
-/// Sends from the service's own runtime: the thread that gathers spans has none, and the clients
-/// of both protocols want one.
+/// Exports on the service's own runtime: the thread that collects spans has none, and the clients of both
+/// protocols need one.
 pub(super) struct Exporter {
     otlp: Arc<Otlp>,
     runtime: Handle,
@@ -23,7 +23,7 @@ pub(super) struct Exporter {
 }
 
 impl Exporter {
-    /// Sends on this runtime.
+    /// Exports on this runtime.
     pub(super) fn new(otlp: Otlp, runtime: Handle) -> Self {
         Self {
             otlp: Arc::new(otlp),
@@ -38,7 +38,10 @@ impl Exporter {
         if told_at.is_none_or(|at| at.elapsed() >= TELL_PERIOD) {
             *told_at = Some(Instant::now());
             let error = error as &dyn std::error::Error;
-            tracing::warn!(error, "the collector did not take spans; they are lost");
+            tracing::warn!(
+                error,
+                "spans lost: the collector refused them or is unreachable"
+            );
         }
     }
 }
@@ -53,14 +56,14 @@ impl SpanExporter for Exporter {
     }
 
     fn set_resource(&mut self, resource: &Resource) {
-        // Before the first batch, so nobody else has it yet.
+        // Before the first batch there is no other reference.
         if let Some(otlp) = Arc::get_mut(&mut self.otlp) {
             otlp.set_resource(resource);
         }
     }
 }
 
-/// Without the headers for the collector, which may have a token.
+/// Without the headers for the collector, which may contain a token.
 impl fmt::Debug for Exporter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Exporter")

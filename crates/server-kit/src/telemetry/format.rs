@@ -1,7 +1,6 @@
-//! How a line of the log looks: one JSON object, or a line for people.
+//! Formats log lines as JSON objects, or for people.
 //!
-//! The fields of spans are shown with every line below them, but for names with a dot: those follow
-//! the conventions of traces, and are for traces.
+//! Each line shows the fields of its spans, except names with a dot: those follow the conventions of traces.
 
 use std::fmt::{self, Display};
 use std::io::Write as _;
@@ -19,26 +18,26 @@ use tracing_subscriber::registry::{LookupSpan, Scope};
 use crate::causes::chain;
 use crate::program::Build;
 
-/// Makes lines, and hands each to `write`.
+/// Formats lines, and passes each to `write`.
 pub(super) struct Lines<W> {
     form: Form,
     write: W,
 }
 
 pub(super) enum Form {
-    /// With the members that do not change, as text.
+    /// The constant members as text.
     Json(Vec<u8>),
     Text {
         is_coloured: bool,
     },
 }
 
-/// The fields of a span, as each line below it shows them.
+/// The fields of a span in the form of each line.
 #[derive(Default)]
 struct SpanFields(Vec<u8>);
 
 impl Form {
-    /// One JSON object a line.
+    /// One JSON object per line.
     pub(super) fn json(build: &Build, hostname: &str) -> Self {
         let mut constants = Vec::new();
         let mut fields = Fields {
@@ -139,7 +138,7 @@ where
     }
 }
 
-/// Writes fields, one after the other.
+/// Writes fields one after another.
 struct Fields<'l> {
     line: &'l mut Vec<u8>,
     is_json: bool,
@@ -147,7 +146,7 @@ struct Fields<'l> {
 }
 
 impl Fields<'_> {
-    /// `,"name":value`, or ` name=shown`, the message without its name.
+    /// `,"name":value`, or ` name=shown`; the message without its name.
     fn push(&mut self, name: &str, value: &(impl Serialize + ?Sized), shown: impl Display) {
         if self.is_span && name.contains('.') {
             return;
@@ -167,11 +166,11 @@ impl Fields<'_> {
     }
 
     fn push_json(&mut self, value: &(impl Serialize + ?Sized)) {
-        // Fails only for values that JSON has no form for: these are none.
+        // Fails only for values without a JSON form, which do not occur.
         let _ = serde_json::to_writer(&mut *self.line, value);
     }
 
-    /// A line stays a line, and a value is told from the next name.
+    /// Escapes line ends, and separates a value from the next name.
     fn push_text(&mut self, name: &str, value: &str) {
         let is_plain = |c: char| !c.is_control() && c != '"' && c != ' ';
         let _ = if name == "message" {

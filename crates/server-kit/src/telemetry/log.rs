@@ -1,4 +1,4 @@
-//! Where the log goes, and how much of it.
+//! The destination and the level of the log.
 
 use std::env::VarError;
 use std::fs::File;
@@ -16,26 +16,24 @@ use super::queue::{self, Queue};
 use crate::program;
 use crate::settings::{Format, Level, Output};
 
-/// What tells, as errors, of requests that are no HTTP: whoever sends these must not fill the log.
+/// Silences errors about requests that are no HTTP: their senders must not fill the log.
 const NO_HTTP: &str = "actix_http::h1::dispatcher=off";
-/// What exports traces says once more what `export` says now and then.
+/// Silences messages that the exporter repeats; `export` logs them.
 const EXPORT: &str = "opentelemetry=off,opentelemetry_sdk=off,opentelemetry_otlp=off";
-/// The variable that overrides what is let through; a custom of programs in Rust.
+/// The variable that overrides the filter, as in other Rust programs.
 const VARIABLE: &str = "RUST_LOG";
 
-/// There is one log in a process, whoever starts it first.
+/// One log per process, created by the first start.
 static QUEUE: OnceLock<Queue> = OnceLock::new();
-/// Replaces its level, if that may change.
+/// Replaces its level, if it may change.
 static REPLACE: OnceLock<Replace> = OnceLock::new();
 
 type Replace = Box<dyn Fn(Level) -> bool + Send + Sync>;
 
-/// The layer that writes the log, and what is odd about it. `RUST_LOG` overrides what it lets
-/// through, unless that cannot be understood.
+/// The layer that writes the log, with warnings. `RUST_LOG` overrides the filter, unless it is invalid.
 ///
 /// # Errors
-///
-/// The machine has no thread to write with.
+/// The thread that writes cannot be started.
 pub(super) fn layer<S>(told: &Told<'_>) -> io::Result<(impl Layer<S> + use<S>, Vec<String>)>
 where
     S: tracing::Subscriber + for<'span> LookupSpan<'span>,
@@ -78,7 +76,7 @@ fn changing<S: tracing::Subscriber>(
     let (filter, handle) = reload::Layer::new(filter);
     let replace = move |level| {
         let filter = EnvFilter::new(directives(level, verbose_target));
-        // Fails only if nothing logs any more.
+        // Fails only if nothing is logged any more.
         handle.reload(filter).is_ok()
     };
     // Fails only if there is a log already, as in tests: that one stays.
@@ -86,13 +84,12 @@ fn changing<S: tracing::Subscriber>(
     filter
 }
 
-/// Logs from this level on, from now on. Gives whether that counts.
+/// Changes the level. Returns whether it had an effect.
 pub fn set_level(level: Level) -> bool {
     REPLACE.get().is_some_and(|replace| replace(level))
 }
 
-/// A handle of our own on what the log goes to: whoever prints there does not wait for the log's
-/// reader.
+/// A separate handle on the destination: writers to standard output do not wait for the log's reader.
 fn sink(output: Output) -> Box<dyn Write + Send> {
     let handle = match output {
         Output::Stdout => io::stdout().as_fd().try_clone_to_owned(),
@@ -105,15 +102,15 @@ fn sink(output: Output) -> Box<dyn Write + Send> {
     }
 }
 
-/// Waits until what was said is written, as long as it is being read ([`Queue::flush`]).
+/// Waits until earlier lines are written, as long as they are being read ([`Queue::flush`]).
 pub fn flush() {
     if let Some(queue) = QUEUE.get() {
         queue.flush();
     }
 }
 
-/// Says what must not be lost, and waits until it is written, as long as somebody reads. Gives whether
-/// the log took it: there may be none yet, it may let nothing through, or not be writable.
+/// Logs what must not be lost, and waits until it is written, as long as there is a reader. Returns whether the
+/// log accepted it: there may be no log yet, or it may filter the line, or fail.
 pub fn say_last(say: impl FnOnce()) -> bool {
     let line = queue::said(say);
     let Some(queue) = QUEUE.get().filter(|_| !line.is_empty()) else {
@@ -124,15 +121,15 @@ pub fn say_last(say: impl FnOnce()) -> bool {
     !queue.has_failed()
 }
 
-/// Checks that the log shows anything of this program at all. A level that is misspelt is taken for
-/// the name of a library, and silences everything else: only the terminal is left to say so.
+/// Checks that the log shows anything of this program at all. A misspelt level counts as the name of a library,
+/// and silences everything else. Only standard error is left for the message then.
 pub(super) fn check_is_heard() {
     let Ok(text) = std::env::var(VARIABLE) else {
         return;
     };
-    let is_heard = !queue::said(|| tracing::error!("is anybody there?")).is_empty();
+    let is_heard = !queue::said(|| tracing::error!("log filter check")).is_empty();
     if !is_heard && !text.trim().eq_ignore_ascii_case("off") {
-        // Nobody may read that either: it stops nothing.
+        // It may have no reader either.
         let _ = writeln!(
             io::stderr(),
             "{}: with {VARIABLE}={text:?} the log shows nothing of this program: \
@@ -142,24 +139,24 @@ pub(super) fn check_is_heard() {
     }
 }
 
-/// What `RUST_LOG` lets through, if it says anything that can be understood.
+/// The directives in `RUST_LOG`, if they are valid.
 fn named(text: Result<String, VarError>, notes: &mut Vec<String>) -> Option<EnvFilter> {
     let fault = match text {
         Err(VarError::NotPresent) => return None,
         Ok(text) if text.trim().is_empty() => return None,
         Ok(text) => match EnvFilter::builder().parse(&text) {
             Ok(filter) => return Some(filter),
-            Err(error) => format!("{text:?} cannot be understood ({error})"),
+            Err(error) => format!("{text:?} is invalid ({error})"),
         },
         Err(VarError::NotUnicode(_)) => "it is no text".to_owned(),
     };
     notes.push(format!(
-        "{VARIABLE} does not count: {fault}; logging.level does"
+        "{VARIABLE} is ignored: {fault}; using logging.level"
     ));
     None
 }
 
-/// What each level lets through.
+/// The directives of each level.
 fn directives(level: Level, verbose_target: Option<(&'static str, bool)>) -> String {
     let level = match level {
         Level::Debug => "info,hyperfleet=debug",
@@ -168,7 +165,7 @@ fn directives(level: Level, verbose_target: Option<(&'static str, bool)>) -> Str
         Level::Error => "error",
     };
     let verbose = verbose_target.map_or_else(String::new, |(target, is_shown)| {
-        // Warnings are shown at every level but `error`; all of it only where asked for.
+        // Warnings are shown at every level except `error`; everything only on request.
         let most = match (is_shown, level) {
             (true, _) => "debug",
             (false, "error") => "error",
@@ -187,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_variable_that_says_nothing_does_not_count_and_one_that_is_wrong_is_told() {
+    fn an_empty_variable_is_ignored_and_an_invalid_one_is_reported() {
         let read = |text: Result<&str, VarError>| {
             let mut notes = Vec::new();
             let filter = named(text.map(ToOwned::to_owned), &mut notes);
@@ -202,7 +199,7 @@ mod tests {
         for wrong in ["hyperfleet=loud", "hyperfleet==debug", "[{"] {
             let (filter, notes) = read(Ok(wrong));
             assert_eq!((filter, notes.len()), (None, 1), "{wrong}");
-            assert!(notes[0].starts_with("RUST_LOG does not count"), "{notes:?}");
+            assert!(notes[0].starts_with("RUST_LOG is ignored"), "{notes:?}");
             assert!(notes[0].contains(wrong), "{notes:?}");
         }
         let (filter, notes) = read(Err(VarError::NotUnicode(OsString::from_vec(vec![0xff]))));

@@ -1,7 +1,7 @@
-//! What is counted, as Prometheus reads it.
+//! Metrics in Prometheus' format.
 //!
-//! Everything counts through the facade `metrics`; here is where that goes. Reading it asks nothing of
-//! others: it works while the database is down, and costs it nothing.
+//! All code counts through the facade `metrics`; this is its recorder. A scrape makes no requests: it works
+//! while the database is down, and costs it nothing.
 
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -14,41 +14,35 @@ use metrics_process::Collector;
 use crate::program::Build;
 use MetricKind::{Counter, Gauge, Histogram};
 
-/// How often observations are sorted into buckets; until then they take room.
+/// How often observations are sorted into buckets. Until then they use memory.
 const UPKEEP_PERIOD: Duration = Duration::from_secs(5);
 
-/// There is one recorder in a process; the first start makes it.
+/// One recorder per process, created by the first start.
 static RECORDER: OnceLock<PrometheusHandle> = OnceLock::new();
 
-/// How a metric is read.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum MetricKind {
     /// It only grows.
     Counter,
-    /// It is so at the moment.
+    /// The current value.
     Gauge,
-    /// How long things took, in buckets of these upper bounds.
+    /// Durations, in buckets with these upper bounds.
     Histogram(&'static [f64]),
 }
 
-/// One metric.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Metric {
-    /// Its name.
     pub name: &'static str,
-    /// How it is read.
     pub kind: MetricKind,
-    /// Besides `component` and `version`, which every one has.
+    /// Beside `component` and `version`, which every metric has.
     pub labels: &'static [&'static str],
-    /// What it says.
     pub help: &'static str,
 }
 
-/// Metrics of one part of a program. `docs/reference/metrics.md` shows them all.
+/// Metrics of one part of a program. `docs/reference/metrics.md` lists them all.
 pub type MetricTable = &'static [Metric];
 
 impl Metric {
-    /// A row of a table.
     pub const fn new(
         name: &'static str,
         kind: MetricKind,
@@ -69,52 +63,52 @@ impl Metric {
             Gauge => describe_gauge!(self.name, self.help),
             Histogram(_) => describe_histogram!(self.name, self.help),
         }
-        // So that alerts on their growth have something to begin from. What has labels is counted
-        // from zero where their values are known.
+        // Starts at zero, so that alerts on growth work. Those with labels start where the label values are
+        // known.
         if self.kind == Counter && self.labels.is_empty() {
             metrics::counter!(self.name).absolute(0);
         }
     }
 }
 
-/// Of requests, in seconds.
+/// For requests, in seconds.
 const REQUEST_SECONDS: MetricKind = Histogram(&[
     0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0,
 ]);
 
-/// What every program counts.
+/// Metrics of every program.
 #[rustfmt::skip]
 pub const KIT_METRICS: MetricTable = &[
     Metric::new("hyperfleet_api_build_info", Gauge, &["commit", "go_version"],
-        "Which program this is; always 1. go_version says what compiled it."),
+        "Build information; always 1. go_version is the compiler."),
     Metric::new("hyperfleet_api_requests_total", Counter, &["method", "path", "code"],
-        "Requests that were answered. path is the route with - for each id, /- where there is none; code 499 where the client left first."),
+        "Answered requests. path is the route with - for each id, /- without a route; code 499 if the client left first."),
     Metric::new("hyperfleet_api_request_duration_seconds", REQUEST_SECONDS, &["method", "path", "code"],
-        "How long requests took to be answered."),
+        "Time to answer requests."),
     Metric::new("hyperfleet_api_tls_certificate_expiry_timestamp_seconds", Gauge, &["listener"],
         "When the certificate of a listener expires, in seconds since 1970."),
     Metric::new("hyperfleet_api_tls_certificate_reload_failures_total", Counter, &["listener"],
-        "Looks at the files of a certificate, one every two seconds, that found nothing to use; the old one stays in use."),
+        "Failed checks of a certificate's files, one every two seconds; the earlier certificate stays in use."),
     Metric::new("hyperfleet_api_requests_refused_total", Counter, &["reason"],
-        "Requests that were not let in: starting, rate (of one caller), in_flight (of all), memory (held for all), watchers (of fleet)."),
+        "Refused requests by reason: starting, rate (of one caller), in_flight (of all), memory (for all clients), watchers (of fleet)."),
     Metric::new("hyperfleet_api_requests_in_flight", Gauge, &[],
-        "Requests under way."),
+        "Requests in progress."),
     Metric::new("hyperfleet_api_buffered_bytes", Gauge, &[],
         "Bytes of large bodies and answers that are held for clients."),
     Metric::new("hyperfleet_api_panics_total", Counter, &[],
-        "Panics. Each is a defect: the log says where."),
+        "Panics. Each is a defect; the log has its location."),
     Metric::new("hyperfleet_api_log_lines_dropped_total", Counter, &[],
-        "Lines of the log that nobody took in time, or that could not be written."),
+        "Log lines that were dropped because the reader was too slow, or that could not be written."),
     Metric::new("hyperfleet_api_trace_export_errors_total", Counter, &[],
-        "Batches of spans that the collector did not take."),
+        "Batches of spans that could not be exported."),
 ];
 
-/// All series of one gauge, looked up at a scrape.
+/// All series of one gauge, read at a scrape.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GaugeFamily {
-    /// A name of a registered table.
+    /// Name in a registered table.
     pub name: &'static str,
-    /// The labels of each series, and its value.
+    /// Labels and value of each series.
     pub series: Vec<(Vec<(&'static str, String)>, f64)>,
 }
 
@@ -127,15 +121,15 @@ pub struct Metrics(Arc<Parts>);
 struct Parts {
     recorder: PrometheusHandle,
     process: Collector,
-    /// The labels that every series has, as text.
+    /// The labels of every series, as text.
     common: String,
     tables: Vec<MetricTable>,
     sources: Mutex<Vec<GaugeSource>>,
 }
 
 impl Metrics {
-    /// Counts from now on what these tables and [`KIT_METRICS`] name. The first start of a process
-    /// decides which program all series are labelled with.
+    /// Starts to count the metrics of these tables and of [`KIT_METRICS`]. The first start of a process sets
+    /// the program label of all series.
     pub fn start(build: &Build, tables: &[MetricTable]) -> Self {
         let tables = [&[KIT_METRICS], tables].concat();
         let recorder = RECORDER.get_or_init(|| install(build, &tables));
@@ -151,12 +145,12 @@ impl Metrics {
         }))
     }
 
-    /// Looks these gauges up at each scrape, from now on.
+    /// Adds gauges that are read at each scrape.
     pub fn add_source(&self, source: impl Fn() -> Vec<GaugeFamily> + Send + Sync + 'static) {
         self.sources().push(Box::new(source));
     }
 
-    /// All series, as text in the format of Prometheus.
+    /// All series in Prometheus' text format.
     pub fn render(&self) -> String {
         self.0.process.collect();
         let mut text = self.0.recorder.render();
@@ -166,8 +160,7 @@ impl Metrics {
         text
     }
 
-    /// Sorts observations into buckets, for ever. To run for as long as anything is counted, read or
-    /// not.
+    /// Sorts observations into buckets, for ever. Run it as long as anything is counted.
     pub async fn upkeep(self) {
         loop {
             tokio::time::sleep(UPKEEP_PERIOD).await;
@@ -213,7 +206,7 @@ fn install(build: &Build, tables: &[MetricTable]) -> PrometheusHandle {
     }
     let recorder = builder.build_recorder();
     let handle = recorder.handle();
-    // Fails only if the process counts elsewhere already, as a test may: then nothing is shown.
+    // Fails only if the process has another recorder already, as in some tests: nothing is shown then.
     let _ = metrics::set_global_recorder(recorder);
     for metric in tables.iter().copied().flatten() {
         metric.describe();
@@ -222,7 +215,7 @@ fn install(build: &Build, tables: &[MetricTable]) -> PrometheusHandle {
     handle
 }
 
-/// A value of a label, as the format wants it.
+/// Escapes a label value for the format.
 fn escaped(value: &str) -> String {
     let value = value.replace('\\', "\\\\").replace('"', "\\\"");
     value.replace('\n', "\\n")

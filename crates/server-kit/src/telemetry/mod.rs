@@ -1,4 +1,4 @@
-//! What a program says of itself: its log, its traces, its metrics.
+//! Telemetry of a program: log, traces and metrics.
 
 mod collector;
 mod export;
@@ -23,36 +23,35 @@ use crate::http::Masks;
 use crate::program::Build;
 use crate::settings::{Logging, Masking, Tracing};
 
-/// What was started. Every clone is the same one.
+/// The started telemetry. Clones share it.
 #[derive(Clone)]
 pub struct Telemetry {
-    /// To be ended before the program does, or the last spans are lost.
+    /// End it before the program ends, or the last spans are lost.
     pub traces: Traces,
     pub metrics: Metrics,
 }
 
-/// What a program says, and how.
+/// Settings of the telemetry.
 pub struct Told<'a> {
     pub build: &'a Build,
     /// Instance name in logs; empty for none.
     pub hostname: &'a str,
     pub logging: &'a Logging,
-    /// Whether the level may be changed later, which costs a little with every line.
+    /// Whether the level may change at run time, which costs a little per line.
     pub has_changing_level: bool,
-    /// A target whose lines below `warn` are shown only where the flag beside it says so.
+    /// A target whose lines below `warn` are shown only if the flag is set.
     pub verbose_target: Option<(&'static str, bool)>,
     pub tracing: &'a Tracing,
-    /// What the program counts beside [`KIT_METRICS`].
+    /// The program's metrics beside [`KIT_METRICS`].
     pub tables: &'static [MetricTable],
-    /// Whether a panic of this thread is expected: its catcher says what there is to say.
+    /// Whether a panic of this thread is expected: its catcher logs it.
     pub expects_panic: fn() -> bool,
 }
 
-/// Starts the log, what is counted and, where a collector is named, traces.
+/// Starts the log, the metrics and, if a collector is configured, traces.
 ///
 /// # Errors
-///
-/// The machine has no thread to write the log with.
+/// The thread that writes the log cannot be started.
 pub fn start(told: &Told<'_>) -> anyhow::Result<Telemetry> {
     let metrics = Metrics::start(told.build, told.tables);
     let (log, mut notes) = log::layer(told).context("cannot start the log")?;
@@ -71,8 +70,7 @@ pub fn start(told: &Told<'_>) -> anyhow::Result<Telemetry> {
     Ok(Telemetry { traces, metrics })
 }
 
-/// What the log does not show of requests: what the settings name, and always these headers, which
-/// carry credentials.
+/// What the log hides of requests: the configured names, and always these headers with credentials.
 pub fn masks(masking: &Masking, mut headers: Vec<String>) -> Masks {
     if !masking.enabled {
         return Masks::new(&headers, &[]);

@@ -1,20 +1,20 @@
-//! Panics are told in the log, in one line, and counted.
+//! Logs and counts panics, one line each.
 
 use std::panic::{self, PanicHookInfo};
 
-/// From now on, but for expected ones.
+/// Installs the hook, which ignores expected panics.
 pub(super) fn tell(is_expected: fn() -> bool) {
     panic::set_hook(Box::new(move |panic| {
         if !is_expected() {
             tell_one(panic);
-            // It may be the last thing that the process does.
+            // It may be the last action of the process.
             super::flush();
         }
     }));
 }
 
-/// Says where it happened. What it says of itself is told only if that stands in the source word for
-/// word: a text that is put together may hold what a client sent, a token for one.
+/// Logs where it happened. Its message is logged only if it is a literal of the source: a formatted one may
+/// contain a client's data, such as a token.
 fn tell_one(panic: &PanicHookInfo<'_>) {
     metrics::counter!("hyperfleet_api_panics_total").increment(1);
     let cause = panic.payload().downcast_ref::<&'static str>();
@@ -24,6 +24,6 @@ fn tell_one(panic: &PanicHookInfo<'_>) {
         cause = cause.copied(),
         location = location.unwrap_or_default(),
         thread = thread.name().unwrap_or_default(),
-        "a panic: this is a defect"
+        "panic: this is a defect"
     );
 }

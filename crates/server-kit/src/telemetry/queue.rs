@@ -1,9 +1,9 @@
-//! Lines on their way to whoever reads the log. They wait in memory, and a thread of its own writes
-//! them: a reader that stalls stops nobody. What does not fit is dropped, counted, and told once
-//! there is room again.
+//! The queue of log lines. They wait in memory, and a separate thread writes them: a stalled reader blocks no
+//! other thread. Lines that do not fit are dropped and counted, and their number is logged once there is room
+//! again.
 //!
-//! `tracing-appender` counts lines instead of bytes, drops the last words of a program like any
-//! other line, waits for its end by fixed times, and passes over what it cannot write.
+//! `tracing-appender` counts lines instead of bytes, drops the last lines of a program like any other, waits
+//! for its end by fixed times, and ignores write errors.
 
 use std::cell::RefCell;
 use std::io::{self, ErrorKind, Write};
@@ -11,33 +11,33 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Bytes that may wait. As many again may be on their way at the same time.
+/// Bytes that may wait. As many again may be in a write.
 pub(super) const WAITING_BYTES_MAX: usize = 1024 * 1024;
-/// How much is written at once: what is taken of it shows that somebody reads.
+/// Bytes per write. Progress shows that there is a reader.
 const CHUNK_BYTES: usize = 16 * 1024;
-/// How long whoever waits for the reader waits while nothing is taken.
+/// How long a caller waits for the reader without progress.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// Between two attempts to write to what takes nothing at the moment.
+/// Pause between attempts while the destination accepts nothing.
 const RETRY_PERIOD: Duration = Duration::from_millis(10);
-/// The thread that writes.
+/// Name of the thread that writes.
 const THREAD: &str = "log";
 const DROPPED: &str = "hyperfleet_api_log_lines_dropped_total";
 
 thread_local! {
-    /// What this thread says is kept here instead of being written.
+    /// While set, lines of this thread are kept here instead of being written.
     static KEPT: RefCell<Option<Vec<u8>>> = const { RefCell::new(None) };
 }
 
-/// The lines that wait. Every clone is the same ones.
+/// The waiting lines. Clones share them.
 #[derive(Clone, Default)]
 pub(super) struct Queue(Arc<Shared>);
 
 #[derive(Default)]
 struct Shared {
     state: Mutex<State>,
-    /// There is something to do for the writer.
+    /// Wakes the writer.
     filled: Condvar,
-    /// Something has left.
+    /// Bytes have left the queue.
     moved: Condvar,
 }
 
@@ -45,26 +45,25 @@ struct Shared {
 struct State {
     /// Whole lines.
     waiting: Vec<u8>,
-    /// Bytes that ever came.
+    /// Bytes that ever arrived.
     came: u64,
-    /// Bytes that ever left: they were written, or could not be.
+    /// Bytes that ever left: written, or failed.
     left: u64,
-    /// Lines that found no room since that was last told.
+    /// Dropped lines that are not logged yet.
     dropped: u64,
-    /// Where in what waits they are missing.
+    /// Position of the gap that they left.
     gap: usize,
-    /// Lines that could not be written since that was last told.
+    /// Failed lines that are not logged yet.
     failed: u64,
-    /// Somebody has waited in vain, and nothing has left since.
+    /// A caller has waited in vain, and nothing has left since.
     is_stalled: bool,
 }
 
 impl Queue {
-    /// Writes to `sink` from now on, as long as the process lives.
+    /// Writes to `sink` as long as the process lives.
     ///
     /// # Errors
-    ///
-    /// The machine has no thread to give.
+    /// The thread cannot be started.
     pub(super) fn start(sink: impl Write + Send + 'static) -> io::Result<Self> {
         let queue = Self::default();
         let writer = Writer {
@@ -76,7 +75,7 @@ impl Queue {
         Ok(queue)
     }
 
-    /// Takes a line in, unless this thread keeps what it says.
+    /// Adds a line, unless this thread keeps its lines.
     pub(super) fn write(&self, line: &[u8]) {
         let is_kept = KEPT.with_borrow_mut(|kept| {
             let kept = kept.as_mut();
@@ -87,10 +86,10 @@ impl Queue {
         }
     }
 
-    /// Takes a line in, if there is room. Never waits for the reader.
+    /// Adds a line if there is room. Never waits for the reader.
     fn push(&self, line: &[u8]) {
         let mut state = self.lock();
-        // Where one is missing all are until there is room: they are missing in one place.
+        // After a dropped line all are dropped until there is room, so there is one gap.
         let is_full = state.waiting.len() + line.len() > WAITING_BYTES_MAX;
         if state.dropped > 0 || is_full {
             if state.dropped == 0 {
@@ -105,7 +104,7 @@ impl Queue {
         }
     }
 
-    /// Takes a line in that must not be lost, room or not: for what is said once, at the end.
+    /// Adds a line even without room: for the last message of a program.
     pub(super) fn push_last(&self, line: &[u8]) {
         self.append(self.lock(), line);
     }
@@ -117,9 +116,8 @@ impl Queue {
         self.0.filled.notify_one();
     }
 
-    /// Waits until everything that was said so far is written, as long as it is being read: for a
-    /// second without a reader at most, and no longer if somebody has waited for one in vain
-    /// already. Gives whether all is written.
+    /// Waits until all earlier lines are written, while there is progress: at most a second without a reader,
+    /// and no longer if a caller has waited in vain already. Returns whether all are written.
     pub(super) fn flush(&self) -> bool {
         if thread::current().name() == Some(THREAD) {
             return false;
@@ -139,12 +137,12 @@ impl Queue {
         state.left >= goal
     }
 
-    /// Whether lines could not be written, and none since.
+    /// Whether lines failed, and none succeeded since.
     pub(super) fn has_failed(&self) -> bool {
         self.lock().failed > 0
     }
 
-    /// What the writer is to write next; waits for it.
+    /// Waits for the next batch to write.
     fn take(&self, mut spare: Vec<u8>) -> Batch {
         spare.clear();
         spare.shrink_to(CHUNK_BYTES);
@@ -171,7 +169,7 @@ impl Queue {
         }
     }
 
-    /// So many bytes have left, and so many lines of them could not be written.
+    /// Records that `bytes` have left, with `failed` failed lines.
     fn moved(&self, bytes: usize, failed: u64) {
         let mut state = self.lock();
         state.left += bytes as u64;
@@ -186,14 +184,14 @@ impl Queue {
     }
 }
 
-/// What is written at a time.
+/// A batch to write.
 struct Batch {
     lines: Vec<u8>,
-    /// Bytes of it that came; the rest says what is missing.
+    /// Bytes of it from the queue. The rest reports missing lines.
     came: usize,
-    /// Lines that are missing.
+    /// Dropped lines.
     missing: u64,
-    /// Up to where that is said.
+    /// Position up to which that is reported.
     told: usize,
 }
 
@@ -213,14 +211,14 @@ impl<W: Write> Writer<W> {
         }
     }
 
-    /// Writes as much as can be. What cannot is counted, and told with what can be again.
+    /// Writes as much as possible. Failures are counted, and reported with the next success.
     fn write(&mut self, batch: &Batch) {
         let (mut written, mut came) = (0, batch.came);
         for chunk in batch.lines.chunks(CHUNK_BYTES) {
             if self.write_chunk(chunk).is_err() {
                 let rest = &batch.lines[written..];
                 let lines: u64 = rest.iter().map(|byte| u64::from(*byte == b'\n')).sum();
-                // One of these was to say what is missing, which is still to be said.
+                // The failed part includes the report of missing lines, which must be repeated.
                 let is_untold = batch.missing > 0 && written < batch.told;
                 let lost = lines.saturating_sub(u64::from(is_untold));
                 let untold = if is_untold { batch.missing } else { 0 };
@@ -229,7 +227,7 @@ impl<W: Write> Writer<W> {
                 return;
             }
             written += chunk.len();
-            // The last byte has left when everything is written, what is missing included.
+            // The last byte has left when everything is written, including the report of missing lines.
             let is_all = written == batch.lines.len();
             let left = chunk.len().min(came.saturating_sub(1));
             let left = if is_all { came } else { left };
@@ -244,7 +242,7 @@ impl<W: Write> Writer<W> {
                 Ok(0) => return Err(ErrorKind::WriteZero.into()),
                 Ok(count) => chunk = &chunk[count..],
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                // Others may have made a terminal or a pipe that we share non-blocking.
+                // Another process may have made a shared terminal or pipe non-blocking.
                 Err(error) if error.kind() == ErrorKind::WouldBlock => thread::sleep(RETRY_PERIOD),
                 Err(error) => return Err(error),
             }
@@ -253,17 +251,17 @@ impl<W: Write> Writer<W> {
     }
 }
 
-/// Says that lines are missing. An error: somebody has to look, and it is to be seen at every level.
+/// The report of missing lines. An error, because it needs attention and must be visible at every level.
 fn missing_lines(missing: u64) -> Vec<u8> {
     said(|| {
         tracing::error!(
             lines = missing,
-            "lines of the log are missing here: it was not read in time"
+            "log lines missing: the reader was too slow"
         );
     })
 }
 
-/// What the log would say of this, which it does not write; nothing if it lets it not through.
+/// What the log would write for this call; empty if it is filtered.
 pub(super) fn said(say: impl FnOnce()) -> Vec<u8> {
     KEPT.set(Some(Vec::new()));
     say();

@@ -1,5 +1,5 @@
-//! Traces, where the standard `OTEL_…` variables name a collector. Without one no layer is there that
-//! spans could cost anything in.
+//! Traces, if the standard `OTEL_…` variables name a collector. Without one there is no layer, and spans cost
+//! nothing.
 
 use std::time::Duration;
 
@@ -22,17 +22,17 @@ use super::collector::{self, Variables};
 use super::export::Exporter;
 use crate::settings::Tracing;
 
-/// How long the last spans may take to be sent.
+/// How long the export of the last spans may take.
 pub const FLUSH_TIME_MAX: Duration = Duration::from_secs(4);
-/// What spans are said to be made by.
+/// Instrumentation scope of the spans.
 const SCOPE: &str = "hyperfleet-api";
 
-/// The traces of a program. Every clone is the same ones.
+/// The traces of a program. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub struct Traces(Option<SdkTracerProvider>);
 
 impl Traces {
-    /// What keeps spans, if any are kept.
+    /// The layer that keeps spans, if any are kept.
     pub(super) fn layer<S>(&self) -> Option<impl Layer<S> + use<S>>
     where
         S: tracing::Subscriber + for<'span> LookupSpan<'span>,
@@ -44,7 +44,7 @@ impl Traces {
             .with_threads(false)
             .with_target(false)
             .with_tracked_inactivity(false);
-        // Lines of the log are for the log.
+        // Log lines do not become span events.
         let is_ours = |metadata: &tracing::Metadata<'_>| {
             metadata.is_span() && metadata.target().starts_with("hyperfleet")
         };
@@ -52,19 +52,18 @@ impl Traces {
         Some(layer.with_filter(filter))
     }
 
-    /// Sends the last spans, for four seconds at most: no longer than the listeners of health and
-    /// metrics may take meanwhile. A second time there is nothing to send.
+    /// Exports the last spans, for at most four seconds, the time that the listeners of health and metrics may
+    /// take meanwhile. A second call has no effect.
     pub async fn end(self) {
         if let Some(provider) = self.0 {
             let end = move || provider.shutdown_with_timeout(FLUSH_TIME_MAX);
-            // The collector was told of already, where it is down.
+            // Failures of the collector are logged already.
             let _ = tokio::time::timeout(FLUSH_TIME_MAX, tokio::task::spawn_blocking(end)).await;
         }
     }
 }
 
-/// Starts to keep traces, if a collector is named. Gives what must be told besides: a fault here
-/// stops nothing.
+/// Starts traces if a collector is configured. Returns warnings: a fault here stops nothing.
 pub(super) fn start(settings: &Tracing, version: &'static str) -> (Traces, Vec<String>) {
     let variables = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let mut notes = Vec::new();
@@ -89,13 +88,13 @@ pub(super) fn start(settings: &Tracing, version: &'static str) -> (Traces, Vec<S
             (Traces(Some(provider)), notes)
         }
         Err(error) => {
-            notes.push(format!("there will be no traces: {error:#}"));
+            notes.push(format!("no traces: {error:#}"));
             (Traces::default(), notes)
         }
     }
 }
 
-/// Where spans are sent to, if that is named.
+/// The configured destination.
 fn endpoint(variables: Variables<'_>) -> Option<String> {
     let is_off = variables("OTEL_SDK_DISABLED").is_some_and(|v| v.eq_ignore_ascii_case("true"))
         || variables("OTEL_TRACES_EXPORTER").is_some_and(|v| v == "none");
@@ -114,7 +113,7 @@ fn protocol(variables: Variables<'_>, notes: &mut Vec<String>) -> Protocol {
         Some("http/protobuf") => Protocol::HttpBinary,
         Some(other) => {
             notes.push(format!(
-                "{OTEL_EXPORTER_OTLP_PROTOCOL}: \"{other}\" is neither grpc nor http/protobuf; grpc it is"
+                "{OTEL_EXPORTER_OTLP_PROTOCOL}: \"{other}\" is neither grpc nor http/protobuf; using grpc"
             ));
             Protocol::Grpc
         }
@@ -129,7 +128,7 @@ fn sampler(variables: Variables<'_>, notes: &mut Vec<String>) -> Sampler {
         Some((Ok(ratio), _)) if (0.0..=1.0).contains(&ratio) => ratio,
         Some((_, text)) => {
             notes.push(format!(
-                "OTEL_TRACES_SAMPLER_ARG: \"{text}\" is no number from 0 to 1; 1 it is"
+                "OTEL_TRACES_SAMPLER_ARG: \"{text}\" is no number from 0 to 1; using 1"
             ));
             1.0
         }
@@ -145,7 +144,7 @@ fn sampler(variables: Variables<'_>, notes: &mut Vec<String>) -> Sampler {
         "parentbased_traceidratio" => parent(Sampler::TraceIdRatioBased(ratio)),
         other => {
             notes.push(format!(
-                "OTEL_TRACES_SAMPLER: \"{other}\" is not known; parentbased_traceidratio it is"
+                "OTEL_TRACES_SAMPLER: \"{other}\" is unknown; using parentbased_traceidratio"
             ));
             parent(Sampler::TraceIdRatioBased(ratio))
         }
@@ -161,7 +160,7 @@ fn propagator(variables: Variables<'_>, notes: &mut Vec<String>) -> TextMapCompo
             "baggage" => propagators.push(Box::new(BaggagePropagator::new())),
             "none" | "" => {}
             other => notes.push(format!(
-                "OTEL_PROPAGATORS: \"{other}\" is not supported; there are tracecontext and baggage"
+                "OTEL_PROPAGATORS: \"{other}\" is not supported; use tracecontext or baggage"
             )),
         }
     }
@@ -206,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn samplers_have_their_standard_names_and_mistakes_are_told() {
+    fn samplers_have_their_standard_names_and_mistakes_are_reported() {
         let said = |pairs| {
             let mut notes = Vec::new();
             let sampler = sampler(&given(pairs), &mut notes);
@@ -231,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn other_protocols_and_propagators_are_told() {
+    fn other_protocols_and_propagators_are_reported() {
         let mut notes = Vec::new();
         let variables = given(&[
             ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json"),

@@ -1,4 +1,5 @@
-//! Whose certificates clients must show. Like the listener's own it may be replaced while connections are accepted.
+//! Trusted authorities of client certificates. Like the listener's certificate they can be replaced while
+//! connections are accepted.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -12,7 +13,6 @@ use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::{DigitallySignedStruct, DistinguishedName, Error, RootCertStore, SignatureScheme};
 
-/// The authorities of clients' certificates.
 #[derive(Debug)]
 pub(super) struct ClientAuthorities {
     pub(super) file: PathBuf,
@@ -20,11 +20,10 @@ pub(super) struct ClientAuthorities {
 }
 
 impl ClientAuthorities {
-    /// Takes certificates of these authorities, which the file holds, and no others.
+    /// Trusts only the authorities in the file.
     ///
     /// # Errors
-    ///
-    /// There are none, or one of them cannot be used.
+    /// There are none, or one of them is invalid.
     pub(super) fn new(file: &Path, pem: &[u8]) -> anyhow::Result<Self> {
         Ok(Self {
             file: file.to_owned(),
@@ -32,11 +31,10 @@ impl ClientAuthorities {
         })
     }
 
-    /// Takes those of these authorities from now on. Connections that there are stay.
+    /// Replaces the authorities. Existing connections stay.
     ///
     /// # Errors
-    ///
-    /// Why they cannot be used: nothing has changed then.
+    /// Why they are invalid: nothing has changed then.
     pub(super) fn replace(&self, pem: &[u8]) -> anyhow::Result<()> {
         let next = verifier(&self.file, pem)?;
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = next;
@@ -57,11 +55,10 @@ fn verifier(file: &Path, pem: &[u8]) -> anyhow::Result<Arc<dyn ClientCertVerifie
     verifier.with_context(unusable)
 }
 
-/// Authorities, as PEM.
+/// Parses authorities as PEM.
 ///
 /// # Errors
-///
-/// There are none, or one of them cannot be used.
+/// There are none, or one of them is invalid.
 pub fn authorities(pem: &[u8]) -> anyhow::Result<RootCertStore> {
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(pem) {
@@ -76,7 +73,8 @@ pub fn authorities(pem: &[u8]) -> anyhow::Result<RootCertStore> {
 }
 
 impl ClientCertVerifier for ClientAuthorities {
-    /// Which authorities there are is for nobody to know who has no certificate of theirs, and may change.
+    /// Empty: the names of the authorities are not disclosed to clients without a certificate, and they may
+    /// change.
     fn root_hint_subjects(&self) -> &[DistinguishedName] {
         &[]
     }

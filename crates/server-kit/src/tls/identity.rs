@@ -1,4 +1,4 @@
-//! What a listener proves itself with: its certificate and key, and the files they come from.
+//! A listener's certificate and key, and their files.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -17,22 +17,21 @@ use super::clients::ClientAuthorities;
 use crate::faults::Faults;
 use crate::files;
 
-/// Most bytes of a file that are read.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
 
-/// The certificate of a listener. It may be replaced while connections are accepted.
+/// The certificate of a listener. It can be replaced while connections are accepted.
 #[derive(Debug)]
 pub(super) struct Identity {
-    /// Which listener, in metrics and the log.
+    /// Name of the listener in metrics and the log.
     pub(super) listener: &'static str,
     cert_file: PathBuf,
     key_file: PathBuf,
     current: RwLock<InUse>,
-    /// Whose certificates clients must show, where they must.
+    /// Authorities of client certificates, if they are required.
     pub(super) clients: Option<Arc<ClientAuthorities>>,
 }
 
-/// What connections are accepted with.
+/// The certificate in use.
 #[derive(Debug)]
 struct InUse {
     key: Arc<CertifiedKey>,
@@ -42,31 +41,30 @@ struct InUse {
 
 /// The files of a listener, each with the name of its setting.
 pub struct Files<'a> {
-    /// Which listener, in metrics and the log.
+    /// Name of the listener in metrics and the log.
     pub listener: &'static str,
-    /// What both settings of the pair are called together.
+    /// Common name of the two settings.
     pub pair: &'a str,
     pub cert: (&'a str, &'a Path),
     pub key: (&'a str, &'a Path),
-    /// With the authorities of clients' certificates, if they must show one.
+    /// Authorities of client certificates, if they are required.
     pub client_ca: Option<(&'a str, &'a Path)>,
 }
 
-/// What the files hold.
+/// The contents of the files.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Texts {
-    /// The certificate and what signed it.
+    /// The certificate and its intermediate certificates.
     certificate: Vec<u8>,
     key: Vec<u8>,
-    /// The authorities of clients; empty where clients show nothing.
+    /// Authorities of client certificates; empty for none.
     client_ca: Vec<u8>,
 }
 
 impl Identity {
-    /// Reads the files that the settings name. Gives what they held besides.
+    /// Reads the files that the settings name. Also returns their contents.
     ///
     /// # Errors
-    ///
     /// One cannot be read, or they do not fit together.
     pub(super) fn load(files: &Files<'_>) -> anyhow::Result<(Self, Texts)> {
         let mut faults = Faults::default();
@@ -98,11 +96,10 @@ impl Identity {
         Ok((identity, texts))
     }
 
-    /// What the files hold now.
+    /// The current contents of the files.
     ///
     /// # Errors
-    ///
-    /// Which of them cannot be read, and why.
+    /// Which file cannot be read, and why.
     pub(super) fn texts(&self) -> anyhow::Result<Texts> {
         let client_ca = self.clients.as_ref().map(|clients| read(&clients.file));
         Ok(Texts {
@@ -112,11 +109,10 @@ impl Identity {
         })
     }
 
-    /// Accepts connections with these from now on.
+    /// Replaces the certificate.
     ///
     /// # Errors
-    ///
-    /// Why they cannot be used: nothing has changed then.
+    /// Why it is invalid: nothing has changed then.
     pub(super) fn replace(&self, texts: &Texts) -> anyhow::Result<()> {
         let in_use = pair(&texts.certificate, &texts.key).with_context(|| {
             let (cert, key) = (self.cert_file.display(), self.key_file.display());
@@ -129,7 +125,7 @@ impl Identity {
         Ok(())
     }
 
-    /// When the certificate in use expires, since 1970.
+    /// Expiry of the certificate in use, since 1970.
     pub(super) fn expires_at(&self) -> Duration {
         let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
         current.expires_at
@@ -164,7 +160,6 @@ fn pair(certificates: &[u8], key: &[u8]) -> anyhow::Result<InUse> {
 /// Checks that a certificate and a key belong together, both as PEM.
 ///
 /// # Errors
-///
 /// What is wrong with them.
 pub fn check_pair(certificates: &[u8], key: &[u8]) -> anyhow::Result<()> {
     pair(certificates, key).map(drop)

@@ -1,7 +1,7 @@
-//! Certificates of the listeners, read again when their files change.
+//! Certificates of listeners, read again when their files change.
 //!
-//! Orchestrators replace them by turning a symbolic link, so it is what the files hold that counts,
-//! not when they were written.
+//! Orchestrators replace them by switching a symbolic link, so their contents are compared, not their
+//! modification times.
 
 mod clients;
 mod identity;
@@ -20,10 +20,9 @@ pub use watch::{Watched, watch};
 pub use clients::authorities;
 pub use identity::{Files, check_pair};
 
-/// TLS of one listener by these files, and what looks after them.
+/// TLS of one listener with these files, and their watch.
 ///
 /// # Errors
-///
 /// One cannot be read, or they do not fit together.
 pub fn serve(files: &Files<'_>) -> anyhow::Result<(ServerConfig, Watched)> {
     let (identity, texts) = Identity::load(files)?;
@@ -45,7 +44,7 @@ fn config(identity: Arc<Identity>) -> anyhow::Result<ServerConfig> {
     };
     let mut config = config.with_cert_resolver(identity);
     if asks {
-        // Who goes on with an earlier session is not asked again, though its authority may be gone meanwhile.
+        // A resumed session is not verified again, though its authority may have been removed.
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.send_tls13_tickets = 0;
     }

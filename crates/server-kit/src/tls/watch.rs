@@ -1,9 +1,9 @@
-//! Looks whether the files of certificates have changed, and says what comes of it.
+//! Watches the files of certificates, applies changes, and logs the result.
 //!
 //! ```text
-//! in use ─ other files that fit ─▶ in use, said
+//! in use ─ other valid files ─▶ in use, logged
 //!    │                                ▲
-//!    └─ none, or none that fit ─▶ trouble, said at the second look ─ files that fit ─┘
+//!    └─ missing or invalid ─▶ trouble, logged at the second check ─ valid files ─┘
 //! ```
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -12,47 +12,47 @@ use std::time::Duration;
 
 use super::identity::{Identity, Texts};
 
-/// How often the files are looked at.
+/// How often the files are checked.
 const PERIOD: Duration = Duration::from_secs(2);
 
-/// A certificate in use, and what is known of its files.
+/// A certificate in use, and the state of its files.
 pub struct Watched {
     identity: Arc<Identity>,
-    /// What the files held when it was taken from them.
+    /// The contents that it was loaded from.
     good: Texts,
     trouble: Option<Trouble>,
-    /// Whether trouble was told that is not over.
+    /// Whether unresolved trouble was logged.
     is_told: bool,
 }
 
-/// Files that cannot be used.
+/// Unusable files.
 struct Trouble {
     found: Found,
     is_told: bool,
 }
 
-/// What the files hold, or why they cannot be read.
+/// The contents of the files, or why they cannot be read.
 type Found = Result<Texts, String>;
 
-/// What there is to say after a look.
+/// The result of a check.
 #[derive(Debug, PartialEq, Eq)]
 enum News {
-    /// Another certificate is used.
+    /// Another certificate is in use.
     Replaced,
-    /// The files cannot be used, which is why.
+    /// The files are unusable, with the reason.
     Fault(String),
-    /// The files are again what they were before there was trouble.
+    /// The files are again those in use.
     Restored,
 }
 
-/// Looks for changed files from now on, as long as the process lives.
+/// Watches the files for the lifetime of the process.
 pub fn watch(mut watched: Vec<Watched>) -> std::io::Result<()> {
     if watched.is_empty() {
         return Ok(());
     }
     let look = move || {
         loop {
-            // A panic is told where it happens; what it keeps from being read, the next look reads.
+            // The panic is logged where it happens; the next check tries again.
             let _ = catch_unwind(AssertUnwindSafe(|| {
                 for one in &mut watched {
                     let news = one.look();
@@ -67,7 +67,7 @@ pub fn watch(mut watched: Vec<Watched>) -> std::io::Result<()> {
 }
 
 impl Watched {
-    /// A certificate that was taken from files which held `good`.
+    /// A certificate that was loaded from `good`.
     pub(super) fn new(identity: Arc<Identity>, good: Texts) -> Self {
         Self {
             identity,
@@ -77,7 +77,7 @@ impl Watched {
         }
     }
 
-    /// Takes what the files hold if that is new and good. What was good before stays otherwise.
+    /// Applies new contents if they are valid. Otherwise the earlier certificate stays.
     fn look(&mut self) -> Option<News> {
         let found = self.identity.texts().map_err(|fault| format!("{fault:#}"));
         if found.as_ref() == Ok(&self.good) {
@@ -100,7 +100,7 @@ impl Watched {
         Some(News::Replaced)
     }
 
-    /// Says what is wrong once it was found twice: files that are being replaced are no trouble.
+    /// Reports a fault at its second check: files that are just being replaced are no trouble.
     fn fail(&mut self, found: Found, fault: String) -> Option<News> {
         let name = "hyperfleet_api_tls_certificate_reload_failures_total";
         metrics::counter!(name, "listener" => self.identity.listener).increment(1);
@@ -118,7 +118,7 @@ impl Watched {
         }
     }
 
-    /// Logs the news, and says when the certificate in use expires.
+    /// Logs the result, and sets the metric of the expiry.
     #[expect(
         clippy::cast_precision_loss,
         reason = "seconds since 1970 fit an f64 exactly"
@@ -126,20 +126,19 @@ impl Watched {
     fn tell(&self, news: Option<News>) {
         let listener = self.identity.listener;
         match news {
-            Some(News::Replaced) => tracing::info!(listener, "a new certificate is used"),
+            Some(News::Replaced) => tracing::info!(listener, "certificate replaced"),
             Some(News::Fault(fault)) => {
-                tracing::warn!(listener, "the certificate stays as it was: {fault}");
+                tracing::warn!(listener, "certificate not replaced: {fault}");
             }
-            Some(News::Restored) => tracing::info!(
-                listener,
-                "the files of the certificate are good again: it stays as it was"
-            ),
+            Some(News::Restored) => {
+                tracing::info!(listener, "certificate files valid again: unchanged")
+            }
             None => {}
         }
         let name = "hyperfleet_api_tls_certificate_expiry_timestamp_seconds";
         let expires_at = self.identity.expires_at().as_secs() as f64;
         metrics::gauge!(name, "listener" => listener).set(expires_at);
-        // There from the beginning, so that the first failure shows as an increase.
+        // Created at the start, so that the first failure is visible as an increase.
         let name = "hyperfleet_api_tls_certificate_reload_failures_total";
         metrics::counter!(name, "listener" => listener).increment(0);
     }
@@ -197,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_are_away_are_told_once_and_so_is_that_they_are_back() {
+    fn missing_files_are_reported_once_and_so_is_their_return() {
         let pair = signed();
         let (files, mut watched) = watched(&pair);
         for name in ["crt", "key"] {
@@ -220,7 +219,7 @@ mod tests {
         assert_eq!(watched.look(), None);
         files.write(&pair);
         assert_eq!(watched.look(), None);
-        // Certificate first, key next: half-way they do not fit.
+        // Certificate first, key next: in between they do not match.
         let next = signed();
         fs::write(files.path("crt"), &next.0).unwrap();
         assert_eq!(watched.look(), None);
@@ -230,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn each_fault_is_told_and_a_new_certificate_ends_them_all() {
+    fn each_fault_is_reported_and_a_new_certificate_ends_them_all() {
         let (first, second) = (signed(), signed());
         let (files, mut watched) = watched(&first);
         let expires_at = watched.identity.expires_at();
@@ -241,7 +240,7 @@ mod tests {
         assert_eq!(watched.look(), None);
         assert_fault(watched.look(), "no certificate");
         fs::remove_file(files.path("key")).unwrap();
-        // Seen once, and over: what was told before is over as well.
+        // A trouble seen once and resolved is not logged.
         assert_eq!(watched.look(), None);
         assert_eq!(watched.identity.expires_at(), expires_at);
         files.write(&second);

@@ -1,4 +1,4 @@
-//! A private etcd, thrown away afterwards.
+//! A private, temporary etcd.
 
 mod tools;
 
@@ -16,9 +16,9 @@ use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 
 use crate::PrivateNetwork;
 
-/// A server of its own, on free ports of the loopback, or within a network of the test's own, and in a folder of its own.
+/// A private server, on free loopback ports or in a private network, with its own folder.
 ///
-/// It ends with the thread that started it, or when it is dropped.
+/// It stops with the thread that started it, or when it is dropped.
 pub struct TestEtcd {
     process: Option<Child>,
     folder: tempfile::TempDir,
@@ -35,20 +35,20 @@ static SHARED: OnceLock<String> = OnceLock::new();
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
 impl TestEtcd {
-    /// A plain server, for tests that do to it what others would notice.
+    /// A plain server, for tests that disturb it.
     pub async fn start() -> Self {
         Self::start_with("http", &[]).await
     }
 
-    /// One that is started with more arguments; `https` is for the caller to prepare.
+    /// A server with more arguments; the caller prepares `https`.
     pub async fn start_with(scheme: &'static str, arguments: &[String]) -> Self {
         let mut server = Self::prepare(scheme, arguments);
         server.resume().await;
         server
     }
 
-    /// A plain server that also speaks the older API, v2. `None` where the installed etcd has none: the test is skipped then,
-    /// and says so.
+    /// A plain server that also serves the older API, v2. `None` if the installed etcd lacks it: the test is
+    /// skipped then, with a message.
     pub async fn start_with_v2() -> Option<Self> {
         if !knows("--enable-v2") {
             println!("skipped: this etcd has no API v2 (--enable-v2, up to etcd 3.5)");
@@ -57,7 +57,7 @@ impl TestEtcd {
         Some(Self::start_with("http", &["--enable-v2".to_owned()]).await)
     }
 
-    /// A plain server within a network of the test's own.
+    /// A plain server in a private network.
     pub async fn start_within(network: &PrivateNetwork) -> Self {
         let mut server = Self::prepare("http", &[]);
         server.address = PrivateNetwork::ADDRESS;
@@ -66,7 +66,7 @@ impl TestEtcd {
         server
     }
 
-    /// Plain servers that are one cluster.
+    /// Plain servers of one cluster.
     pub async fn start_cluster<const N: usize>() -> [Self; N] {
         let mut servers: [Self; N] = std::array::from_fn(|_| Self::prepare("http", &[]));
         let members = servers.iter();
@@ -100,18 +100,17 @@ impl TestEtcd {
         }
     }
 
-    /// Its name in a cluster, and where the other servers reach it.
+    /// Its name in a cluster, and its peer address.
     fn member(&self) -> [String; 2] {
         let peer = format!("http://{}:{}", self.address, self.peer);
         [format!("test{}", self.peer), peer]
     }
 
-    /// Where clients reach it.
     pub fn url(&self) -> String {
         format!("{}://{}:{}", self.scheme, self.address, self.client)
     }
 
-    /// Starts the server again on what it had, and waits until it answers.
+    /// Starts the server again on its data, and waits until it answers.
     pub async fn resume(&mut self) {
         self.spawn();
         self.until_ready().await;
@@ -163,14 +162,14 @@ impl TestEtcd {
         panic!("etcd was not ready in time");
     }
 
-    /// Ends it as a crash would.
+    /// Kills it, as a crash would.
     pub fn kill(&mut self) {
         if let Some(mut process) = self.process.take() {
             let group = Pid::from_child(&process);
             // It may have ended by itself.
             let _ = kill_process_group(group, Signal::KILL);
             process.wait().unwrap();
-            // That was the shell. As long as the server is there, so are its ports.
+            // That was the shell. The server keeps its ports until it ends, too.
             for _ in 0..500 {
                 if test_kill_process_group(group).is_err() {
                     return;
@@ -180,7 +179,7 @@ impl TestEtcd {
         }
     }
 
-    /// Loses all that it had, as an etcd that is set up anew; to be started again.
+    /// Deletes its data, as if it were newly installed. Start it again afterwards.
     pub fn lose_data(&mut self) {
         self.kill();
         fs::remove_dir_all(self.data()).unwrap();
@@ -190,7 +189,7 @@ impl TestEtcd {
         self.folder.path().join("data")
     }
 
-    /// The beginning of a command line that runs in its network.
+    /// Prefix of a command that runs in its network.
     fn enter_network(&self) -> Vec<String> {
         let network = self.network.as_ref();
         let enter = network.map(|process| ["nsenter", "--target", process, "--net", "--"]);
@@ -210,18 +209,18 @@ impl Drop for TestEtcd {
     }
 }
 
-/// What a server that is alone is called.
+/// Name of a single server.
 const NAME: &str = "test";
 
-/// `$0` is the folder, the rest the server's command line. When the thread that started it ends, so does the server,
-/// and its data go.
+/// `$0` is the folder, the rest the server's command line. When the thread that started it ends, the server
+/// stops and its data is deleted.
 const THROW_AWAY: &str = r#"
 trap 'kill -KILL $server; wait $server; rm -rf "$0"; exit' TERM
 "$@" & server=$!
 wait $server
 "#;
 
-/// Settings for a server, with patience for a busy machine.
+/// Settings for a server, with timeouts for a busy machine.
 pub fn etcd_settings(url: &str) -> Settings {
     Settings {
         request_timeout: Duration::from_secs(20),
@@ -229,18 +228,17 @@ pub fn etcd_settings(url: &str) -> Settings {
     }
 }
 
-/// The server that tests share: the one that `ETCD_URL` names, or a private one that this process starts.
+/// The server that tests share: the one in `ETCD_URL`, or a private one of this process.
 pub async fn shared_etcd() -> EtcdKeys {
     let url = shared_etcd_url().await;
     EtcdKeys::connect(etcd_settings(&url)).await.unwrap()
 }
 
-/// Where that server is.
 pub async fn shared_etcd_url() -> String {
     tokio::task::spawn_blocking(shared_url).await.unwrap()
 }
 
-/// A place in a shared server that no other test uses.
+/// An unused prefix in a shared server.
 pub fn fresh_prefix() -> String {
     format!("/test/{}/", uuid::Uuid::now_v7())
 }
@@ -251,7 +249,7 @@ fn shared_url() -> String {
             if let Ok(url) = std::env::var("ETCD_URL") {
                 return url;
             }
-            // The server ends with the thread that started it: one that never does.
+            // The server stops with the thread that started it, so that thread never ends.
             let (sender, receiver) = std::sync::mpsc::channel();
             std::thread::spawn(move || {
                 let runtime = tokio::runtime::Builder::new_current_thread()
@@ -271,7 +269,7 @@ fn shared_url() -> String {
         .clone()
 }
 
-/// The server's program, by the same rules as `scripts/find-etcd`.
+/// The server's program, found by the same rules as `scripts/find-etcd`.
 fn program() -> String {
     let found = Command::new(concat!(
         env!("CARGO_MANIFEST_DIR"),
@@ -295,7 +293,7 @@ fn knows(flag: &str) -> bool {
         .any(|text| String::from_utf8_lossy(text).contains(flag))
 }
 
-/// Ports below those of outgoing connections, which might take one between here and the server.
+/// Ports below those of outgoing connections, which could take one before the server does.
 fn free_ports() -> [u16; 2] {
     let mut free = (0..).map_while(|_| {
         let number = COUNT.fetch_add(1, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! What etcd's own tools do with a [`TestEtcd`].
+//! etcd's own tools, applied to a [`TestEtcd`].
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,20 +8,20 @@ use super::{NAME, TestEtcd, program};
 const NO_TOOL: &str = "etcdctl, beside etcd or from the package etcd-client";
 
 impl TestEtcd {
-    /// Saves a snapshot of what it holds, for [`restore`](Self::restore).
+    /// Saves a snapshot for [`restore`](Self::restore).
     pub fn save(&self) -> PathBuf {
         let snapshot = self.folder.path().join("snapshot");
         self.etcdctl(&["snapshot", "save", &snapshot.display().to_string()]);
         snapshot
     }
 
-    /// Starts again on what it held when the snapshot was saved, and waits until it answers. It counts as another cluster
-    /// if a token is given, and as the same one otherwise.
+    /// Starts again on a snapshot, and waits until it answers. With a token it is another cluster, otherwise
+    /// the same one.
     pub async fn restore(&mut self, snapshot: &Path, token: Option<&str>) {
         self.lose_data();
         let [_, peer] = self.member();
         let (snapshot, data) = (snapshot.display().to_string(), self.data());
-        // The tool for files came with etcd 3.5, and is the only one that restores since 3.6.
+        // The tool for files came with etcd 3.5, and only it restores since 3.6.
         let tool = tool("etcdutl").or_else(|| tool("etcdctl"));
         let mut command = Command::new(tool.expect(NO_TOOL));
         command
@@ -36,7 +36,7 @@ impl TestEtcd {
         self.resume().await;
     }
 
-    /// What `etcdctl` prints about it.
+    /// The output of `etcdctl` for this server.
     pub fn etcdctl(&self, arguments: &[&str]) -> String {
         let enter = self.enter_network();
         let program = tool("etcdctl").expect(NO_TOOL);
@@ -60,7 +60,7 @@ fn tool(name: &str) -> Option<String> {
     Some(found.display().to_string())
 }
 
-/// Runs a command, which has to succeed; gives what it prints.
+/// Runs a command, which must succeed; returns its output.
 fn finish(mut command: Command) -> String {
     let output = command.env("ETCDCTL_API", "3").output().unwrap();
     assert!(output.status.success(), "{command:?}: {output:?}");

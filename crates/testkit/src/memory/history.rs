@@ -1,4 +1,4 @@
-//! What every key was, at every revision that is not compacted.
+//! Every key at every revision that is not compacted.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -16,7 +16,7 @@ pub(super) struct History {
     compacted: Revision,
 }
 
-/// What became of a key at a revision.
+/// The state of a key since a revision.
 #[derive(Debug, Clone)]
 struct Version {
     revision: Revision,
@@ -69,7 +69,7 @@ impl History {
         });
     }
 
-    /// All in one revision, or nothing. `lives` says whether there is such a lease.
+    /// Applies everything in one revision, or nothing. `lives` says whether a lease exists.
     pub(super) fn commit(
         &mut self,
         transaction: Transaction,
@@ -148,7 +148,7 @@ impl History {
         }
     }
 
-    /// Deletes what hangs on a lease, in one revision.
+    /// Deletes the keys on a lease, in one revision.
     pub(super) fn delete_leased(&mut self, lease: Lease) {
         let hangs = |versions: &[Version]| {
             let put = versions.last().and_then(|version| version.put.as_ref());
@@ -190,7 +190,7 @@ impl History {
         Ok(())
     }
 
-    /// What happened after a revision, in the order in which it did; keys of one revision by name.
+    /// Events after a revision in their order; keys of one revision by name.
     pub(super) fn since(&self, range: &Range, after: Revision) -> Result<Batch, Error> {
         if after + 1 < self.compacted {
             return Err(Error::Compacted);
@@ -227,7 +227,7 @@ impl History {
     }
 }
 
-/// What etcd refuses: too many operations, two that write the same key.
+/// Refuses what etcd refuses: too many operations, and two that write the same key.
 fn check(guards: &[Guard], then: &[Operation], otherwise: &[Operation]) -> Result<(), Error> {
     let refuse = |why: &str| Error::Failed {
         doing: "commit a transaction",

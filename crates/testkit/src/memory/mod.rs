@@ -1,6 +1,6 @@
-//! A [`KeyStore`] in the memory of this process: for simulations, and for tests of what is built on it.
+//! A [`KeyStore`] in memory, for simulations and for tests.
 //!
-//! Its time is tokio's: where that is paused, leases run out as the test says.
+//! It uses tokio's clock: where that is paused, the test decides when leases expire.
 
 mod history;
 
@@ -18,7 +18,7 @@ use hyperfleet_fleet::keys::{
     Transaction,
 };
 
-/// A store that its clones share.
+/// A store. Clones share it.
 #[derive(Debug, Clone)]
 pub struct MemoryKeys {
     state: Arc<Mutex<State>>,
@@ -28,7 +28,7 @@ pub struct MemoryKeys {
     breaks: Arc<AtomicU64>,
 }
 
-/// Stores that were made so far.
+/// Stores created so far.
 static COUNT: AtomicU64 = AtomicU64::new(0);
 
 #[derive(Debug, Clone)]
@@ -56,12 +56,11 @@ impl Default for MemoryKeys {
 }
 
 impl MemoryKeys {
-    /// An empty store.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A copy of its own, of the same identity: as restored from a snapshot of this moment.
+    /// A separate copy with the same identity, as restored from a snapshot of this moment.
     pub fn restored(&self) -> Self {
         let state = self.now().clone();
         let newest = watch::Sender::new(state.history.newest());
@@ -72,27 +71,27 @@ impl MemoryKeys {
         }
     }
 
-    /// Holds from now on what another store holds. Watches go on, and notice only if that is behind them.
+    /// Takes the contents of another store. Watches continue, and notice it only if that is behind them.
     pub fn become_as(&self, other: &Self) {
         let other = other.now().clone();
         *self.now() = other;
         self.tell(&self.now());
     }
 
-    /// Every watch fails once, and goes on where it was.
+    /// Every watch fails once, and resumes.
     pub fn break_watches(&self) {
         self.breaks.fetch_add(1, Ordering::Relaxed);
         self.newest.send_modify(|_| {});
     }
 
-    /// Forgets the history before a revision, which itself can still be read.
+    /// Compacts the history before a revision, which itself stays readable.
     pub fn compact(&self, revision: Revision) {
         self.now().history.compact(revision);
-        // Who watches from before learns of it.
+        // Wakes watches of earlier revisions.
         self.newest.send_modify(|_| {});
     }
 
-    /// The state, without what has run out by now.
+    /// The state, without expired leases.
     fn now(&self) -> MutexGuard<'_, State> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
@@ -167,7 +166,7 @@ impl KeyStore for MemoryKeys {
         let id = state.leases_granted;
         let ends_at = Instant::now() + Duration::from_secs(seconds.into());
         state.leases.insert(id, Term { seconds, ends_at });
-        // Who waits, waits for its end as well.
+        // Wakes waiters to use the new expiry.
         self.newest.send_modify(|_| {});
         Ok(Lease(id))
     }
@@ -222,7 +221,7 @@ impl KeyWatch for MemoryWatch {
                 });
             }
             let batch = self.store.now().history.since(&self.range, self.told)?;
-            // What happens elsewhere is told, too: it is how far we have got.
+            // Progress elsewhere is reported, too.
             if batch.revision > self.told {
                 self.told = batch.revision;
                 return Ok(batch);

@@ -1,11 +1,11 @@
-//! `Available`: what keeps replicas from being so, with the unit, the machine and the cause.
+//! The condition `Available`: why replicas are not available, with the unit, the machine and the cause.
 
 use hyperfleet_adapter::Finding;
 
 use super::{Observation, counted, left_after_steps, named};
 use crate::domain::unit::{DesiredUnit, DesiredWorkload, OwnedUnit, UnitReport};
 
-/// What keeps a replica from being available. In their order: the first that there is gives the reason.
+/// Why a replica is not available. The first variant that occurs gives the reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Lack {
     Failed,
@@ -43,7 +43,7 @@ pub(super) fn available(seen: &Observation<'_>) -> Finding {
                 .filter_map(|unit| lack(seen, workload, unit)),
         );
     }
-    // An older file counts: its service runs.
+    // A unit with an earlier file counts: its service runs.
     let is_available = |workload: &DesiredWorkload, needs: &DesiredUnit| {
         let mut units = seen.owned.iter();
         units.any(|unit| {
@@ -71,7 +71,7 @@ pub(super) fn available(seen: &Observation<'_>) -> Finding {
     }
 }
 
-/// What a replica lacks; `None` if it is available.
+/// Why a replica is not available; `None` if it is.
 fn lack(
     seen: &Observation<'_>,
     workload: &DesiredWorkload,
@@ -124,7 +124,8 @@ fn not_active(unit: &OwnedUnit, explanation: Option<&String>) -> (Lack, String) 
     }
 }
 
-/// Whether systemd has given a service up, or cannot load it. One that ended by itself counts, too: replicas are to run.
+/// Whether systemd gave up a service, or cannot load it. A service that ended by itself counts, too: replicas
+/// must run.
 fn has_failed(report: &UnitReport) -> bool {
     let is_loaded = matches!(report.load.as_str(), "" | "loaded" | "stub");
     report.active == "failed" || !is_loaded

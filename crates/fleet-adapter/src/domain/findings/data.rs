@@ -1,14 +1,12 @@
-//! The data of a report.
-
 use serde_json::{Map, Value, json};
 
 use super::Observation;
 use crate::domain::unit::OwnedUnit;
 
-/// Units that the data of a report lists.
+/// Most units that the data of a report lists.
 const LISTED_MAX: usize = 100;
 
-/// What other adapters and users read: every unit with its machine and state.
+/// The report's data for other adapters and users: every unit with its machine and state.
 pub(super) fn data(seen: &Observation<'_>) -> Map<String, Value> {
     let min_ready = |unit: &OwnedUnit| {
         let mut workloads = seen.desired.iter();

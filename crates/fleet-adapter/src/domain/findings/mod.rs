@@ -1,4 +1,4 @@
-//! The report on a resource: what was found of its units, in words that name the unit, the machine and the cause.
+//! The report on a resource, in messages that name the unit, the machine and the cause.
 
 mod available;
 mod data;
@@ -12,18 +12,17 @@ use self::data::data;
 use super::plan::{Plan, Step};
 use super::unit::{DesiredWorkload, OwnedUnit};
 
-/// Units that a message names; the others are counted.
+/// Most units that a message names. The others are counted.
 const NAMED_MAX: usize = 5;
 /// Whether fleet can start and move units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FleetHealth {
-    /// Whether an engine leads.
     pub has_leader: bool,
-    /// Machines whose agents are there.
+    /// Machines with a live agent.
     pub machines: usize,
 }
 
-/// What keeps the adapter from storing the units of a resource.
+/// Why the adapter cannot store the units of a resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Blocker {
     /// The brake holds removals until an operator runs this command.
@@ -33,18 +32,23 @@ pub enum Blocker {
         owned: usize,
         command: String,
     },
-    /// A unit of that name belongs to another.
-    NameTaken { unit: String, owner: String },
-    /// Fleet refuses the unit.
-    Refused { unit: String, message: String },
+    /// A unit of that name belongs to another owner.
+    NameTaken {
+        unit: String,
+        owner: String,
+    },
+    Refused {
+        unit: String,
+        message: String,
+    },
 }
 
-/// What the report on a resource is made from.
+/// The input of a report.
 #[derive(Debug, Clone, Copy)]
 pub struct Observation<'a> {
     pub desired: &'a [DesiredWorkload],
     pub owned: &'a [OwnedUnit],
-    /// Its steps were carried out, but for those that a blocker names.
+    /// Its steps were carried out, except those that a blocker names.
     pub plan: &'a Plan<'a>,
     /// Why units are on no machine, by unit.
     pub explanations: &'a BTreeMap<String, String>,
@@ -53,7 +57,6 @@ pub struct Observation<'a> {
     pub is_deleted: bool,
 }
 
-/// The report on a resource.
 pub fn report(seen: &Observation<'_>) -> Report {
     let left = left_after_steps(seen);
     let mut report = if seen.is_deleted && left.is_empty() {
@@ -72,13 +75,13 @@ pub fn report(seen: &Observation<'_>) -> Report {
     report
 }
 
-/// The report while etcd is away: services go on, and nothing is known of them. `before` is what was reported of the
-/// same generation.
+/// The report while etcd is away: services continue to run, and their state is unknown. `before` is the
+/// previous report of the same generation.
 pub fn report_without_etcd(before: Option<Report>, is_deleted: bool) -> Report {
     let away = || {
         Finding::no(
             "EtcdUnavailable",
-            "etcd does not answer: nothing can be changed, services go on",
+            "etcd does not answer: nothing can be changed, services keep running",
         )
     };
     let mut report = match before {
@@ -93,7 +96,7 @@ pub fn report_without_etcd(before: Option<Report>, is_deleted: bool) -> Report {
     report
 }
 
-/// The report on a resource whose units cannot be made from its workloads; those that there are stay as they are.
+/// The report on a resource whose workloads cannot be rendered. Its existing units stay unchanged.
 pub fn unrendered(reason: &str, message: &str, health: FleetHealth) -> Report {
     let mut report = Report::new(Finding::no(reason, message));
     report.applied = Finding::no(reason, message);
@@ -112,7 +115,7 @@ fn health(health: FleetHealth) -> Finding {
             "no engine of fleet leads: units are neither placed nor moved",
         )
     } else if machines == 0 {
-        Finding::no("NoMachines", "no machine of fleet is there")
+        Finding::no("NoMachines", "fleet has no machines")
     } else {
         let machines = counted(machines, "machine");
         Finding::yes(
@@ -122,7 +125,7 @@ fn health(health: FleetHealth) -> Finding {
     }
 }
 
-/// Units that are still there once the steps are carried out.
+/// Units that remain once the steps are carried out.
 fn left_after_steps<'a>(seen: &Observation<'a>) -> Vec<&'a OwnedUnit> {
     let destroyed = seen.plan.steps.iter().filter_map(|step| match step {
         Step::Destroy(name) => Some(*name),

@@ -9,7 +9,7 @@ fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-/// Asks for the removal of `units` until the verdict is not to wait.
+/// Asks for the removal of `units` until the decision is not to wait.
 fn ask(brake: &mut Brake, resource: &str, units: usize, owned: usize, now: Duration) -> Verdict {
     brake.decide(resource, units, owned, true, false, now)
 }
@@ -29,7 +29,7 @@ fn a_change_is_counted_as_a_whole_before_the_first_unit_goes() {
     assert_eq!(ask(&mut brake, "a", 3, 20, seconds(2)), held);
     brake.retain(|resource| resource != "nobody");
     assert_eq!(ask(&mut brake, "a", 3, 20, seconds(2)), held);
-    // One of the resources needs its units again: 9 units may go.
+    // One of the resources needs its units again: 9 units may be removed.
     assert_eq!(ask(&mut brake, "d", 0, 20, seconds(3)), Verdict::Go);
     assert_eq!(ask(&mut brake, "a", 3, 20, seconds(3)), Verdict::Go);
 }
@@ -73,7 +73,7 @@ fn an_operator_and_a_limit_of_all_let_everything_go() {
 }
 
 #[test]
-fn few_units_go_at_once_and_after_a_start_all_resources_are_looked_at_first() {
+fn few_units_are_removed_at_once_and_after_a_start_all_resources_are_checked_first() {
     let mut brake = Brake::new(LIMIT);
     assert_eq!(ask(&mut brake, "a", 10, 10, seconds(0)), Verdict::Go);
     let mut brake = Brake::new(LIMIT);

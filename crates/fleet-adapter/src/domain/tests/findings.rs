@@ -57,7 +57,7 @@ fn running(index: u32) -> OwnedUnit {
     }
 }
 
-/// The report on these units, and what it says: `Applied`, `Available` and `Finalized`.
+/// The conditions `Applied`, `Available` and `Finalized` of the report on these units.
 fn said(desired: &[DesiredWorkload], owned: &[OwnedUnit], is_deleted: bool) -> (Report, String) {
     said_with(desired, owned, is_deleted, None, &BTreeMap::new())
 }

@@ -259,7 +259,7 @@ proptest! {
                 };
                 (steps(&Plan { steps: vec![*step], ..Plan::default() }).remove(0), unit)
             }).collect();
-            // The worst moment: what was disturbed is down, and nothing that is new runs yet.
+            // The worst moment: disturbed units are down, and no new one runs yet.
             let disturbed: Vec<&str> = plan.steps.iter()
                 .filter(|step| !matches!(step, Step::Create(_)))
                 .map(Step::unit).collect();
@@ -268,7 +268,7 @@ proptest! {
             let floor = usize::try_from(after.saturating_sub(max)).unwrap().min(before);
             prop_assert!(ready(&still) >= floor, "{:?} leave {} of {}", todo, ready(&still), before);
             carry_out(&todo, &mut owned);
-            // What failed by itself, and is not touched, comes back in the end.
+            // Units that failed by themselves, and are not touched, recover in the end.
             for unit in &mut owned {
                 for report in &mut unit.reports {
                     report.active = "active".to_owned();

@@ -84,7 +84,7 @@ fn where_no_workload_applies_there_is_nothing_to_do() {
     assert_eq!(rendered, Ok(Rendered::NotApplicable));
 }
 
-/// Whatever a spec says, the options of the file are those of the template.
+/// Whatever a spec contains, the options of the file are those of the template.
 #[test]
 fn no_spec_adds_an_option_an_argument_or_a_specifier() {
     let hostile = [

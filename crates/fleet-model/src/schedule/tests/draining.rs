@@ -1,4 +1,4 @@
-//! Machines that take no further units, and machines that their units leave.
+//! Cordoned and drained machines.
 
 use super::given::{
     Seen, cluster, done, id, launched, machine, placed, requirements, see, shown, unavailable,
@@ -15,7 +15,7 @@ fn why(cluster: &Cluster, unit: &str) -> String {
     why.map(|why| why.to_string()).unwrap_or_default()
 }
 
-/// Makes plans and carries them out until there is none.
+/// Plans and carries out until nothing is left.
 fn settle(cluster: &mut Cluster) -> Vec<String> {
     let mut all = Vec::new();
     for _ in 0..9 {
@@ -107,7 +107,7 @@ fn units_that_belong_together_leave_together_leaders_first() {
         "+y@cedar",
     ];
     assert_eq!(shown(&cluster.plan()), moved);
-    // As long as one of them has nowhere to go, all of them stay.
+    // As long as one of them has no machine, all of them stay.
     see(&mut cluster, machine("cedar", ""));
     assert_eq!(settle(&mut cluster), [""; 0]);
     assert_eq!(

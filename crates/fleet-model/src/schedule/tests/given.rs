@@ -12,18 +12,17 @@ pub(super) fn id(machine: &str) -> MachineId {
     MachineId::new(machine)
 }
 
-/// What happens to a machine or a unit, or to one side of a unit, while the other stays as it is.
+/// A change of a machine or a unit, or of one part of a unit while the rest stays.
 #[derive(Debug, Clone)]
 pub(super) enum Seen {
     Change(Change),
-    /// It asks for this.
     Wanted(UnitName, Requirements, DesiredState),
-    /// It is placed there, or nowhere. Of a unit that is not known, this says nothing.
+    /// Has no effect for an unknown unit.
     Placed(UnitName, Option<MachineId>),
 }
 
 impl Seen {
-    /// The change that says this, or none where it is about a unit that `known` does not know.
+    /// The change, unless it is about a unit that `known` does not know.
     pub(super) fn told(self, known: impl FnOnce(&str) -> Option<Job>) -> Option<Change> {
         Some(match self {
             Self::Change(change) => change,
@@ -50,7 +49,7 @@ pub(super) fn machine(name: &str, metadata: &str) -> Seen {
     unavailable(name, metadata, Availability::Open)
 }
 
-/// The same, which does not take every unit.
+/// A machine that does not take every unit.
 pub(super) fn unavailable(name: &str, metadata: &str, availability: Availability) -> Seen {
     let pairs = metadata.split(',').filter_map(|pair| pair.split_once('='));
     let metadata = pairs.map(|(key, value)| (key.to_owned(), value.to_owned()));
@@ -60,7 +59,7 @@ pub(super) fn unavailable(name: &str, metadata: &str, availability: Availability
     }))
 }
 
-/// A launched unit with such lines in its `[X-Fleet]`.
+/// A launched unit with these lines in `[X-Fleet]`.
 pub(super) fn launched(name: &str, lines: &[&str]) -> Seen {
     wanted(name, lines, DesiredState::Launched)
 }
@@ -86,7 +85,7 @@ pub(super) fn unplaced(cluster: &Cluster) -> Vec<UnitName> {
     units.map(|job| job.name.clone()).collect()
 }
 
-/// What is seen once a task is carried out.
+/// The change that follows a task.
 pub(super) fn done(task: &Task) -> Seen {
     Seen::Placed(task.unit.clone(), task.to.clone())
 }
@@ -101,7 +100,7 @@ pub(super) fn shown(plan: &[Task]) -> Vec<String> {
     plan.iter().map(task).collect()
 }
 
-/// What such lines in the `[X-Fleet]` of a unit ask for.
+/// The requirements of these lines in `[X-Fleet]`.
 pub(super) fn requirements(name: &str, lines: &[&str]) -> Requirements {
     let lines = lines.iter().filter_map(|line| line.split_once('='));
     let options: Vec<_> = lines

@@ -1,10 +1,10 @@
-//! Facts about decisions.
+//! Tests of decisions.
 //!
 //! ```text
-//! vectors      what the older fleet decides: single units, and whole passes
+//! vectors      decisions of the older fleet: single units, and whole passes
 //! properties   laws of plans, over random clusters and changes
 //! └─ plain     the same rules without any index, to compare with
-//! rules        what no vector says, by name
+//! rules        facts beyond the vectors, by name
 //! given        builders
 //! ```
 

@@ -1,4 +1,4 @@
-//! The same decisions without indexes: every step looks at everything.
+//! The same decisions without indexes: every step checks everything.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +17,7 @@ pub(super) struct Plain {
     pub(super) jobs: BTreeMap<UnitName, Job>,
 }
 
-/// What speaks against a unit where it is.
+/// What is wrong with a unit's placement.
 #[derive(PartialEq)]
 pub(super) enum Against {
     Nothing,
@@ -45,7 +45,7 @@ impl Plain {
         }
     }
 
-    /// What is needed to make a cluster of the same state.
+    /// The changes that make a cluster of the same state.
     pub(super) fn changes(&self) -> Vec<Seen> {
         let machines = self.machines.values().cloned().map(Change::Machine);
         let units = self.jobs.values().cloned().map(Change::Unit);
@@ -134,7 +134,7 @@ impl Plain {
         })
     }
 
-    /// Whether a unit on a machine follows one there that is pinned, or one that does so itself.
+    /// Whether a unit on a machine follows one there that is pinned, directly or through others.
     fn follows_pinned(&self, job: &Job, machine: &MachineId, steps: usize) -> bool {
         let leaders = job.requirements.machine_of.iter();
         let mut leaders = leaders.filter_map(|leader| self.jobs.get(leader.as_str()));
@@ -157,7 +157,7 @@ impl Plain {
         })
     }
 
-    /// Whether one has to leave for the other.
+    /// Whether one must leave for the other.
     fn displaces(&self, other: &Job, job: &Job) -> bool {
         other.name != job.name
             && other.requirements.replaces(job.name.as_str())
@@ -165,8 +165,8 @@ impl Plain {
             && !self.follows(other.name.as_str(), job.name.as_str(), self.jobs.len())
     }
 
-    /// For which unit one has to leave where it is. A pinned one leaves for nobody, and nobody leaves a machine that
-    /// is not there.
+    /// The unit for which one must leave its machine. A pinned unit leaves for none, and no unit leaves a
+    /// missing machine for another.
     pub(super) fn replacer(&self, job: &Job) -> Option<UnitName> {
         let machine = job.placed_on.as_ref().filter(|_| !job.is_pinned)?;
         self.machines.get(machine)?;
@@ -177,7 +177,7 @@ impl Plain {
             .min()
     }
 
-    /// Those that can run a unit, in order.
+    /// Machines that can run a unit, in order.
     fn able(&self, job: &Job) -> Vec<MachineId> {
         let machines = self
             .machines
@@ -200,7 +200,7 @@ impl Plain {
         able.next()
     }
 
-    /// Whether one of a machine's units would have to leave for a unit, or the unit for one of them.
+    /// Whether a unit would replace one of a machine's units, or one of them the unit.
     fn meets(&self, job: &Job, machine: &MachineId) -> bool {
         let there = self.placed(machine);
         let mut there = there.iter();
@@ -210,7 +210,7 @@ impl Plain {
     pub(super) fn plan(&self) -> Vec<Task> {
         let mut state = self.clone();
         let mut steps = Vec::new();
-        // What has to leave for those that are placed here has to wait for the next plan.
+        // Units that must leave for those placed here wait for the next plan.
         for step in [Self::settle, Self::place] {
             while let Some(tasks) = step(&state, self) {
                 for task in &tasks {
@@ -220,7 +220,7 @@ impl Plain {
                 assert!(steps.len() < 1000, "a plan has an end");
             }
         }
-        // Of each unit the first withdrawal and the last placement, if it ends somewhere else.
+        // For each unit the first withdrawal and the last placement, if it ends elsewhere.
         let moved = |unit: &UnitName| self.jobs[unit].placed_on != state.jobs[unit].placed_on;
         let mut tasks = Vec::new();
         for (index, task) in steps.iter().enumerate() {
@@ -286,13 +286,13 @@ impl Plain {
         wrong.or_else(crowded).or_else(displaced)
     }
 
-    /// Whether a unit that must never run twice is on a machine.
+    /// Whether a singleton is on a machine.
     fn has_to_stop(&self, job: &Job) -> bool {
         let from = self.jobs[&job.name].placed_on.as_ref();
         job.requirements.is_singleton && from.is_some_and(|from| self.machines.contains_key(from))
     }
 
-    /// All that has to leave the machine with a unit because it is drained.
+    /// All units that must leave a drained machine with a unit.
     pub(super) fn drained<'a>(&'a self, job: &'a Job) -> Option<Vec<&'a Job>> {
         let machine = job.placed_on.as_ref()?;
         let is_draining = self.machines.get(machine)?.availability == Availability::Draining;
@@ -330,7 +330,7 @@ impl Plain {
         ordered
     }
 
-    /// The first machine that takes all of them if they come together.
+    /// The first machine that takes all of them together.
     fn refuge_for_all(&self, together: &[&Job]) -> Option<MachineId> {
         let [first, ..] = together else { return None };
         let follows_itself = first.requirements.machine_of.contains(first.name.as_str());

@@ -1,4 +1,4 @@
-//! Laws of plans, over random clusters and random changes to them.
+//! Properties of plans, over random clusters and random changes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,13 +18,13 @@ const UNITS: [&str; 9] = [
 ];
 const GLOBS: [&str; 9] = ["a", "db@*", "web@*", "?", "*@1", "[r", "lead", "o*", "*"];
 
-/// What happens to a cluster.
+/// A change of a cluster.
 #[derive(Debug, Clone)]
 enum Event {
     Seen(Seen),
-    /// Machines that are not there are taken to come back from now on, or not.
+    /// Whether missing machines are expected to return from now on.
     Awaits(bool),
-    /// A plan is made and this many of its tasks are carried out; of all, if it is none.
+    /// Makes a plan and carries out this many of its tasks, or all of them.
     CarriedOut(Option<usize>),
 }
 
@@ -223,7 +223,7 @@ proptest! {
             carry_out(&mut state, &mut cluster, &plan);
             passes += 1;
             let meets = state.jobs.values().any(|job| job.is_placeable() && state.replacer(job).is_some());
-            // A unit that must never run twice is withdrawn by one plan and placed by a later one.
+            // A singleton is withdrawn by one plan and placed by a later one.
             let stops = state.jobs.values().any(|job| job.is_unplaced() && job.requirements.is_singleton);
             prop_assert!(meets || stops || cluster.plan().is_empty(), "{:?}", shown(&cluster.plan()));
             prop_assert!(passes < 12, "{:?}", shown(&cluster.plan()));
@@ -270,7 +270,7 @@ proptest! {
         prop_assert!(cluster.plan().is_empty());
         cluster.apply(Change::MachineGone(lost.clone()));
         let mut expected: BTreeSet<_> = state.placed(&lost).iter().map(|job| job.name.clone()).collect();
-        // Whoever found no machine before may find one now that others have left theirs.
+        // A unit without a machine may find one now that others have left theirs.
         expected.extend(unplaced(&cluster));
         let plan = cluster.plan();
         for task in &plan {

@@ -1,4 +1,4 @@
-//! Moves for the sake of balance, for operators who ask for them.
+//! Moves that even out the load.
 
 use proptest::prelude::*;
 
@@ -12,7 +12,7 @@ fn shown(moves: &[Move]) -> Vec<String> {
     moves.iter().map(one).collect()
 }
 
-/// `count` units on a machine, called after it.
+/// `count` units on a machine, named after it.
 fn units_on(machine: &str, count: usize) -> Vec<Seen> {
     let unit = |n| {
         let name = format!("{machine}{n}");
@@ -35,7 +35,7 @@ fn units_go_from_the_most_loaded_machine_to_the_least_loaded() {
     assert_eq!(shown(&moves), ["alder0 alder>cedar", "alder1 alder>cedar"]);
     let after: Vec<_> = after.values().copied().collect();
     assert_eq!(after, [3, 2, 2]);
-    // Bounded, and only planned.
+    // Limited, and only planned.
     assert_eq!(cluster.rebalance(1).0.len(), 1);
     let loads: Vec<_> = cluster.loads().values().copied().collect();
     assert_eq!(loads, [5, 2, 0]);
@@ -81,7 +81,7 @@ fn a_move_that_is_no_longer_right_is_left_out() {
     ]);
     let moves = [
         asked("a", "alder", "birch"),
-        // It is not there; it may not come after the one before; there is no such unit, or machine.
+        // Not there; not valid after the one before; no such unit or machine.
         asked("c", "birch", "alder"),
         asked("nobody", "alder", "birch"),
         asked("c", "alder", "zelkova"),

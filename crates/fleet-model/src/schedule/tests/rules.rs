@@ -1,4 +1,4 @@
-//! What no vector says.
+//! Facts beyond the vectors.
 
 use super::given::{cluster, done, launched, machine, placed, see, shown, unplaced, wanted};
 use crate::schedule::Cluster;
@@ -17,7 +17,7 @@ fn a_leader_and_its_followers_are_placed_in_one_plan_whatever_they_are_called() 
 }
 
 #[test]
-fn an_inactive_unit_is_in_nobodys_way() {
+fn an_inactive_unit_excludes_no_other() {
     let plan = cluster([
         machine("alder", ""),
         wanted(
@@ -33,7 +33,7 @@ fn an_inactive_unit_is_in_nobodys_way() {
 }
 
 #[test]
-fn nobody_leaves_for_one_that_has_to_leave_anyway() {
+fn no_unit_leaves_for_one_that_must_leave_anyway() {
     let plan = cluster([
         machine("alder", ""),
         launched("a", &["Conflicts=b"]),
@@ -63,7 +63,7 @@ fn three_that_replace_each_other_in_turn_come_to_rest() {
 }
 
 #[test]
-fn whoever_comes_after_a_unit_does_not_drive_it_on() {
+fn a_follower_does_not_make_its_unit_move() {
     let mut cluster = cluster([
         machine("alder", ""),
         machine("birch", ""),
@@ -80,7 +80,7 @@ fn whoever_comes_after_a_unit_does_not_drive_it_on() {
 }
 
 #[test]
-fn why_a_unit_has_no_machine_is_told() {
+fn the_reason_of_an_unplaced_unit_is_explained() {
     let crowd = (1..=7).map(|n| machine(&format!("m{n}"), "zone=x"));
     let mut cluster = cluster([
         launched("nowhere", &["MachineMetadata=zone=x"]),

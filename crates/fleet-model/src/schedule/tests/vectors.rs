@@ -1,5 +1,5 @@
-//! What the older fleet decides, made with its own functions: `docs/internals/placement.md` names the
-//! cases where decisions differ.
+//! Decisions of the older fleet, computed by its own functions. `docs/internals/placement.md` lists the cases where
+//! ours differ.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ struct Pass {
     note: String,
     machines: Option<Vec<Known>>,
     units: Vec<Given>,
-    /// Each result that the older fleet's random order gave.
+    /// Each result of the older fleet's random order.
     outcomes: Vec<Vec<String>>,
     #[serde(rename = "freq")]
     _frequencies: Vec<u32>,
@@ -79,7 +79,7 @@ fn changes(machines: &[Known], units: &[Given]) -> Vec<Seen> {
         .collect()
 }
 
-/// A task in the words of the vectors.
+/// A task in the notation of the vectors.
 fn told(task: &Task) -> String {
     let (unit, reason) = (&task.unit, &task.reason);
     match (&task.from, &task.to) {
@@ -89,7 +89,7 @@ fn told(task: &Task) -> String {
     }
 }
 
-/// Moves of the one that the other names, and only where it can go.
+/// The unit that the other names moves, and only where it can run.
 const CORRECTED: [(&str, &[&str]); 4] = [
     ("R02", &["-old.service@alder", "+old.service@birch"]),
     ("R03", &[]),
@@ -137,20 +137,18 @@ struct Situation {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Expected {
-    /// What each machine says to the unit.
+    /// Each machine's verdict on the unit.
     able: BTreeMap<String, Able>,
-    /// The machine, if this unit alone is placed.
+    /// The chosen machine, if this unit alone is placed.
     decision: Option<String>,
 }
 
 #[derive(Deserialize, Clone, Copy, PartialEq, Debug)]
 #[serde(rename_all = "lowercase")]
 enum Able {
-    /// It can run there.
     Schedule,
-    /// It cannot.
     Unschedule,
-    /// It can, and would meet somebody who replaces it or whom it replaces.
+    /// It can run there, but would replace a unit or be replaced by one.
     Reschedule,
 }
 
@@ -191,7 +189,7 @@ fn machines_are_able_to_run_what_they_were_in_the_older_fleet() {
                 let is_active = unit.job.desired.is_active();
                 let is_able = is_active.then(|| as_given.judge(unit, on, node).is_ok());
                 let what = format!("{} {name} {machine}", situation.name);
-                // The older fleet answers for inactive units as if they were not.
+                // The older fleet treats inactive units like active ones here.
                 let is_able = is_able.unwrap_or_else(|| {
                     let job = &reference.jobs[name.as_str()];
                     reference

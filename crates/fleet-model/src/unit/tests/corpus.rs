@@ -1,5 +1,4 @@
-//! Unit files that the fuzz target found worth keeping, held against the same laws by every test
-//! run.
+//! Unit files from the fuzz corpus, checked by every test run.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! What is read of a unit file, and where it is wrong.
+//! Reading of unit files, and positions of faults.
 
 use crate::unit::file::{FILE_BYTES_MAX, LINE_BYTES_MAX, OPTIONS_MAX, parse};
 use crate::unit::{UnitHash, UnitOption, canonical};
@@ -20,7 +20,7 @@ fn fault(file: &[u8]) -> String {
     }
 }
 
-/// The table of what the older system reads, with its hashes (reference fleet §2.1).
+/// The older system's results for these files, with its hashes.
 #[test]
 fn the_table_of_the_reference_holds() {
     let none: &[&str] = &[];
@@ -152,7 +152,7 @@ fn before_the_first_section_nothing_counts() {
 }
 
 #[test]
-fn sections_options_and_comments_are_told_apart() {
+fn sections_options_and_comments_are_distinguished() {
     for (file, options) in [
         ("[A]\n =x\n<<<=bar", ["A/=x", "A/<<<=bar"]),
         (
@@ -183,7 +183,7 @@ fn values_go_on_after_a_backslash_at_the_very_end() {
         ("E=a\\\n\\\nb", "a\\\n\\\nb"),
         ("E=a\\\\\nb", "a\\\\\nb"),
         ("E=a\rb", "a\rb"),
-        // Windows lines go on, too.
+        // Windows lines can be continued, too.
         ("E=one \\\r\n  two\r\nF=x\r\n", "one \\\n  two"),
         ("E=one \\\r\n\r\nF=x", "one \\\n"),
         ("E=one \\\r", "one \\"),
@@ -216,7 +216,7 @@ fn lines_have_2047_bytes_at_most_wherever_they_stand() {
 }
 
 #[test]
-fn of_two_faults_the_first_is_told() {
+fn of_two_faults_the_first_is_reported() {
     let long = "c".repeat(LINE_BYTES_MAX + 1);
     let told = |file: String| fault(file.as_bytes());
     assert!(told(format!("[A] x\n{long}")).starts_with("found garbage"));

@@ -1,4 +1,4 @@
-//! What `[X-Fleet]` asks of machines.
+//! Requirements from `[X-Fleet]`.
 
 use std::collections::BTreeMap;
 
@@ -132,7 +132,7 @@ fn specifiers_are_replaced_one_after_the_other() {
         ("ssh@2.service", "ssh@2.service ssh@2 ssh 2"),
         ("test.service", "test.service test test "),
         ("a@b@c.socket", "a@b@c.socket a@b@c a b@c"),
-        // What a name brings in is looked through for those that come later.
+        // Specifiers in an inserted name are replaced by the later ones.
         ("p@%i.service", "p@%i.service p@%i p %i"),
         ("x%p.service", "xx%p.service xx%p x%p "),
         ("no dot", "%n %N %p %i"),
@@ -175,7 +175,7 @@ fn global_and_singleton_are_true_by_their_last_value() {
 }
 
 #[test]
-fn what_is_not_known_is_told_once() {
+fn unknown_settings_are_reported_once() {
     let known = [
         "Conflicts",
         "Global",

@@ -1,5 +1,5 @@
-//! What holds of any bytes that are given as a unit file, and of any options that are sent. The
-//! fuzz target (`fuzz/`) tries to find some that break a law; tests do so with all of its corpus.
+//! Properties of any bytes as a unit file, and of any options. The fuzz target (`fuzz/`) searches for
+//! counterexamples; tests check its corpus.
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
@@ -7,22 +7,21 @@ use std::fmt::Debug;
 use super::file::{self, FILE_BYTES_MAX, LINE_BYTES_MAX, Malformed, OPTIONS_MAX, Unreadable};
 use super::{FleetSection, NameParts, Options, UnitHash, UnitOption, canonical, validity};
 
-/// What a message may say beyond what it shows of the file, in bytes.
+/// Most bytes of a message beyond what it quotes of the file.
 const MESSAGE_BYTES_MAX: usize = 256;
-/// A byte, in a message: three digits and a space.
+/// A byte in a message: three digits and a space.
 const SHOWN_BYTE: usize = 4;
 
-/// Between two options, where bytes are taken for a list of them.
+/// Between two options, where bytes are read as a list of them.
 const OPTION_END: char = '\u{1e}';
-/// Between the parts of one.
+/// Between the parts of an option.
 const PART_END: char = '\u{1f}';
 
-/// Holds bytes against all laws: as a unit file, and as a list of options whose parts the
-/// separators of ASCII keep apart.
+/// Checks bytes against all properties: as a unit file, and as a list of options whose parts ASCII separators
+/// keep apart.
 ///
 /// # Errors
-///
-/// Which law is broken, and how.
+/// The broken property.
 pub fn hold_for_all_of(bytes: &[u8]) -> Result<(), String> {
     hold_for(bytes)?;
     let text = String::from_utf8_lossy(bytes);
@@ -34,16 +33,16 @@ pub fn hold_for_all_of(bytes: &[u8]) -> Result<(), String> {
     hold_for_options(&options.collect::<Vec<_>>())
 }
 
-/// Holds bytes against the laws of unit files.
+/// Checks bytes against the properties of unit files.
 ///
-/// - Reading them ends, without a panic, and with the same answer each time.
-/// - They are too large if there are more than [`FILE_BYTES_MAX`], and only then.
-/// - A fault has a message of bounded length, and points into the file or right behind it.
-/// - What is read keeps to every limit, and to what [`hold_for_options`] asks.
+/// - Reading them ends, without a panic, and with the same result each time.
+/// - They are too large if and only if there are more than [`FILE_BYTES_MAX`].
+/// - A fault has a message of bounded length, and points into the file or to its end.
+/// - The options keep every limit and the properties of [`hold_for_options`].
 ///
 /// # Errors
 ///
-/// Which law is broken, and how.
+/// The broken property.
 pub fn hold_for(file: &[u8]) -> Result<(), String> {
     let answer = file::parse(file);
     same(&file::parse(file), &answer, "what is read twice")?;
@@ -66,18 +65,18 @@ pub fn hold_for(file: &[u8]) -> Result<(), String> {
     }
 }
 
-/// Holds options, from wherever they are, against the laws of options.
+/// Checks options from any source against the properties of options.
 ///
-/// - Whether they are taken does not change, and takes no panic.
-/// - Those that are taken keep to every limit; their text is read as the same options; these are
-///   taken as they are; equal text is equal hash.
-/// - No section and no name is there that was not given. If no value ends in `\`, there are as
+/// - The same options are always accepted or always refused, without a panic.
+/// - Accepted options keep every limit; their text is read as the same options; these are
+///   accepted unchanged; equal text has an equal hash.
+/// - No section and no name is added. If no value ends in `\`, there are as
 ///   many options as were given.
-/// - What they ask of machines can be told, with a name and without.
+/// - Their requirements can be read, with a name and without.
 ///
 /// # Errors
 ///
-/// Which law is broken, and how.
+/// The broken property.
 pub fn hold_for_options(given: &[UnitOption]) -> Result<(), String> {
     let answer = Options::new(given);
     same(&Options::new(given), &answer, "what is taken twice")?;
@@ -174,7 +173,6 @@ fn of_requirements(options: &Options) -> Result<(), String> {
     same(&is_malformed, &false, "whether malformed metadata came in")
 }
 
-/// Both are to be equal.
 fn same<T: PartialEq + Debug>(is: &T, should: &T, what: &str) -> Result<(), String> {
     if is == should {
         return Ok(());
@@ -182,7 +180,6 @@ fn same<T: PartialEq + Debug>(is: &T, should: &T, what: &str) -> Result<(), Stri
     Err(format!("{what} is {is:?}, not {should:?}"))
 }
 
-/// There are to be no more than so many.
 fn at_most(count: usize, most: usize, what: &str) -> Result<(), String> {
     if count <= most {
         return Ok(());
@@ -207,7 +204,7 @@ mod tests {
             lines(OPTIONS_MAX + 1, "a=b\n"),
             format!("[A]\nb={}", "c".repeat(LINE_BYTES_MAX - 2)),
             format!("[A]\nb={}", "c".repeat(LINE_BYTES_MAX - 1)),
-            // As large as may be, with a last line that gets an end when it is written down.
+            // As large as possible, with a last line that gets an end in canonical form.
             format!(
                 "{}a=\\",
                 lines(FILE_BYTES_MAX / 1024, &format!("{}=\n", "n".repeat(1000)))

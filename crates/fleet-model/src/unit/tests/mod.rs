@@ -1,12 +1,12 @@
-//! Facts about units as a whole: each part by itself is tested below its own code.
+//! Tests of whole units. The tests of each part are below its code.
 //!
 //! ```text
 //! vectors        names and files with known results, made with the older system
-//! files          what is read of a file, and where it is wrong
-//! options        what is taken of options that are sent
-//! fleet_section  what [X-Fleet] asks of machines
-//! validity       which options may stand together
-//! properties     laws of any bytes and any options
+//! files          reading of files, and positions of faults
+//! options        accepted and refused options
+//! fleet_section  requirements from [X-Fleet]
+//! validity       options that exclude each other
+//! properties     properties of any bytes and any options
 //! ```
 
 mod corpus;

@@ -1,4 +1,4 @@
-//! What is taken of options that are sent.
+//! Accepted and refused options.
 
 use crate::unit::file::{FILE_BYTES_MAX, LINE_BYTES_MAX, OPTIONS_MAX};
 use crate::unit::{Options, SECTION_BYTES_MAX, UnitOption};
@@ -22,7 +22,7 @@ fn blanks_around_a_value_make_no_other_unit() {
         assert_eq!(spaced, plain, "{value:?}");
     }
     assert_eq!(plain.text(), "[A]\nE=a b\n");
-    // What is written from right to left is text, and so is a tab.
+    // Text from right to left is valid, and so is a tab.
     for value in ["a\tb", "שלום \u{200f}a", "é ☃"] {
         let options = Options::new(&[option("\tE", value)]).expect(value);
         assert_eq!(options.list(), [option("E", value)]);
@@ -46,7 +46,7 @@ fn sections_come_together_and_what_is_empty_is_nothing() {
     assert!(Options::new(&[]).expect("none are allowed").is_empty());
 }
 
-/// The text is what systemd is given: a list that says something else would deceive.
+/// systemd gets the text: a list that differs from it would deceive.
 #[test]
 fn a_backslash_at_the_end_takes_the_next_line() {
     for (values, text) in [

@@ -1,4 +1,4 @@
-//! Laws of any bytes and any options.
+//! Properties of any bytes and any options.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -7,7 +7,7 @@ use proptest::sample::select;
 use crate::unit::laws::{hold_for, hold_for_options};
 use crate::unit::{Options, UNIT_TYPES, UnitName, UnitOption};
 
-/// What unit files are made of, and what disturbs them.
+/// Typical pieces of unit files, and disturbing ones.
 fn piece() -> impl Strategy<Value = String> {
     let words = vec![
         "[",
@@ -74,7 +74,7 @@ fn option() -> impl Strategy<Value = UnitOption> {
     })
 }
 
-/// Options of which most are taken.
+/// Options, most of which are valid.
 fn good_option() -> impl Strategy<Value = UnitOption> {
     let value = vec(
         select(vec!["a", " ", "\\", "\\\n", "=", "[B]", "#", "\""]),

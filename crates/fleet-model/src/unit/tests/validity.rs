@@ -1,4 +1,4 @@
-//! Which options may stand together.
+//! Options that exclude each other.
 
 use crate::unit::Options;
 use crate::unit::validity::{REQUIREMENTS_BYTES_MAX, check};
@@ -87,7 +87,7 @@ fn others_may_meet() {
         "Global=false\nSingleton=true",
         "Singleton=true\nMachineID=m",
         "MachineID=m\nConflicts=",
-        // The name is not looked at: this is `a.service` only for some.
+        // The name is ignored: this is `a.service` for some names only.
         "MachineOf=%p.service\nConflicts=a*",
         "MachineOf=a.service\nConflicts=[a",
     ] {
@@ -96,7 +96,7 @@ fn others_may_meet() {
 }
 
 #[test]
-fn of_several_contradictions_the_first_rule_is_told() {
+fn of_several_contradictions_the_first_rule_is_reported() {
     for (lines, beginning) in [
         ("MachineID=m\nMachineOf=a\nConflicts=a", "unresolvable"),
         (

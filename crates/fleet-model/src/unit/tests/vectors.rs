@@ -1,4 +1,4 @@
-//! Names and files with known results, computed with the older system's own functions.
+//! Names and files with results that the older system's functions computed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use crate::unit::{
 #[serde(deny_unknown_fields)]
 struct Named {
     name: String,
-    /// Whether it has parts; not whether a unit may be called so.
+    /// Whether it has parts. It need not be valid for a unit.
     parsed: bool,
     info: Option<Info>,
 }
@@ -100,8 +100,8 @@ fn files_are_read_and_written_as_they_were() {
     assert_eq!(refused, 46);
 }
 
-/// One file ends in a backslash. The older server stored its text and read another value from it,
-/// with another hash; ours has that value and hash from the start.
+/// One file ends in a backslash. The older server stored its text and read another value from it, with another
+/// hash. Ours has that value and hash from the start.
 #[test]
 fn units_have_the_hash_of_their_files() {
     let mut others = Vec::new();
@@ -124,7 +124,7 @@ fn files_ask_of_machines_what_they_asked() {
         let section = FleetSection::of(&options);
         let asked = section.requirements(NameParts::of(&vector.unit_name));
         assert_eq!(asked.is_global, vector.global, "{raw}");
-        // The vectors leave out what is empty: `%i` of a name without an instance.
+        // The vectors omit empty values: `%i` of a name without an instance.
         let machine = asked.machine_id.as_ref().map(MachineIdentity::as_str);
         let machine = machine.filter(|id| !id.is_empty());
         assert_eq!(machine, vector.required_target.as_deref(), "{raw}");

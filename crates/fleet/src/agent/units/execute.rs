@@ -1,4 +1,4 @@
-//! What each task does with one unit.
+//! Carries out each task for one unit.
 
 use std::io;
 
@@ -8,12 +8,11 @@ use crate::agent::duties::{Files, Orders};
 use crate::agent::systemd::{Error, Origin, Systemd, SystemdState};
 use hyperfleet_fleet_model::unit::DesiredState;
 
-/// Why a task was not done.
+/// Why a task was not completed.
 pub(super) enum Undone {
-    /// The unit has not stopped yet.
     Stopping,
     Failed(String),
-    /// Nothing more can be done before systemd is there again.
+    /// systemd is unreachable: nothing more can be done now.
     Unreachable(Error),
 }
 
@@ -38,14 +37,14 @@ impl Units {
         systemd: &impl Systemd,
         unit: &str,
     ) -> Result<(), Undone> {
-        // A unit of this name that fleet did not write stays as it is.
+        // A unit of this name that fleet did not write is left unchanged.
         if self.stranger(systemd, unit).await?.is_none() {
             self.is_about_to_stop(unit);
             systemd.stop(unit).await?;
             if !state_of(systemd, unit).await?.has_stopped() {
                 return Err(Undone::Stopping);
             }
-            // From here on systemd knows more of it than there is: stored, because the process may end in between.
+            // systemd knows the unit from here on. Stored first, because the process may end in between.
             self.change(unit, |known| known.state = DesiredState::Inactive);
             self.memory.needs_reload = true;
             self.remember();
@@ -64,7 +63,7 @@ impl Units {
         files: &Files,
     ) -> Result<(), Undone> {
         self.check_origin(systemd, unit).await?;
-        // Units without a file are held.
+        // Units without a known file are pinned.
         let file = files.get(orders.hash(unit));
         let file = file.ok_or_else(|| Undone::Failed("its file is not known".to_owned()))?;
         self.disk.write(unit, &file.text())?;
@@ -79,7 +78,8 @@ impl Units {
         self.unread.insert(unit.to_owned());
         let path = self.disk.path(unit);
         if let Err(Error::Refused { .. }) = systemd.link(&path).await {
-            // There is no such unit, so what is in the way is a link to nowhere, such as of another units_directory.
+            // systemd does not know the unit, so a dangling link is in the way, such as one into an earlier
+            // units_directory.
             systemd.disable(unit).await?;
             systemd.link(&path).await?;
         }
@@ -139,7 +139,7 @@ impl Units {
         Ok(())
     }
 
-    /// Has systemd read all unit files again.
+    /// Makes systemd read all unit files again.
     pub(super) async fn reload(&mut self, systemd: &impl Systemd) -> Result<(), Undone> {
         systemd.reload().await?;
         self.memory.needs_reload = false;
@@ -147,7 +147,7 @@ impl Units {
         Ok(())
     }
 
-    /// Stored before it is done: else a process that ends in between would take the unit for running.
+    /// Stored before the stop: otherwise a process that ends in between would believe that the unit runs.
     fn is_about_to_stop(&mut self, unit: &str) {
         let before = self.memory.units.get(unit).cloned();
         self.change(unit, Known::unlaunch);
@@ -171,12 +171,12 @@ impl Units {
         Ok(())
     }
 
-    /// Refuses a unit that is there and that fleet did not write.
+    /// Refuses a unit of this name that fleet did not write.
     async fn check_origin(&self, systemd: &impl Systemd, unit: &str) -> Result<(), Undone> {
         match self.stranger(systemd, unit).await? {
             None => Ok(()),
             Some(from) => Err(Undone::Failed(format!(
-                "this machine has a unit {unit} that fleet did not write, from {from}: it is left alone"
+                "this machine has a unit {unit} that fleet did not write, from {from}: it is not changed"
             ))),
         }
     }
@@ -187,9 +187,9 @@ impl Units {
         Ok(match systemd.origin(unit).await? {
             Origin::None => None,
             Origin::File(path) if path == ours => None,
-            // A link to it.
+            // A link to our file.
             Origin::File(path) if std::fs::read_link(&path).is_ok_and(|to| to == ours) => None,
-            // What was unlinked, and systemd keeps because another unit names it.
+            // Our unit, unlinked, which systemd keeps because another unit names it.
             Origin::File(path) if self.memory.needs_reload && !path.exists() => None,
             Origin::File(path) => Some(path.display().to_string()),
             Origin::Other => Some("systemd itself".to_owned()),
@@ -199,7 +199,7 @@ impl Units {
 
 async fn state_of(systemd: &impl Systemd, unit: &str) -> Result<SystemdState, Error> {
     let mut states = systemd.states(vec![unit.to_owned()]).await?;
-    // One that systemd says nothing of does not run.
+    // systemd reports nothing of units that do not run.
     Ok(states.remove(unit).unwrap_or_else(|| SystemdState {
         load: "not-found".to_owned(),
         active: "inactive".to_owned(),

@@ -1,4 +1,4 @@
-//! The units of a machine as the agent has made them, and one pass over all of them.
+//! The machine's units as the agent has made them, and one pass over all of them.
 
 mod execute;
 
@@ -18,23 +18,22 @@ use crate::registry::UnitState;
 use hyperfleet_fleet_model::agent::{Current, Reason, Task, tasks};
 use hyperfleet_fleet_model::unit::{DesiredState, Options};
 
-/// Why a unit is not started that systemd will not start.
+/// The error of a unit whose start systemd cancelled.
 const GAVE_UP: &str = "systemd gave up its start: a unit that it requires did not start";
 
-/// The units of a machine, as the agent has made them.
 pub(super) struct Units {
     disk: Disk,
     pub(in crate::agent) memory: Memory,
-    /// The file of each unit in the folder; `None` for one that cannot be read.
+    /// The unit files in the folder; `None` for one that cannot be read.
     on_disk: BTreeMap<String, Option<OnDisk>>,
     troubles: Troubles,
-    /// Units that are left as they are, with the reason.
+    /// Pinned units, with the reason.
     held: BTreeMap<String, String>,
-    /// Units that systemd may not have read since they were loaded.
+    /// Loaded units that systemd may not have read.
     unread: BTreeSet<String>,
-    /// Whether units that were loaded were found not to be.
+    /// Whether loaded units were found missing.
     has_lost_some: bool,
-    /// Whether the memory has changed since it was stored.
+    /// Whether the state has changed since it was stored.
     is_unsaved: bool,
 }
 
@@ -55,7 +54,7 @@ impl OnDisk {
 }
 
 impl Units {
-    /// Recalls what the process before has made. Also returns the files that are there, by digest.
+    /// Reads the state of the previous process. Also returns the existing files by digest.
     pub(super) fn recall(folder: &Path) -> io::Result<(Self, Files)> {
         let disk = Disk::open(folder)?;
         let mut memory = disk.recall();
@@ -88,11 +87,11 @@ impl Units {
         Ok((units, files))
     }
 
-    /// Takes up a connection to systemd. One that has started since has none of the units.
+    /// Uses a new connection to systemd. If systemd has restarted, it has none of the units.
     pub(super) async fn take_up(&mut self, systemd: &impl Systemd) -> Result<(), Error> {
         let instance = systemd.instance().await?;
         if self.memory.instance != instance {
-            // Without memory nobody knows what runs.
+            // Without stored state it is unknown which units run.
             let may_run = self.memory.instance.is_empty();
             self.memory.instance = instance;
             for known in self.memory.units.values_mut() {
@@ -103,7 +102,7 @@ impl Units {
             }
             self.remember();
         }
-        // What became of these while nobody listened is not known. A start that is queued or done changes nothing.
+        // Signals were missed while the agent was disconnected. A start that is queued or done changes nothing.
         for known in self.memory.units.values_mut() {
             if known.start_is_awaited {
                 known.unlaunch();
@@ -112,15 +111,15 @@ impl Units {
         Ok(())
     }
 
-    /// Stores what is to be known after a restart. Without it, units are started once more then: that is no reason to
-    /// do nothing now.
+    /// Stores the state. A failure is logged only: after a restart the agent would start units once more, which
+    /// is better than doing nothing now.
     pub(super) fn remember(&self) {
         if let Err(error) = self.disk.remember(&self.memory) {
-            tracing::warn!(%error, "the agent cannot store what it has done");
+            tracing::warn!(%error, "saving the agent's state failed");
         }
     }
 
-    /// Stores of which units states may stand in the registry.
+    /// Stores the names of units whose state may be in the registry.
     pub(super) fn may_be_reported(&mut self, units: BTreeSet<String>) {
         if self.memory.reported != units {
             self.memory.reported = units;
@@ -141,12 +140,12 @@ impl Units {
         known.is_some_and(|known| known.state == DesiredState::Launched)
     }
 
-    /// When a unit is to be tried again, if any is.
+    /// When the next unit is due for a retry.
     pub(super) fn retry_at(&self) -> Option<Instant> {
         self.troubles.retry_at()
     }
 
-    /// Takes a signal of systemd. Returns whether it is about one of the units.
+    /// Applies a signal. Returns whether it concerns one of the units.
     pub(super) fn take(&mut self, signal: &Signal) -> bool {
         let unit = signal.unit();
         let Some(known) = self.memory.units.get_mut(unit) else {
@@ -161,10 +160,10 @@ impl Units {
                 self.troubles.fail(unit, hash, GAVE_UP);
                 telemetry::failed(&Task::Start(unit.to_owned()));
             }
-            // The start was given up of one that has been told to stop since.
+            // The start of a unit that has been stopped since was cancelled.
             Signal::Changed { .. } | Signal::GaveUp { .. } => {}
         }
-        // Stored by the next pass, which follows.
+        // The next pass stores it.
         self.is_unsaved |= !matches!(signal, Signal::Changed { .. });
         self.troubles.changed(unit);
         true
@@ -184,7 +183,7 @@ impl Units {
         units.collect()
     }
 
-    /// What is to be done, in order.
+    /// The tasks to do, in order.
     fn planned(&self, orders: &Orders) -> BTreeMap<Task, Reason> {
         let mut planned = tasks(&orders.desired, &self.current());
         let may_run = self.memory.units.iter().filter(|(_, known)| known.may_run);
@@ -194,14 +193,15 @@ impl Units {
                 planned.insert(Task::Stop(unit.clone()), Reason::NotOnlyLoaded);
             }
         }
-        // A pass before this one may have ended half-way.
+        // An earlier pass may have been interrupted.
         if self.memory.needs_reload {
             planned.insert(Task::Reload, Reason::FilesChanged);
         }
         planned
     }
 
-    /// Stops units that must never run twice, whatever they are to be: another machine may be about to start them.
+    /// Stops units that must never run twice, regardless of their desired state: another machine may be about
+    /// to start them.
     pub(super) async fn stop_singletons(&mut self, systemd: &impl Systemd) -> Result<(), Error> {
         let running = self.memory.units.iter().filter(|(unit, known)| {
             let on_disk = self.on_disk.get(*unit).and_then(Option::as_ref);
@@ -224,10 +224,10 @@ impl Units {
         Ok(())
     }
 
-    /// Does what is to be done, as far as it can be done now.
+    /// Carries out all tasks that can be done now.
     ///
     /// # Errors
-    /// [`Error::Unreachable`]: what was not done is done after the next connection.
+    /// [`Error::Unreachable`]: the remaining tasks are done after the next connection.
     pub(super) async fn bring_about(
         &mut self,
         systemd: &impl Systemd,
@@ -237,7 +237,7 @@ impl Units {
         let before = self.memory.clone();
         let done = self.pass(systemd, orders, files).await;
         for (unit, known) in &mut self.memory.units {
-            // An agent of an older version has started it: restarts count from here.
+            // An agent of an older version started it without a restart count: counting starts here.
             if known.state == DesiredState::Launched && known.restarts.is_none() {
                 known.restarts = orders.restarts(unit);
             }
@@ -295,7 +295,7 @@ impl Units {
                 }
                 Err(Undone::Failed(error)) => {
                     telemetry::failed(&task);
-                    // Of a reload all fail that were loaded before it: they must not be started.
+                    // If a reload fails, every unit that was loaded before it fails: they must not be started.
                     let failed = match task {
                         Task::Reload => self.unread.clone(),
                         _ => [unit].into(),
@@ -310,12 +310,12 @@ impl Units {
         Ok(())
     }
 
-    /// Whether units that were loaded were found not to be since this was asked.
+    /// Returns and clears whether loaded units were found missing.
     pub(super) fn has_lost_some(&mut self) -> bool {
         std::mem::take(&mut self.has_lost_some)
     }
 
-    /// What is to be reported: the state of each unit that is here, and of each that cannot be.
+    /// The states to report: of each unit that is here, and of each that cannot be.
     pub(super) async fn report(
         &mut self,
         systemd: &impl Systemd,
@@ -327,7 +327,7 @@ impl Units {
                 continue;
             };
             let was_launched = known.state == DesiredState::Launched;
-            // Somebody else has unlinked it: it is loaded again.
+            // The unit was unlinked outside of fleet: it is loaded again.
             if state.load == "not-found" && known.state.is_active() {
                 known.state = DesiredState::Inactive;
                 known.may_run = !state.has_stopped();
@@ -343,7 +343,7 @@ impl Units {
                 active: state.active.clone(),
                 sub: state.sub.clone(),
                 hash: on_disk.map_or_else(String::new, |on_disk| on_disk.hash.clone()),
-                // The state of a unit in systemd's queue does not show that it is to start, or cannot.
+                // While a start is queued, the unit's state does not show it.
                 launched: was_launched && !state.start_is_queued && !known.start_is_awaited,
                 error: self.held.get(unit).cloned().unwrap_or_default(),
             };

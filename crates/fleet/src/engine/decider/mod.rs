@@ -1,17 +1,17 @@
-//! The half of the engine that decides: keys that were touched in, steps to write out. No IO and no clock.
+//! The deciding half of the engine: touched keys in, steps to write out. No IO and no clock.
 //!
 //! ```text
-//! mirror ─▶ take ─▶ changed      units and machines that the cluster is to be told of
+//! mirror ─▶ take ─▶ changed      units and machines to update in the cluster
 //!    │               │
-//!    └── records ──▶ Cluster     what decisions are made from
+//!    └── records ──▶ Cluster     the input of decisions
 //!                    ▼
-//!            decide   ─▶ steps     a plan as steps, in the order in which they may be done
-//!            explain  ─▶ reasons   why units are on no machine, some at a time
+//!            decide   ─▶ steps     a plan as steps, in a valid order
+//!            explain  ─▶ reasons   why units are on no machine, in slices
 //! ```
 //!
-//! Records are the mirror's, own writes included. `lead` waits until the mirror has seen what was written before, so
-//! nothing is decided twice, and there is one order of events: the store's. The mirror may be ahead of what the
-//! cluster was told: a step about a record that is newer than that is guarded by a revision that fails.
+//! Records are the mirror's, own writes included. `lead` waits until the mirror has seen what was written
+//! before, so nothing is decided twice, and there is one order of events: the store's. The mirror may be ahead
+//! of the cluster: a step about a newer record is guarded by a revision that fails.
 
 mod reasons;
 mod steps;
@@ -32,40 +32,40 @@ use crate::registry::{Key, LabelKey, RunKey, Snapshot, StateKey, Step, Unreadabl
 use hyperfleet_fleet_model::schedule::{self, Cluster, MachineId, Move};
 use hyperfleet_fleet_model::unit::UnitName;
 
-/// What follows from the mirror.
+/// The deciding state of one term.
 #[derive(Debug)]
 pub(super) struct Decider {
-    /// Our term: what was placed in it was placed by us.
+    /// Our term. Places with this epoch were written by us.
     epoch: Revision,
     mirror: Arc<Mirror>,
     news: UnboundedReceiver<KeysTouched>,
-    /// How often something was touched.
+    /// How many keys were touched.
     news_count: u64,
-    /// The cluster was told what there was at this revision.
+    /// Revision up to which the cluster is updated.
     told_at: Revision,
     cluster: Cluster,
-    /// What has changed since the cluster was told.
+    /// Changes since the cluster was last updated.
     changed_units: BTreeSet<String>,
     changed_machines: BTreeSet<String>,
     changed_whys: BTreeSet<String>,
-    /// Units with a file and no desired state: damage, as after a backup that was restored in part.
+    /// Units with a file and no desired state: damage, as after a partial restore of a backup.
     missing_desired_state: BTreeSet<String>,
-    /// Units that are placed on what can be no machine.
+    /// Units whose place names an impossible machine.
     misplaced: BTreeSet<String>,
     /// Units that wait until a machine has stopped them.
     stopping: BTreeSet<String>,
-    /// Keys that the log has named.
+    /// Unreadable keys that were logged.
     logged: UnreadableKeys,
     logged_unknown: BTreeSet<String>,
     reasons: Reasons,
-    /// Whether what was decided last may be wrong by now.
+    /// Whether later changes may have invalidated the last decision.
     is_outdated: bool,
-    /// Whether machines that are not there are taken to come back.
+    /// Whether missing machines are expected to return.
     awaits_machines: bool,
 }
 
 impl Decider {
-    /// Follows a mirror. `epoch` is that of the term in which it decides.
+    /// Follows a mirror. `epoch` is that of the deciding term.
     pub(super) fn new(epoch: Revision, mirror: &Arc<Mirror>) -> Self {
         let mut decider = Self {
             epoch,
@@ -95,7 +95,7 @@ impl Decider {
         mirror.read(|picture| look(self, &picture.known))
     }
 
-    /// Knows nothing but what there is now.
+    /// Discards all state and starts from a snapshot.
     fn start_over(&mut self, known: &Snapshot) {
         self.cluster = Cluster::new();
         self.cluster.await_machines(self.awaits_machines);
@@ -114,16 +114,16 @@ impl Decider {
         self.is_outdated = true;
     }
 
-    /// Waits until something is touched, and takes it in. May be given up half-way.
+    /// Waits for touched keys and takes them in. Cancel-safe.
     pub(super) async fn next(&mut self) {
         match self.news.recv().await {
             Some(touched) => self.read(|decider, known| decider.take(known, touched)),
-            // The mirror lives as long as this.
+            // The mirror outlives the decider.
             None => std::future::pending().await,
         }
     }
 
-    /// Takes in what was touched, without waiting for more. Whether anything was.
+    /// Takes in touched keys without waiting. Returns whether there were any.
     pub(super) fn take_in(&mut self) -> bool {
         self.read(Self::drain)
     }
@@ -144,14 +144,14 @@ impl Decider {
         }
     }
 
-    /// Costs little: what follows is left for [`Self::decide`].
+    /// Only records the change; [`Self::decide`] does the work.
     fn touch(&mut self, known: &Snapshot, key: Key) {
-        // That a key can be read, or cannot any more, is news whatever key it is.
+        // A key that became readable or unreadable is always news.
         let is_news = known.foreign.contains_key(&key) != self.logged.contains_key(&key);
         match key {
             Key::Unit(name) | Key::Want(name) => self.changed(name),
-            // What is placed in our term, or no longer placed, is our own doing, or follows from a change of the unit
-            // that is told beside it: it makes nothing wrong that was decided.
+            // Places written or removed in our term are our own writes, or follow from another change of the
+            // unit: they invalidate no decision.
             Key::Place(name) => {
                 let place = known.places.get(&name);
                 let is_ours = place.is_none_or(|place| place.value.epoch == self.epoch);
@@ -170,7 +170,7 @@ impl Decider {
             Key::Global(name) | Key::Run(RunKey { unit: name, .. }) if is_news => {
                 self.changed(name);
             }
-            // A unit that must never run twice may have stopped where it was.
+            // A unit that must never run twice may have stopped on its earlier machine.
             Key::State(StateKey { unit, .. }) if self.stopping.contains(&unit) => {
                 self.changed(unit);
             }
@@ -190,22 +190,21 @@ impl Decider {
         self.changed_units.insert(unit);
     }
 
-    /// How often something was touched.
     pub(super) fn news_count(&self) -> u64 {
         self.news_count
     }
 
-    /// Up to which revision all is known.
+    /// Revision up to which everything was taken in.
     pub(super) fn seen(&self) -> Revision {
         self.mirror.read(|picture| picture.known.revision)
     }
 
-    /// Whether something was taken in since [`Self::decide`] that may make wrong what it has said.
+    /// Whether keys were taken in since [`Self::decide`] that may invalidate its decision.
     pub(super) fn is_outdated(&self) -> bool {
         self.is_outdated
     }
 
-    /// Whether another leads by now, or nobody.
+    /// Whether the leader's key is no longer ours.
     pub(super) fn is_deposed(&self) -> bool {
         self.mirror.read(|picture| {
             let leader = picture.known.leader.as_ref();
@@ -213,7 +212,7 @@ impl Decider {
         })
     }
 
-    /// The version of the newest engine that ever decided; one that cannot be read is newer than all others.
+    /// The version of the newest engine that ever led. An unreadable one counts as newer than all others.
     pub(super) fn newest_version(&self) -> u64 {
         self.mirror.read(|picture| {
             let newest = picture.known.engine_version.as_ref();
@@ -224,7 +223,7 @@ impl Decider {
         })
     }
 
-    /// Says whether machines that are not there are taken to come back: units stay placed on them then (`contact`).
+    /// Sets whether missing machines are expected to return. If so, units stay placed on them (`contact`).
     pub(super) fn await_machines(&mut self, awaits: bool) {
         if std::mem::replace(&mut self.awaits_machines, awaits) != awaits {
             self.cluster.await_machines(awaits);
@@ -232,7 +231,7 @@ impl Decider {
         }
     }
 
-    /// Keys that cannot be read, those of the engine apart, which end the term.
+    /// Unreadable keys, except those of the engine, which end the term.
     fn unreadable(&self, known: &Snapshot) -> UnreadableKeys {
         let keys = known.foreign.iter();
         let keys = keys.filter(|(key, _)| !matches!(key, Key::Leader | Key::EngineVersion));
@@ -243,7 +242,7 @@ impl Decider {
         damaged.chain(keys).collect()
     }
 
-    /// Keys that cannot be read, and keys below the prefix that are none of ours, each told once.
+    /// Keys that cannot be read, and unknown keys below the prefix. Each is returned once.
     pub(super) fn left_alone(&mut self) -> (Vec<(Key, Option<u64>)>, Vec<String>) {
         self.read(|decider, known| {
             let keys = decider.unreadable(known);
@@ -258,23 +257,22 @@ impl Decider {
         })
     }
 
-    /// How many keys there are of both kinds; a missing one counts as well.
+    /// How many keys there are of both kinds. A missing desired state counts as one.
     pub(super) fn left_alone_count(&self) -> usize {
         self.mirror
             .read(|picture| self.unreadable(&picture.known).len() + picture.known.unknown.len())
     }
 
-    /// How many machines are members.
     pub(super) fn machine_count(&self) -> usize {
         self.mirror.read(|picture| picture.known.machines.len())
     }
 
-    /// How many units are to be on a machine and are on none.
+    /// How many units need a machine and have none.
     pub(super) fn unplaced_count(&self) -> usize {
         self.reasons.unplaced_count()
     }
 
-    /// What is to be done now, by all that was touched.
+    /// What must be done now.
     pub(super) fn decide(&mut self) -> Agenda {
         self.read(Self::tell_cluster);
         self.is_outdated = false;
@@ -288,7 +286,7 @@ impl Decider {
         })
     }
 
-    /// Moves that users have asked for, once nothing else is to be done; orders that are no longer right are taken back.
+    /// The moves that users ordered, once nothing else has to be done. Outdated orders are removed.
     fn asked_moves(&mut self, known: &Snapshot) -> Agenda {
         let asked: Vec<Move> = known
             .moves
@@ -313,8 +311,8 @@ impl Decider {
         self.agenda(known, &tasks).with(void)
     }
 
-    /// Some of what is to be said about units that are on no machine, or to be taken back; none once all is looked
-    /// at, for now. To be asked when there is nothing to do.
+    /// The next slice of reasons to store or remove; `None` if there is nothing more to check for now. Call it
+    /// when nothing has to be decided.
     pub(super) fn explain(&mut self) -> Option<Vec<Step>> {
         self.read(|decider, known| {
             decider.tell_cluster(known);
@@ -329,12 +327,12 @@ impl Decider {
         })
     }
 
-    /// Reasons that were stored may have changed since: some are looked at again at each tick.
+    /// Schedules a check of some stored reasons, which may be outdated.
     pub(super) fn tick(&mut self) {
         self.reasons.tick();
     }
 
-    /// Tells the cluster what has changed, each unit and machine once.
+    /// Updates the cluster with every unit and machine that has changed.
     fn tell_cluster(&mut self, known: &Snapshot) {
         self.drain(known);
         self.told_at = known.revision;
@@ -342,10 +340,10 @@ impl Decider {
             let is_there = known.machines.contains_key(&id);
             let machine = is_there.then(|| known_units::machine(known, &id));
             let is_unclear = known.foreign.contains_key(&Key::Machine(id.clone()));
-            // Why a unit has not left a machine is no longer true, or not yet stored, once draining ends or begins.
+            // A new or ended drain changes the reasons of the machine's units.
             let units = self.cluster.units_on(&id);
             self.changed_whys.extend(units.map(ToString::to_string));
-            // Units that wait for the machine to stop them need not do so once it is gone.
+            // Units that wait for a machine to stop them stop waiting when it is gone.
             self.changed_units.append(&mut self.stopping);
             let id = MachineId::new(id);
             self.cluster.apply(match machine {
@@ -366,7 +364,7 @@ impl Decider {
     }
 
     fn tell_unit(&mut self, known: &Snapshot, name: &str) {
-        // A unit is written whole, so what is seen by now is all that there is of it.
+        // A unit is written in one transaction, so its desired state is not still to come.
         let is_missing = known.misses_desired_state(name);
         mark(&mut self.missing_desired_state, name, is_missing);
         let is_misplaced = known_units::is_misplaced(known, name);

@@ -1,8 +1,8 @@
-//! Why units are on no machine, kept in the registry as it is found (decision F6).
+//! Stores in the registry why units are on no machine.
 //!
-//! To find out takes time in proportion to the machines. So it is done when there is nothing to place, and some at a
-//! time: first for units of which nothing is stored, as fast as it goes; then again for all others, because another
-//! machine or unit may have changed the reason, and of these only so many between two ticks.
+//! Each reason costs time in proportion to the machines. So reasons are found only when there is nothing to
+//! place, in slices: first for units without a stored reason, as fast as possible; then again for all others,
+//! because another machine or unit may have changed the reason, with a limit per tick.
 
 use std::collections::BTreeSet;
 use std::fmt::{self, Write as _};
@@ -10,50 +10,48 @@ use std::fmt::{self, Write as _};
 use crate::registry::{Refusal, Snapshot, Step, Why};
 use hyperfleet_fleet_model::schedule::{Cluster, Explanation};
 
-/// Machines that are looked at, over all units, before somebody else may have the engine's time: some milliseconds.
+/// Machines checked per slice, over all units: some milliseconds.
 const JUDGED_PER_SLICE: usize = 20_000;
-/// Units that are looked at in a slice, however few machines there are; what they lead to fits one transaction.
+/// Units checked per slice, so that the resulting steps fit one transaction.
 const UNITS_PER_SLICE: usize = 60;
-/// Machines that are looked at between two ticks to renew reasons that are stored.
+/// Machines checked between two ticks to renew stored reasons.
 const JUDGED_PER_TICK: usize = 100_000;
-/// Longest reason, in bytes.
 const REASON_BYTES_MAX: usize = 4096;
-/// Longest requirement in a reason, in bytes.
 const REQUIREMENT_BYTES_MAX: usize = 512;
-/// Most requirements that a reason names by themselves.
+/// Most requirements that a reason lists separately.
 const REFUSALS_MAX: usize = 32;
 
-/// Who is on no machine, and of whom that is still to be explained.
+/// Which units are on no machine, and which of them need a reason.
 #[derive(Debug, Default)]
 pub(super) struct Reasons {
-    /// Units that need another machine than they have: they are on none, or on one that is drained.
+    /// Units that need another machine: they are on none, or on a drained one.
     unplaced: BTreeSet<String>,
-    /// Of these, the ones that are on a machine.
+    /// Those of them that are on a machine.
     stuck: BTreeSet<String>,
-    /// Of these, the ones of which no reason is stored, or one of what they were before.
+    /// Those of them without a current reason in the registry.
     unexplained: BTreeSet<String>,
-    /// Of these, the others, as far as they are to be looked at again.
+    /// The others, as far as their reasons must be checked again.
     doubtful: BTreeSet<String>,
-    /// Units that have a reason stored and are not among these.
+    /// Units with a stored reason that are not unplaced.
     refuted: BTreeSet<String>,
-    /// Whether anything has changed since all were to be looked at again.
+    /// Whether anything has changed since all reasons were scheduled for a check.
     is_old: bool,
-    /// How many machines may still be looked at for the doubtful.
+    /// How many machines may still be checked for `doubtful` units.
     allowance: usize,
 }
 
 impl Reasons {
-    /// How many units are to be on a machine and are on none.
+    /// How many units need a machine and have none.
     pub(super) fn unplaced_count(&self) -> usize {
         self.unplaced.len() - self.stuck.len()
     }
 
-    /// Something has changed that stored reasons may speak of.
+    /// Records a change that may affect stored reasons.
     pub(super) fn everything_changed(&mut self) {
         self.is_old = true;
     }
 
-    /// A unit, or what is stored of it, has changed.
+    /// Updates the sets after a change of a unit or its stored reason.
     pub(super) fn look(&mut self, name: &str, known: &Snapshot, cluster: &Cluster) {
         let sets = [
             &mut self.unplaced,
@@ -84,7 +82,6 @@ impl Reasons {
         }
     }
 
-    /// Some time has passed.
     pub(super) fn tick(&mut self) {
         self.allowance = JUDGED_PER_TICK;
         if self.doubtful.is_empty() && std::mem::take(&mut self.is_old) {
@@ -92,7 +89,7 @@ impl Reasons {
         }
     }
 
-    /// What comes out of looking at some of them. None if there is nobody to look at now.
+    /// The steps of the next slice; `None` if there is nothing to check now.
     pub(super) fn slice(
         &mut self,
         known: &Snapshot,
@@ -110,7 +107,7 @@ impl Reasons {
                 continue;
             }
             let Some(explanation) = cluster.explain(&name) else {
-                // Not for the unplaced: it is one whose reason is no longer true.
+                // Not for unplaced units: this reason is no longer true.
                 steps.push(Step::Unexplain { unit: name });
                 continue;
             };
@@ -136,7 +133,7 @@ impl Reasons {
     }
 }
 
-/// What is to be stored of a unit, if that is another reason than the one that is.
+/// The step that stores a unit's reason, unless the same is stored.
 fn renewed(name: String, explanation: &Explanation<'_>, known: &Snapshot) -> Option<Step> {
     let want = known.wants.get(&name)?;
     let why = why(want.value.generation, explanation);
@@ -170,8 +167,7 @@ fn why(generation: u64, explanation: &Explanation<'_>) -> Why {
     }
 }
 
-/// The beginning of a text, without making the rest of it: units that follow each other in a circle may be
-/// thousands.
+/// The beginning of a text, without formatting the rest: thousands of units may follow each other in a circle.
 fn shortened(text: &impl fmt::Display, bytes_max: usize) -> String {
     let mut beginning = Beginning {
         text: String::new(),

@@ -1,18 +1,17 @@
-//! A plan as steps that can be written, in an order in which each may be done when it comes, whatever becomes of the
-//! others.
+//! A plan as steps, in an order in which each is valid even if others fail.
 //!
-//! 1. Units leave their machines, in portions of their own: what comes after may need their room, and does not come
-//!    if one of them has stayed because its user has changed it meanwhile.
-//! 2. Units are moved and placed, leaders before those that follow them. Of equals, moved ones come first: they ran.
+//! 1. Units leave their machines, in portions of their own: later steps may need their room, and are not done if
+//!    one of them stayed because its user has changed it meanwhile.
+//! 2. Units are moved and placed, leaders before those that follow them. Among equals, moved units come first, because they were running.
 //!
-//! All that the second part adds stands together well at the end of the plan, so it does in any order on the way:
-//! units exclude each other in pairs. What a follower stands on is that its leader has come, so both never go in one
-//! portion: were the leader's step stale, the follower's would be done all the same.
+//! All that the second part adds stands together well at the end of the plan, so it does in any order on the
+//! way: units exclude each other in pairs. What a follower stands on is that its leader has come, so both never
+//! go in one portion: were the leader's step stale, the follower's would be done all the same.
 //!
-//! A unit that leaves one machine for another is moved, in one transaction, if after its leave nobody comes to the
-//! machine that it leaves: nobody has waited for its room then, so it does not matter that it stays until its turn
-//! comes, or stays altogether if its step is stale. Of a machine that is gone this is always so. Otherwise it leaves
-//! first and is placed later: for a moment it is nowhere.
+//! A unit that leaves one machine for another is moved, in one transaction, if after its leave nobody comes to
+//! the machine that it leaves: nobody has waited for its room then, so it does not matter that it stays until
+//! its turn comes, or stays altogether if its step is stale. Of a machine that is gone this is always so.
+//! Otherwise it leaves first and is placed later: for a moment it is nowhere.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -22,36 +21,34 @@ use crate::registry::{Run, RunKey, Snapshot, Step, Stored};
 use hyperfleet_fleet_model::schedule::{MachineId, Task};
 use hyperfleet_fleet_model::unit::{DesiredState, UnitName};
 
-/// Fewest steps that are carried out before changes are looked at: some transactions.
+/// Fewest steps that are carried out before changes are taken in: some transactions.
 const PORTION_STEPS_MIN: usize = 400;
-/// Of a long plan this part is carried out before changes are looked at. They may mean to plan anew: so a plan of
-/// any length is made about as many times, and no more.
+/// This part of a long plan is carried out before changes are taken in. It bounds how often a plan of any
+/// length is made again.
 const PORTION_PART: usize = 8;
 
-/// What is to be done, in this order. Beside each step is when its turn is: 0 for who leaves, 1 for who comes, and one
-/// more for each leader in a row that has to come first.
+/// Steps to carry out, in this order. The rank of a step is 0 for units that leave and 1 for units that come,
+/// plus one for each leader in a row that comes first.
 #[derive(Debug, Default)]
 pub(in crate::engine) struct Agenda(VecDeque<(usize, Step)>);
 
 impl Agenda {
-    /// Whether nothing is left.
     pub(in crate::engine) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// How much is left.
     pub(in crate::engine) fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// The same, with steps that may be done whenever.
+    /// Appends steps that are valid at any time.
     pub(super) fn with(mut self, more: impl Iterator<Item = Step>) -> Self {
         self.0.extend(more.map(|step| (1, step)));
         self
     }
 
-    /// What can be carried out at once, before changes are looked at; none if nothing is left. If one of it turns
-    /// out to be stale, the rest of the agenda may be wrong.
+    /// The steps that can be carried out before changes are taken in; empty if nothing is left. If one of them
+    /// is stale, the rest of the agenda may be invalid.
     pub(in crate::engine) fn portion(&mut self) -> Vec<Step> {
         let most = PORTION_STEPS_MIN.max(self.0.len() / PORTION_PART);
         let first = self.0.front().map(|(rank, _)| *rank);
@@ -74,7 +71,7 @@ impl Decider {
                 leaves.insert(&task.unit, (index, task));
             }
         }
-        // With which a unit leaves, if it is moved.
+        // The step by which a moved unit leaves.
         let leave_of_moved = |unit: &UnitName| {
             let (index, task) = leaves.get(unit).filter(|_| arrivals.contains(unit))?;
             let last = last_arrival.get(task.from.as_ref()?);
@@ -105,7 +102,7 @@ impl Decider {
         Agenda(leaving.into())
     }
 
-    /// One more than the highest of the leaders that come in the same plan, 1 if none does.
+    /// One more than the highest rank of its leaders in the same plan; 1 without any.
     fn rank(&self, unit: &UnitName, ranks: &HashMap<&str, usize>) -> usize {
         let job = self.cluster.job(unit.as_str());
         let leaders = job.iter().flat_map(|job| &job.requirements.machine_of);
@@ -113,8 +110,8 @@ impl Decider {
         leaders.max().map_or(1, |highest| highest + 1)
     }
 
-    /// The revision by which a step is guarded: that of the record, or, if the record is newer than what was decided
-    /// on or gone, one that fails. The step is stale then, and what was to come after it does not come.
+    /// The revision that guards a step: that of the record, or an impossible one if the record is newer than
+    /// the decision or gone. The step is stale then, and so are those after it.
     fn guarded<T>(&self, record: Option<&Stored<T>>) -> Revision {
         record.map_or(self.told_at, |record| record.revision.min(self.told_at))
     }

@@ -1,4 +1,4 @@
-//! What is decided, step by step, and what holds of every step.
+//! Decisions step by step, and properties of every step.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use hyperfleet_fleet_model::unit::{DesiredState, Requirements, UnitOption, unmet
 
 const EPOCH: Revision = 5;
 
-/// A registry, as far as decisions go, and the decider that has seen it.
+/// A registry as the decider sees it, and the decider.
 struct World {
     decider: Decider,
     mirror: Arc<Mirror>,
@@ -113,7 +113,7 @@ impl World {
         self.see(Change::Place(unit.to_owned(), place));
     }
 
-    /// What the store makes of a step, and tells.
+    /// Applies a step as the store would, and sends its events.
     fn carry_out(&mut self, step: &Step) {
         match step {
             Step::Planned { task, .. } => {
@@ -135,8 +135,8 @@ impl World {
         }
     }
 
-    /// Everything there is to do; what was done, as `+unit@machine`, `-unit@machine`, `unit:from>machine`, with the
-    /// portions apart.
+    /// Carries out everything and returns it, by portion, as `+unit@machine`, `-unit@machine`,
+    /// `unit:from>machine`.
     fn settle(&mut self) -> Vec<Vec<String>> {
         let mut done = Vec::new();
         for _ in 0..20 {
@@ -168,7 +168,7 @@ impl World {
         reasons
     }
 
-    /// Pairs on one machine that exclude each other; global units are none of the engine's.
+    /// Pairs on one machine that exclude each other. Global units are not the engine's.
     fn crowded(&self) -> BTreeSet<(String, String)> {
         let pairs = self.places.iter().flat_map(|(unit, on)| {
             let others = self.places.iter();
@@ -180,7 +180,7 @@ impl World {
         pairs.collect()
     }
 
-    /// Whether what a unit asks of its machine alone is so.
+    /// Whether a unit's own requirements hold on its machine.
     fn suits(&self, unit: &str) -> bool {
         let (asked, machine) = (&self.requirements[unit], &self.places[unit]);
         let metadata = self.metadata.get(machine);
@@ -242,14 +242,14 @@ fn followers_wait_until_it_is_known_that_their_leader_has_come() {
 }
 
 #[test]
-fn who_comes_into_the_place_of_another_comes_when_that_has_gone() {
+fn a_unit_takes_the_place_of_another_after_that_has_left() {
     let mut world = World::new();
     world.machine("m1", &[("zone", "a")]);
     world.machine("m2", &[("zone", "b")]);
     world.launch("u", &["MachineMetadata=zone=a", "Conflicts=v"]);
     world.launch("v", &["MachineMetadata=zone=b"]);
     assert_eq!(world.settle(), [["+u@m1", "+v@m2"]]);
-    // The machines change their zones: each unit has to go where the other is.
+    // The machines swap their zones: each unit must go to the other one.
     world.machine("m1", &[("zone", "b")]);
     world.machine("m2", &[("zone", "a")]);
     let agenda = all(world.decider.decide());
@@ -257,7 +257,7 @@ fn who_comes_into_the_place_of_another_comes_when_that_has_gone() {
 }
 
 #[test]
-fn what_is_not_ours_stays_and_nobody_counts_on_its_going() {
+fn unreadable_units_stay_and_no_plan_relies_on_their_leaving() {
     let mut world = World::new();
     world.machine("m1", &[]);
     world.launch("a", &["Conflicts=b"]);
@@ -275,7 +275,7 @@ fn what_is_not_ours_stays_and_nobody_counts_on_its_going() {
     assert_eq!(world.decider.left_alone().0, []);
     let refused = "no machine can run it: MachineID=m1: 1 machine (m2); Conflicts: 1 machine (m1)";
     assert_eq!(world.explain()["b"], refused);
-    // Nor does it go where a machine is not ours to read, or gone, and what follows it stays with it.
+    // Nor is it placed where a machine is unreadable or gone, and its followers stay with it.
     world.see(Change::Machine(
         "m1".into(),
         Seen::Foreign { version: None },
@@ -289,7 +289,7 @@ fn what_is_not_ours_stays_and_nobody_counts_on_its_going() {
 }
 
 #[test]
-fn states_and_unknown_keys_are_told_of_once_and_counted_while_they_are_there() {
+fn states_and_unknown_keys_are_logged_once_and_counted_while_they_exist() {
     let mut world = World::new();
     let key = StateKey {
         unit: "a".into(),
@@ -308,7 +308,7 @@ fn states_and_unknown_keys_are_told_of_once_and_counted_while_they_are_there() {
     assert_eq!(world.decider.left_alone_count(), 2);
     let told = (vec![(key.clone(), None)], vec!["/fleet/v3/weird".into()]);
     assert_eq!(world.decider.left_alone(), told);
-    // Nor again after everything was listed anew, but for what is new.
+    // After a new list only new keys are reported.
     let mut found = Snapshot::default();
     found.extend([state(Seen::Foreign { version: Some(2) }), unknown(true)]);
     world.mirror.replace(found);
@@ -322,7 +322,7 @@ fn states_and_unknown_keys_are_told_of_once_and_counted_while_they_are_there() {
 }
 
 #[test]
-fn a_place_on_what_can_be_no_machine_is_left_alone() {
+fn a_placement_on_an_impossible_machine_is_not_changed() {
     let mut world = World::new();
     world.machine("m1", &[]);
     world.launch("a", &[]);
@@ -336,7 +336,7 @@ fn a_place_on_what_can_be_no_machine_is_left_alone() {
 }
 
 #[test]
-fn a_unit_of_which_nothing_is_known_to_be_wanted_stays_and_so_does_who_follows_it() {
+fn a_unit_without_desired_state_stays_and_so_do_its_followers() {
     let mut world = World::new();
     world.machine("m1", &[]);
     world.launch("lead", &[]);
@@ -372,7 +372,7 @@ fn while_machines_are_awaited_their_units_stay_placed() {
 }
 
 #[test]
-fn templates_run_nowhere_whatever_somebody_has_written() {
+fn templates_run_nowhere_whatever_is_stored() {
     let mut world = World::new();
     world.machine("m1", &[]);
     world.launch("t@.service", &[]);
@@ -462,7 +462,7 @@ fn reasons_are_stored_once_and_renewed_when_there_is_time() {
     world.machine("m1", &[("zone", "a")]);
     world.launch("a", &["MachineMetadata=zone=b"]);
     world.settle();
-    // What is of an older generation is said anew at once, the rest at a tick.
+    // Outdated reasons are renewed at once, the others at a tick.
     let reasons = world.explain();
     assert_eq!(reasons.keys().collect::<Vec<_>>(), ["a"]);
     world.decider.tick();
@@ -493,7 +493,7 @@ fn one_slice_of_reasons_is_short_however_many_there_are() {
     assert_eq!(slice.len(), 20);
     let rest = world.explain();
     assert_eq!(rest.len(), 80);
-    // A change concerns all: not more than so many are looked at between two ticks.
+    // A change affects all units, but only some are checked between two ticks.
     world.machine("m1000", &[]);
     world.settle();
     assert_eq!(world.explain().len(), 0);
@@ -532,7 +532,7 @@ fn a_reason_has_an_end() {
     );
 }
 
-/// A unit: its number, what it asks for, of which other, and whether it is wanted.
+/// A unit: its number, its requirement, the other unit in it, and its desired state.
 type Given = (usize, usize, usize, usize);
 
 fn set(world: &mut World, (number, kind, other, state): Given) {
@@ -597,7 +597,7 @@ proptest! {
                 let mut is_stale = false;
                 for step in agenda.portion() {
                     let shown = shown(&step);
-                    // Any may be stale for what its user wants by now.
+                    // Any step may be stale because its user has changed the desired state.
                     let is_leave = matches!(&step, Step::Planned { task, .. } if task.to.is_none());
                     if stale.next() == Some(0) {
                         is_stale = true;

@@ -1,4 +1,4 @@
-//! Events of a journal that a script tells, as `journalctl` would.
+//! Events of a journal that a script prints in place of `journalctl`.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -31,20 +31,21 @@ done
 [ -z "$follows" ] || exec sleep 1000
 "#;
 
-/// A journal in a folder of its own.
+/// A journal in its own folder.
 struct Told {
     folder: TempDir,
 }
 
 impl Told {
-    /// With `count` entries; `text` is the body of a function of the shell.
+    /// With `count` entries. `text` is the body of a shell function.
     fn new(count: usize, text: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let script = format!("#!/bin/bash\ncount={count}\ntext() {{ {text}; }}\n{SCRIPT}");
         let plain = folder.path().join("plain");
         std::fs::write(&plain, script).unwrap();
         let told = Self { folder };
-        // Written by another process: a file that this one has open while another thread forks cannot be run.
+        // Another process writes the script: a file that this process has open while another thread forks
+        // cannot be executed.
         let mut install = Command::new("install");
         install.args(["-m", "755"]).arg(plain).arg(told.program());
         assert!(install.status().unwrap().success());
@@ -96,7 +97,7 @@ async fn many_entries_make_few_events_and_none_is_lost_or_repeated() {
 
 #[tokio::test]
 async fn long_entries_come_a_few_at_a_time_and_the_longest_are_shortened() {
-    // One of 48 KiB is the longest that journald takes from a service, entry 10 is longer than any event.
+    // journald accepts at most 48 KiB from a service. Entry 10 is longer than any event.
     let text = "head -c $(($1 == 10 ? 1000000 : 49152)) /dev/zero | tr '\\0' x; echo $1";
     let told = Told::new(12, text);
     let begun = JournalEvents::begin(told.journal(), 12).await;
@@ -140,7 +141,7 @@ async fn a_silent_journal_is_awaited_by_one_program_over_heartbeats() {
 }
 
 #[tokio::test]
-async fn a_refused_cursor_is_told_from_other_failures() {
+async fn a_refused_cursor_differs_from_other_failures() {
     let told = Told::new(1, "true");
     let resume = async |after: &str| {
         let after = after.parse().unwrap();

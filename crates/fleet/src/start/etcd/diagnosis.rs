@@ -1,5 +1,5 @@
-//! Why a server of etcd cannot be used. The client behind `crate::etcd` balances calls over connections, and where
-//! none can be made all that it says is that time is up: so each server is looked at by itself.
+//! Finds out why an etcd server is unreachable. The client behind `crate::etcd` distributes calls over
+//! connections and reports only a timeout if none can be made, so each server is tried here on its own.
 
 use std::io::{ErrorKind, Read as _};
 use std::net::{TcpStream, ToSocketAddrs as _};
@@ -16,14 +16,12 @@ use rustls::{ClientConfig, ClientConnection, Stream};
 use crate::etcd::{Settings, Tls};
 use hyperfleet_server_kit::tls;
 
-/// How long a server may take to say that it does not like our certificate: with TLS 1.3 it says so only after
-/// the handshake.
+/// How long a server may take to refuse our certificate: with TLS 1.3 the refusal comes after the handshake.
 const OBJECTION: Duration = Duration::from_millis(500);
-/// What gRPC speaks.
+/// ALPN protocol of gRPC.
 const PROTOCOL: &[u8] = b"h2";
 
-/// What is wrong with each of the servers that cannot be used; nothing where connections can be made to all of them.
-/// Takes its time, on the thread that calls.
+/// The fault of each unreachable server; empty if all can be connected to. Blocks the calling thread.
 pub(super) fn diagnose(settings: &Settings) -> Vec<String> {
     let faults = settings.endpoints.iter().filter_map(|url| {
         let fault = look(url, settings).err()?;
@@ -35,7 +33,7 @@ pub(super) fn diagnose(settings: &Settings) -> Vec<String> {
 fn look(url: &str, settings: &Settings) -> anyhow::Result<()> {
     let url: Url = url.parse()?;
     let host = url.host_str().context("it has no host")?;
-    // As in a URL, an address of IPv6 is in brackets there.
+    // As in a URL, IPv6 addresses are in brackets there.
     let host = host.trim_start_matches('[').trim_end_matches(']');
     let port = url.port_or_known_default().unwrap_or(2379);
     let socket = connect(host, port, settings.connect_timeout)?;
@@ -71,7 +69,7 @@ fn shake_hands(tls: &Tls, host: &str, mut socket: TcpStream, time: Duration) -> 
     socket.set_read_timeout(Some(OBJECTION))?;
     match Stream::new(&mut connection, &mut socket).read(&mut [0; 1]) {
         Err(error) if !is_silence(error.kind()) => {
-            bail!("it ends the connection: {}", told(&error))
+            bail!("it closes the connection: {}", told(&error))
         }
         _ => Ok(()),
     }
@@ -100,7 +98,7 @@ fn is_silence(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::WouldBlock | ErrorKind::TimedOut)
 }
 
-/// What TLS says, not that it is an error of reading.
+/// The message of TLS without that of the IO error around it.
 fn told(error: &std::io::Error) -> String {
     if is_silence(error.kind()) {
         return "it does not answer".to_owned();

@@ -56,7 +56,7 @@ fn what_is_set_is_what_is_used() {
     assert_eq!(tls.server_name.as_deref(), Some("other"));
     assert!(tls.identity.is_some());
 
-    // An authority is all that TLS needs.
+    // Only an authority is needed for TLS.
     let etcd = Etcd {
         cert_file: PathBuf::new(),
         key_file: PathBuf::new(),
@@ -69,7 +69,7 @@ fn what_is_set_is_what_is_used() {
 }
 
 #[test]
-fn everything_that_cannot_be_right_is_told_with_its_setting() {
+fn every_invalid_setting_is_reported_with_its_name() {
     let folder = tempfile::tempdir().unwrap();
     let pair = || generate_simple_self_signed(["etcd".to_owned()]).unwrap();
     let etcd = Etcd {
@@ -84,7 +84,7 @@ fn everything_that_cannot_be_right_is_told_with_its_setting() {
     let said = faults(&etcd, "");
     for fault in [
         "servers: \"etcd:2379\" is no server of etcd",
-        "servers: a URL of etcd has no user or password in it",
+        "servers: a URL of etcd must not contain a user or password",
         "password: cannot read",
         "ca: cannot use",
         "cert: cannot use",
@@ -141,8 +141,8 @@ fn what_belongs_together_is_set_together() {
 }
 
 #[test]
-fn a_server_that_cannot_be_used_is_told_why() {
-    // Bound, and nobody listens.
+fn an_unusable_server_is_reported_with_the_reason() {
+    // Bound, without a listener.
     let bound = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = bound.local_addr().unwrap();
     let said = diagnosis::diagnose(&Settings::plain(vec![format!("http://{address}")]));

@@ -1,4 +1,4 @@
-//! Says whether etcd can be used: at the start, and whenever that changes.
+//! Logs whether etcd is reachable, at the start and whenever that changes.
 
 use std::time::Duration;
 
@@ -11,14 +11,13 @@ use crate::keys;
 use crate::registry::{Error, Registry};
 use hyperfleet_server_kit::causes;
 
-/// How often one looks whether it is still there, which asks nobody.
+/// How often the connection state is checked, without a request.
 const PERIOD: Duration = Duration::from_millis(500);
-/// How long after it was last there, and then after a look in vain, the next look comes: at first, and at most. Who
-/// has just begun, or is about to go on, is not in trouble.
+/// First and longest pause between diagnoses. A short interruption is not worth one.
 const PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(30)];
 
-/// Says in the log when etcd is reached, and why it is not: once for each reason, for ever. `is_connected` says
-/// whether those who use it get on; while they do, this asks etcd nothing.
+/// Logs when etcd is reached, and why it is not, once per reason, for ever. `is_connected` says whether the
+/// mirror is connected; meanwhile this makes no requests.
 pub async fn keep_told(
     registry: Registry<EtcdKeys>,
     settings: Settings,
@@ -43,7 +42,7 @@ pub async fn keep_told(
     }
 }
 
-/// Asks how far it is, and if that fails looks for the reason.
+/// Asks etcd for its revision, and diagnoses a failure.
 async fn look(registry: &Registry<EtcdKeys>, settings: &Settings) -> Result<(), String> {
     let Err(error) = registry.newest().await else {
         return Ok(());
@@ -62,14 +61,14 @@ async fn look(registry: &Registry<EtcdKeys>, settings: &Settings) -> Result<(), 
     }
 }
 
-/// Says it if it is news.
+/// Logs a change.
 fn tell(told: &mut Option<Result<(), String>>, now: Result<(), String>, settings: &Settings) {
     if told.as_ref() == Some(&now) {
         return;
     }
     let endpoints = settings.endpoints.join(", ");
     match &now {
-        Ok(()) => tracing::info!(endpoints, "etcd is reached"),
+        Ok(()) => tracing::info!(endpoints, "etcd connected"),
         Err(fault) => tracing::warn!(endpoints, "waiting for etcd: {fault}"),
     }
     *told = Some(now);

@@ -46,7 +46,7 @@ async fn the_calls_of_the_older_client_are_answered_as_it_knows_them() {
         assert_eq!((page.status, &*page.bytes), (200, &b"{}"[..]), "{path}");
     }
     let mut reports = fleet.machine("0f1e2d3c4b5a69788796a5b4c3d2e1f0").await;
-    // submit: whether a unit is there is told by the number in the error.
+    // submit: the client detects a missing unit by the number in the error.
     for path in [template, instance] {
         let absent = stock(&fleet, "GET", path, &nothing).await;
         assert_eq!(absent.body, error(404, "unit does not exist"));

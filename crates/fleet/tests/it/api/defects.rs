@@ -1,5 +1,4 @@
-//! What the older server did wrong (facts: reference fleet §9, rows 9 to 16, as far as they concern the API). Each test
-//! fails on what it did.
+//! Defects of the older server's API. Each test fails with its behaviour.
 
 use serde_json::{Value, json};
 

@@ -43,7 +43,7 @@ async fn metadata_is_set_over_what_the_machine_says_and_taken_away() {
 }
 
 #[tokio::test]
-async fn all_changes_are_looked_at_before_the_first_is_made() {
+async fn all_changes_are_checked_before_the_first_is_made() {
     let fleet = TestFleet::spawn().await;
     fleet.machine("m1").await;
     let good = r#"{"op":"add","path":"/m1/metadata/a","value":{"value":"1"}}"#;

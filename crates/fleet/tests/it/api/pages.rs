@@ -79,8 +79,8 @@ async fn pages_of_a_list_are_of_one_moment() {
     assert_eq!(second["nextPageToken"], json!(null));
 }
 
-/// The older server's tokens were numbers of pages: beyond 65,535 items it began anew, and before that it panicked. A
-/// token that names the last item has no such bound.
+/// The older server's tokens were numbers of pages: beyond 65,535 items it started over, and before that it
+/// panicked. A token that names the last item has no such bound.
 #[tokio::test]
 async fn a_token_is_the_end_of_its_page_and_no_number() {
     let fleet = TestFleet::unconnected(hyperfleet_testkit::shared_etcd().await, 1, |_| {});

@@ -1,4 +1,4 @@
-//! Which paths there are, what every other method and path is told, and what all answers say.
+//! Paths, and the responses to every other method and path.
 
 use hyperfleet_fleet::api::Hosts;
 use serde_json::Value;
@@ -11,7 +11,7 @@ const UNIT: &str = "only GET, PUT and DELETE supported against this resource";
 const MACHINES: &str = "only GET and PATCH supported against this resource";
 const DISCOVERY: &str = "only HTTP GET supported against this resource";
 
-/// Path below a prefix, the methods that it has, what the others are told.
+/// Path below a prefix, its methods, and the response to others.
 const ROUTES: [(&str, &[&str], u16, &str); 9] = [
     ("", &[], 405, ""),
     ("/units", &["GET"], 405, GET),
@@ -29,7 +29,7 @@ const METHODS: [&str; 8] = [
 const PREFIXES: [&str; 3] = ["/fleet/v1", "/v1-alpha", ""];
 
 #[tokio::test]
-async fn every_other_method_is_told_what_there_is() {
+async fn every_other_method_learns_the_allowed_ones() {
     let fleet = TestFleet::spawn().await;
     for prefix in PREFIXES {
         for (path, methods, status, text) in ROUTES {
@@ -140,7 +140,7 @@ async fn answers_say_which_program_they_are_of_and_are_plain_json() {
         "/units/a.service/explain",
     ] {
         for prefix in PREFIXES {
-            // Unknown parameters and bodies of a GET are passed over.
+            // Unknown parameters and bodies of a GET are ignored.
             let path = format!("{prefix}{path}?alt=json&x=%zz");
             let headers = [("accept-encoding", "gzip"), ("content-type", "text/plain")];
             let answer = fleet.send("GET", &path, &headers, "{not json").await;

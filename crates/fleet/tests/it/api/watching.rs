@@ -1,4 +1,4 @@
-//! `?watch=true`: what is told, where it goes on, and what it costs others.
+//! `?watch=true`: events, resuming, and the cost for others.
 
 use hyperfleet_server_kit::http::{Admission, Gate, Limits};
 use serde_json::{Value, json};
@@ -87,7 +87,7 @@ impl Watcher {
 }
 
 #[tokio::test]
-async fn what_is_there_is_told_first_and_then_what_changes() {
+async fn the_list_comes_first_and_then_changes() {
     let fleet = TestFleet::spawn().await;
     fleet.put("/units/a.service", &unit("1")).await;
     fleet.put("/units/b.service", &unit("1")).await;
@@ -120,7 +120,7 @@ async fn what_is_there_is_told_first_and_then_what_changes() {
 }
 
 #[tokio::test]
-async fn who_comes_back_is_told_what_happened_meanwhile() {
+async fn a_client_that_reconnects_receives_what_it_missed() {
     let fleet = TestFleet::spawn().await;
     fleet.put("/units/a.service", &unit("1")).await;
     let mut watcher = Watcher::open(&fleet, "/units?watch=true", &[]).await;
@@ -209,7 +209,7 @@ async fn what_cannot_be_gone_on_with_is_refused() {
 }
 
 #[tokio::test]
-async fn what_can_only_be_looked_at_is_not_watched() {
+async fn resources_without_a_watch_refuse_it() {
     let fleet = TestFleet::spawn().await;
     fleet.put("/units/a.service", &unit("1")).await;
     let mut machine = fleet.machine("m1").await;
@@ -232,7 +232,7 @@ async fn what_can_only_be_looked_at_is_not_watched() {
 
 /// Who speaks HTTP/1.0 knows no chunks.
 #[tokio::test]
-async fn who_knows_no_chunks_cannot_watch() {
+async fn a_client_without_chunked_encoding_cannot_watch() {
     let fleet = TestFleet::spawn().await;
     let head = b"GET /units?watch=true HTTP/1.0\r\n\r\n";
     let refused = send_raw_to(fleet.address(), head, Then::Wait)
@@ -270,7 +270,7 @@ async fn a_watch_ends_with_the_service() {
 }
 
 #[tokio::test]
-async fn who_watches_keeps_nobody_else_out() {
+async fn watching_clients_do_not_keep_others_out() {
     let limits = Limits {
         in_flight_max: 1,
         ..Limits::default()
@@ -324,7 +324,7 @@ fn large(mark: u32) -> Value {
 
 /// Each of them took as much memory as the whole list: most were ended without a word, and so was everybody's list.
 #[tokio::test]
-async fn those_that_read_nothing_of_a_large_list_keep_nobody_out() {
+async fn clients_that_do_not_read_a_large_list_keep_no_others_out() {
     let limits = Limits {
         buffered_bytes_max: 4 * 1024 * 1024,
         ..Limits::default()
@@ -348,14 +348,14 @@ async fn those_that_read_nothing_of_a_large_list_keep_nobody_out() {
     }
     let mut reading = Watcher::open(&fleet, "/units?watch=true", &[]).await;
     assert_eq!(reading.events().await.0.len(), 31);
-    // Who is too many is told so, before anything else.
+    // A client above the limit is refused before anything else.
     let refused = fleet.get("/units?watch=true").await;
     assert_eq!(refused.body, error(503, "too many clients are watching"));
     assert!(refused.header("retry-after").is_some());
     assert_eq!(fleet.get("/units").await.status, 200);
 }
 
-/// Their connections were waited for as those of requests under way.
+/// Their connections counted as requests in progress at the shutdown.
 #[tokio::test]
 async fn the_end_of_the_service_does_not_wait_for_those_that_read_nothing() {
     // Nothing else ends connections within the time of this test.
@@ -377,7 +377,7 @@ async fn the_end_of_the_service_does_not_wait_for_those_that_read_nothing() {
 }
 
 #[tokio::test]
-async fn who_takes_nothing_of_what_it_is_told_is_cut_off() {
+async fn a_client_that_reads_nothing_is_cut_off() {
     let fleet = TestFleet::spawn().await;
     let stream = silent(&fleet).await;
     for round in 0..20 {

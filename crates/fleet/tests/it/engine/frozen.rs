@@ -1,4 +1,4 @@
-//! A leader whose whole process is frozen for longer than its lease, and thawed: this program, started once more.
+//! A leader whose whole process is frozen for longer than its lease, and thawed: this program, started again.
 
 use std::io::Read as _;
 use std::process::{Child, Command, Stdio};
@@ -24,7 +24,7 @@ async fn child() {
     };
     let store = EtcdKeys::connect(etcd_settings(&url)).await.unwrap();
     let registry = Registry::new(store, Prefix::new(&prefix).unwrap());
-    // Until nobody wants it any more.
+    // Until the parent closes the pipe.
     let unwanted = tokio::task::spawn_blocking(|| std::io::stdin().read_to_end(&mut Vec::new()));
     let until = async {
         let _ = unwanted.await;
@@ -32,12 +32,11 @@ async fn child() {
     run_engine(registry, settings("frozen", 3), until).await;
 }
 
-/// A child that runs.
 struct Running(Child);
 
 impl Running {
     fn start(url: &str, prefix: &str) -> Self {
-        // If this thread ends first, it does not stay behind, not even frozen.
+        // If this thread ends first, the child ends too, even if it is frozen.
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", "KILL", "--"]);
         command.arg(std::env::current_exe().unwrap());
@@ -73,7 +72,7 @@ async fn a_leader_that_was_frozen_changes_nothing_and_stands_by() {
     world.until_placed(&[("first.service", "m1")]).await;
     let before = world.snapshot().await.revision;
     let (_, term) = world.leader().await.unwrap();
-    // It has a lot in mind when it is frozen: it is in the middle of placing them.
+    // It is frozen in the middle of placing these.
     let lines: Vec<_> = (0..400).map(|n| format!("u{n}.service")).collect();
     for name in &lines {
         world.launch(name, &["MachineMetadata=zone=east"]).await;
@@ -90,7 +89,7 @@ async fn a_leader_that_was_frozen_changes_nothing_and_stands_by() {
     .await;
     let second = world.engine("m1");
     world.until_led_by("m1").await;
-    // What it meant to place is placed by another, elsewhere.
+    // The units that it was about to place are placed elsewhere by another engine.
     let east = |zone: Option<&str>| [("zone".to_owned(), zone.map(str::to_owned))].into();
     world.machine("m3", &[("zone", "east")]).await;
     world.registry.set_labels("m2", &east(None)).await.unwrap();
@@ -101,14 +100,14 @@ async fn a_leader_that_was_frozen_changes_nothing_and_stands_by() {
     .await;
     let leader = world.leader().await;
     frozen.signal(Signal::CONT);
-    // Longer than its lease: time enough to do what it had in mind, and to find out.
+    // Longer than its lease: time enough to do what it was about to do, and to notice.
     tokio::time::sleep(Duration::from_secs(4)).await;
     assert_eq!(world.leader().await, leader);
     let places = world.places().await;
     assert!(places.values().all(|machine| machine != "m2"), "{places:?}");
     every_placement_is_of_the_term_it_was_made_in(&world, before, term).await;
 
-    // It stands by: once nobody leads, it leads again, by a term of its own.
+    // It stands by. Once no engine leads, it leads again, in a term of its own.
     second.stop().await;
     world.until_led_by("frozen").await;
     world.launch("last.service", &[]).await;

@@ -1,5 +1,5 @@
-//! A store as an engine has it that may be frozen at any moment, behind a network that is slow, loses answers, and
-//! brings requests late.
+//! The store of an engine that may be frozen at any moment, behind a network that is slow, loses responses, and
+//! delivers requests late.
 
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,7 +17,7 @@ use hyperfleet_testkit::Random;
 /// How long an engine waits for an answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The store of one engine. Clones share its fate.
+/// The store of one engine. Clones are frozen together.
 #[derive(Clone)]
 pub(super) struct Held<S> {
     inner: S,
@@ -27,9 +27,9 @@ pub(super) struct Held<S> {
 
 struct Shared {
     random: Random,
-    /// Whether answers get lost and requests come late.
+    /// Whether responses get lost and requests arrive late.
     is_rough: bool,
-    /// Transactions of a leader that was none any more.
+    /// Transactions of a deposed leader.
     refused: u64,
 }
 
@@ -47,14 +47,14 @@ impl<S: KeyStore> Held<S> {
         }
     }
 
-    /// One whose network is slow, and nothing else.
+    /// A slow network without other faults.
     pub(super) fn calmed(inner: S) -> Self {
         let held = Self::new(inner, 1);
         held.calm();
         held
     }
 
-    /// Nothing that was not sent is sent, and nothing that is answered is heard, before it is thawed.
+    /// While frozen, nothing is sent or received.
     pub(super) fn freeze(&self, is_frozen: bool) {
         self.is_frozen.send_replace(is_frozen);
     }
@@ -77,7 +77,7 @@ impl<S: KeyStore> Held<S> {
         self.is_frozen.subscribe().wait_for(|is| !is).await.unwrap();
     }
 
-    /// One in so many times.
+    /// True once in `one_in` times.
     fn happens(&self, one_in: usize) -> bool {
         self.with(|shared| shared.is_rough && shared.random.below(one_in) == 0)
     }
@@ -99,7 +99,7 @@ impl<S: KeyStore> Held<S> {
         self.thawed().await;
         let (this, delay) = (self.clone(), self.delay());
         let (waits_before, is_lost) = (self.happens(2), self.happens(50));
-        // What was sent is on its way, whoever has ceased to wait for it.
+        // A sent request arrives even if its caller stops waiting.
         let sent = tokio::spawn(async move {
             sleep(delay).await;
             if waits_before {
@@ -113,7 +113,7 @@ impl<S: KeyStore> Held<S> {
         answer.map_or_else(|_| Err(unavailable()), |sent| sent.unwrap())
     }
 
-    /// Whatever an engine writes but who leads is guarded by its term.
+    /// Every write of an engine is guarded by its term, except that of the leader itself.
     fn check(transaction: &Transaction) {
         let writes = |operation: &Operation| match operation {
             Operation::Put(key, ..) | Operation::Delete(key) => !key.contains("/engine/"),
@@ -203,11 +203,10 @@ impl<S: KeyStore> KeyStore for Held<S> {
     }
 }
 
-/// A watch that is told late.
+/// A watch with late events.
 pub(super) struct HeldWatch<S: KeyStore> {
     inner: S::Watch,
     store: Held<S>,
-    /// What is told then.
     under_way: Option<(Instant, Result<Batch, Error>)>,
 }
 

@@ -1,4 +1,4 @@
-//! Who leads, and how that passes from one to another.
+//! Leadership, and how it passes from one engine to another.
 
 use std::time::{Duration, Instant};
 
@@ -84,7 +84,7 @@ async fn behind_a_newer_engine_an_older_one_stands_by() {
     world.until_led_by("m1").await;
     world.launch("a.service", &[]).await;
     world.until_placed(&[("a.service", "m1")]).await;
-    // A newer one means to decide: the older ends its term by itself.
+    // A newer engine wants to lead: the older one ends its term by itself.
     assert_eq!(
         world.registry.pass_gate(VERSION + 1).await.unwrap(),
         Gate::Open
@@ -102,7 +102,7 @@ async fn behind_a_newer_engine_an_older_one_stands_by() {
     world.registry.resign(leading).await.unwrap();
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!(world.leader().await, None, "the gate is closed");
-    // Until somebody who goes back to the older version says so.
+    // Until an operator who returns to the older version resets it.
     let version = format!(r#"{{"v":1,"version":{VERSION}}}"#);
     world.put("engine/version", &version).await;
     world.until_led_by("m1").await;
@@ -192,7 +192,7 @@ async fn where_etcd_stood_still_units_stay_on_machines_that_come_back() {
     let mut after = world.snapshot().await.places;
     after.remove("late.service");
     assert_eq!(after, before.places, "nothing was taken away");
-    // One that does not come back is lost all the same.
+    // A machine that does not come back is lost all the same.
     let [_, lost] = agents;
     lost.abort();
     until("all have left it", async || {
@@ -202,7 +202,7 @@ async fn where_etcd_stood_still_units_stay_on_machines_that_come_back() {
     engine.stop().await;
 }
 
-/// Keeps a machine there, as its agent would.
+/// Keeps a machine registered, as its agent would.
 async fn agent(registry: Registry<EtcdKeys>, id: &str) {
     loop {
         let registered = registry.register_machine(id, &Machine::default(), 3).await;

@@ -1,4 +1,4 @@
-//! The engine on a real etcd, as its users and agents see it: by the registry alone.
+//! The engine on a real etcd, tested through the registry, as its users and agents see it.
 
 mod frozen;
 mod held;
@@ -24,21 +24,20 @@ use tokio::task::JoinHandle;
 
 use hyperfleet_testkit::{engine_settings, fresh_prefix, run_engine, shared_etcd, until};
 
-/// A cluster without agents.
 pub(super) struct World<S> {
     pub(super) store: S,
     pub(super) registry: Registry<S>,
     prefix: String,
 }
 
-/// An engine that runs. Dropped, it is lost as its process would be.
+/// A running engine. Dropped, it is lost as its process would be.
 pub(super) struct Running {
     stop: Option<oneshot::Sender<()>>,
     task: JoinHandle<()>,
 }
 
 impl Running {
-    /// Stops it as it is told to.
+    /// Stops it gracefully.
     pub(super) async fn stop(mut self) {
         self.stop.take().unwrap().send(()).unwrap();
         (&mut self.task).await.unwrap();
@@ -58,7 +57,7 @@ pub(super) async fn world() -> World<EtcdKeys> {
 pub(super) fn settings(id: &str, lease_seconds: u32) -> Settings {
     Settings {
         lease_seconds,
-        // What is lost in these tests does not come back.
+        // Machines lost in these tests do not come back.
         machine_lease: Duration::ZERO,
         interval: Duration::from_millis(500),
         ..engine_settings(id)
@@ -79,7 +78,7 @@ impl<S: KeyStore> World<S> {
         &self.prefix
     }
 
-    /// An engine with a lease that a test does not see the end of.
+    /// An engine with a lease that outlives the test.
     pub(super) fn engine(&self, id: &str) -> Running {
         self.engine_with(id, 60)
     }
@@ -98,7 +97,7 @@ impl<S: KeyStore> World<S> {
         }
     }
 
-    /// A launched unit with such lines in its `[X-Fleet]`.
+    /// A launched unit with these lines in `[X-Fleet]`.
     pub(super) async fn launch(&self, name: &str, lines: &[&str]) -> Revision {
         let body = body(lines);
         let state = DesiredState::Launched;
@@ -156,7 +155,6 @@ impl<S: KeyStore> World<S> {
         self.registry.snapshot().await.unwrap()
     }
 
-    /// Where units are placed.
     pub(super) async fn places(&self) -> BTreeMap<String, String> {
         let places = self.snapshot().await.places.into_iter();
         places
@@ -164,7 +162,7 @@ impl<S: KeyStore> World<S> {
             .collect()
     }
 
-    /// Waits until units are placed so, and what agents have to do with them says the same.
+    /// Waits until these units are placed, and the orders of their agents agree.
     pub(super) async fn until_placed(&self, expected: &[(&str, &str)]) {
         let expected = strings(expected);
         until(&format!("{expected:?}"), async || {
@@ -178,7 +176,6 @@ impl<S: KeyStore> World<S> {
         .await;
     }
 
-    /// Waits until a reason is stored.
     pub(super) async fn until_explained(&self, unit: &str, reason: &str) {
         until(&format!("{unit}: {reason}"), async || {
             let why = self.registry.find_why(unit).await.unwrap();
@@ -187,7 +184,7 @@ impl<S: KeyStore> World<S> {
         .await;
     }
 
-    /// Who leads, and in which term.
+    /// The leader and its term.
     pub(super) async fn leader(&self) -> Option<(String, Revision)> {
         let leader = self.registry.find_leader().await.unwrap()?;
         Some((leader.value.id, leader.created))
@@ -201,7 +198,7 @@ impl<S: KeyStore> World<S> {
     }
 }
 
-/// What was decided and what agents have to do are one.
+/// Asserts that places and orders to agents agree.
 pub(super) fn agree(snapshot: &Snapshot) {
     let decided = snapshot.places.iter();
     let decided: BTreeSet<_> = decided

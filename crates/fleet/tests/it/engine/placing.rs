@@ -1,4 +1,4 @@
-//! What an engine that leads does about units and machines.
+//! What a leading engine does with units and machines.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use super::{agree, body, world};
 use hyperfleet_testkit::{PATIENCE, until};
 
 #[tokio::test]
-async fn units_are_placed_evenly_and_withdrawn_when_nobody_wants_them() {
+async fn units_are_placed_evenly_and_withdrawn_when_inactive() {
     let world = world().await;
     world.machine("m1", &[]).await;
     world.machine("m2", &[]).await;
@@ -28,7 +28,7 @@ async fn units_are_placed_evenly_and_withdrawn_when_nobody_wants_them() {
     let place = world.find("a.service").await.place.unwrap();
     assert_eq!(Some(place.value.epoch), world.leader().await.map(|l| l.1));
     world.set("b.service", DesiredState::Inactive).await;
-    // Its follower goes with it, and waits.
+    // Its follower moves with it, and waits.
     world.until_placed(&[("a.service", "m1")]).await;
     let reason = "waits for b.service, which is on no machine";
     world.until_explained("c.service", reason).await;
@@ -56,7 +56,7 @@ async fn what_was_on_a_machine_that_is_lost_moves() {
         .unwrap();
     world.registry.deregister_machine(lost).await.unwrap();
     world.until_placed(&on("m2")).await;
-    // One transaction each at most: never nowhere.
+    // At most one transaction each: never unplaced.
     let mut moved = 0;
     while moved < 3 {
         let told = tokio::time::timeout(PATIENCE, watch.next()).await.unwrap();
@@ -128,7 +128,7 @@ async fn reasons_follow_what_happens() {
     world.set("a.service", DesiredState::Inactive).await;
     until("no reason is left", async || generation().await.is_none()).await;
     engine.stop().await;
-    // What another engine has left is cleaned up.
+    // Leftovers of another engine are cleaned up.
     world
         .put(
             "why/gone.service",
@@ -144,7 +144,7 @@ async fn reasons_follow_what_happens() {
 }
 
 #[tokio::test]
-async fn what_is_foreign_is_left_where_it_is() {
+async fn units_with_unreadable_records_stay_where_they_are() {
     let world = world().await;
     let lost = world.machine("m1", &[]).await;
     let engine = world.engine("m1");
@@ -154,7 +154,7 @@ async fn what_is_foreign_is_left_where_it_is() {
         .until_placed(&[("a.service", "m1"), ("b.service", "m1")])
         .await;
     world.machine("m2", &[]).await;
-    // A newer program wants something of it that we do not know.
+    // The unit's record is from a newer program.
     world
         .put("want/a.service", r#"{"v":2,"state":"hibernating"}"#)
         .await;
@@ -177,7 +177,7 @@ async fn what_is_foreign_is_left_where_it_is() {
         ("y.service", "m2"),
     ];
     world.until_placed(&all).await;
-    // Once it can be read again, it is as any other.
+    // Once it can be read again, it is a normal unit.
     world
         .put(
             "want/a.service",
@@ -224,7 +224,7 @@ async fn an_idle_engine_reacts_within_the_time_that_is_promised() {
     took.sort();
     let (median, last) = (took[25], took[49]);
     println!("from the request to the placement: median {median:?}, worst of 50 {last:?}");
-    // On a machine with nothing else to do it is a fraction of this.
+    // On an idle machine it is a fraction of this.
     assert!(median < Duration::from_millis(200), "{took:?}");
     engine.stop().await;
 }
@@ -308,7 +308,7 @@ async fn what_changes_between_decision_and_write_is_decided_again() {
     world.machine("m2", &[]).await;
     let engine = world.engine("m1");
     let registry = &world.registry;
-    // Users who change their minds all the time, about units that may not stand together.
+    // Users keep changing units that exclude each other.
     for round in 0..30 {
         for name in ["a.service", "b.service"] {
             let lines = ["Conflicts=?.service"];

@@ -1,4 +1,4 @@
-//! A watch after a compaction: its list takes long, is given up, and the store goes back meanwhile.
+//! A watch after a compaction: its list takes long, is cancelled, and the store is restored meanwhile.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ async fn a_long_list_comes_to_its_end_however_often_it_is_given_up() {
     let told = loop {
         match tokio::time::timeout(Duration::from_millis(12), watch.next()).await {
             Ok(Ok(told)) => break told,
-            // What the network loses is asked for again.
+            // Lost responses are requested again.
             Ok(Err(_)) => {}
             Err(_) => given_up += 1,
         }
@@ -78,7 +78,7 @@ async fn a_list_of_a_store_that_goes_back_meanwhile_begins_again() {
     assert_eq!((found.len(), revision), (2_000, then.revision));
 }
 
-/// It has written more than the restored etcd knows of.
+/// It has written more than the restored etcd knows.
 #[tokio::test]
 async fn an_engine_goes_on_with_an_etcd_that_was_restored() {
     let world = World::new(MemoryKeys::new());

@@ -1,4 +1,4 @@
-//! Machines that are gone and may be well, on a simulated clock.
+//! Machines that disappear and may be healthy, on a simulated clock.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -52,7 +52,7 @@ impl Scene {
     }
 }
 
-/// On a lease that nobody has to keep.
+/// On a lease that needs no renewal.
 async fn register(world: &World<MemoryKeys>, id: &str) -> Registration {
     let machine = Machine::default();
     let registered = world.registry.register_machine(id, &machine, 100_000);
@@ -77,11 +77,11 @@ async fn a_new_leader_gives_machines_the_time_of_a_lease_to_come_back() {
     let engine = scene.engine();
     sleep(ALMOST).await;
     assert_eq!(scene.placed().await, placed_on("m1"));
-    // What is new does not wait.
+    // New units are placed without delay.
     scene.world.launch("d.service", &[]).await;
     sleep(SECOND / 2).await;
     assert_eq!(scene.placed().await["d.service"], "m2");
-    // The law stays: what was on a machine that is lost, moves.
+    // Units of a lost machine still move.
     sleep(SECOND * 2).await;
     let mut moved = placed_on("m2");
     moved.insert("d.service".into(), "m2".into());
@@ -101,14 +101,14 @@ async fn a_machine_that_is_seen_to_go_loses_its_units_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_comes_back_after_a_silence_was_never_told_to_stop() {
+async fn units_of_machines_that_return_after_a_silence_are_never_ordered_to_stop() {
     let scene = Scene::set().await;
     let engine = scene.engine();
     sleep(MACHINE_LEASE * 3).await;
     let registry = &scene.world.registry;
     let before = scene.world.snapshot().await;
     let mut watch = registry.watch(&Scope::Everything, before.revision).unwrap();
-    // Nobody is answered, and nobody's lease is kept.
+    // No request is answered, and no lease renewed.
     advance(MACHINE_LEASE / 2).await;
     scene.lose_machine().await;
     sleep(MACHINE_LEASE / 2).await;

@@ -1,5 +1,5 @@
-//! Three engines on a simulated clock, frozen and thawed, killed and stopped, behind a network that fails, while users
-//! and machines come and go. A seed says all that happens; one that fails is printed:
+//! Three engines on a simulated clock, frozen and thawed, killed and stopped, behind a failing network, while
+//! users and machines come and go. A seed determines everything; a failing one is printed:
 //!
 //! ```sh
 //! FLEET_SEED=17 cargo test --test it fleet::engine::simulation
@@ -29,7 +29,7 @@ use hyperfleet_testkit::Random;
 const SEEDS: u64 = 20;
 const ENGINES: usize = 3;
 const LEASE_SECONDS: u32 = 10;
-/// As long machines that are gone are awaited where they may be well; short, or too little would happen.
+/// How long missing machines may return. Short, or too little would happen.
 const MACHINE_LEASE: Duration = Duration::from_secs(5);
 const STEPS: usize = 200;
 const UNITS: usize = 12;
@@ -69,7 +69,7 @@ fn variable(name: &str) -> Option<u64> {
     Some(text.parse().unwrap())
 }
 
-/// Says which seed it was.
+/// Prints the seed.
 struct OnPanic(u64);
 
 impl Drop for OnPanic {
@@ -78,7 +78,7 @@ impl Drop for OnPanic {
     }
 }
 
-/// What was written over the time, held against the laws as it comes.
+/// All writes over time, checked against the properties as they arrive.
 #[derive(Default)]
 struct Record {
     revision: Revision,
@@ -123,7 +123,7 @@ impl Record {
     }
 }
 
-/// One engine, which may be another one later.
+/// The place of one engine, which may be replaced by another.
 struct Seat {
     number: usize,
     store: Held<MemoryKeys>,
@@ -151,7 +151,7 @@ impl Seat {
     fn restart(&mut self, is_clean: bool) {
         if is_clean {
             let _ = self.stop.take().unwrap().send(());
-            // It resigns when it can, whoever has taken its seat.
+            // It resigns when it can, even if another engine has taken its place.
         } else {
             self.task.abort();
         }
@@ -226,7 +226,7 @@ impl Simulation {
                 seat.store.freeze(is_frozen);
             }
             16 => {
-                // Who leads has most to lose.
+                // The leader is disturbed most often.
                 if let Some(leader) = self.registry.find_leader().await.unwrap() {
                     let leads = |seat: &&Seat| format!("e{}", seat.number) == leader.value.id;
                     self.seats.iter().find(leads).unwrap().store.freeze(true);
@@ -260,7 +260,7 @@ impl Simulation {
             metadata: strings(&[("zone", zone)]),
             ..Machine::default()
         };
-        // Of some nobody says that they live.
+        // Some leases are never renewed.
         let lease = self.random.pick(&[7, 100_000]);
         let registered = self.registry.register_machine(id, &machine, lease).await;
         if let Registered::As(registration) = registered.unwrap() {
@@ -293,7 +293,7 @@ impl Simulation {
         changed.unwrap();
     }
 
-    /// Orders to move some units, most of which are not right.
+    /// Orders to move some units, most of which are invalid.
     fn moves(&mut self) -> BTreeMap<String, MoveOrder> {
         let order = |_| {
             let name = format!("u{:02}.service", self.random.below(UNITS));
@@ -338,7 +338,7 @@ impl Simulation {
         written.unwrap();
     }
 
-    /// All are well again, and after a while nothing is left to do.
+    /// Everything is healthy again, and after a while nothing is left to do.
     async fn end(&mut self) {
         for seat in &self.seats {
             seat.store.calm();
@@ -352,7 +352,7 @@ impl Simulation {
             (&mut seat.task).await.unwrap();
         }
         assert_eq!(self.registry.find_leader().await.unwrap(), None);
-        // Nor does an engine that knows nothing find anything.
+        // A new engine without state finds nothing to do either.
         let mut fresh = Seat::start(9, Held::new(self.store.clone(), 0));
         fresh.store.calm();
         tokio::time::sleep(Duration::from_secs(30)).await;

@@ -1,4 +1,4 @@
-//! What must hold of everything that is written, at every revision, whatever happens to etcd and engines.
+//! Properties of every write, at every revision, whatever happens to etcd and engines.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,18 +8,18 @@ use hyperfleet_fleet::etcd::EtcdKeys;
 use hyperfleet_fleet::registry::{Change, Registry, RunKey, Scope, Seen, Told};
 use tokio::task::JoinHandle;
 
-/// Who watches that the laws hold.
+/// Watches the registry and checks the properties.
 pub(super) struct Guardian {
     machines_lost: Arc<Mutex<BTreeSet<String>>>,
     task: JoinHandle<()>,
 }
 
-/// What was decided, as it was told.
+/// The decisions so far.
 #[derive(Debug, Default)]
 struct Picture {
     places: BTreeMap<String, String>,
     runs: BTreeSet<(String, String)>,
-    /// Machines that are lost for good: what runs there is nobody's any more.
+    /// Machines that are lost permanently. Their units may move.
     machines_lost: BTreeSet<String>,
 }
 
@@ -34,7 +34,7 @@ impl Picture {
                 if let Seen::Here(_) = run {
                     self.runs.insert((machine, unit));
                 } else {
-                    self.is_told_to_stop(&machine, &unit);
+                    self.is_ordered_to_stop(&machine, &unit);
                     self.runs.remove(&(machine, unit));
                 }
             }
@@ -42,13 +42,16 @@ impl Picture {
         }
     }
 
-    /// No user of these tests ever wants a unit to stop.
-    fn is_told_to_stop(&self, machine: &str, unit: &str) {
+    /// No user of these tests wants a unit to stop.
+    fn is_ordered_to_stop(&self, machine: &str, unit: &str) {
         let is_lost = self.machines_lost.contains(machine);
-        assert!(is_lost, "{machine}, which is well, is told to stop {unit}");
+        assert!(
+            is_lost,
+            "{machine}, which is well, is ordered to stop {unit}"
+        );
     }
 
-    /// A unit is to run on one machine at most: on the one where it is placed.
+    /// A unit runs on at most one machine: the one where it is placed.
     fn check(&self) {
         let places = self.places.iter().map(|(u, m)| (m.clone(), u.clone()));
         let places: BTreeSet<_> = places.collect();
@@ -64,14 +67,14 @@ impl Picture {
             now.take_in(change);
         }
         for (machine, unit) in self.runs.difference(&now.runs) {
-            now.is_told_to_stop(machine, unit);
+            now.is_ordered_to_stop(machine, unit);
         }
         *self = now;
     }
 }
 
 impl Guardian {
-    /// Watches from the first revision on. What was compacted before it was told is compared as a whole.
+    /// Watches from the first revision on. After a compaction, the whole state is checked.
     pub(super) fn start(registry: Registry<EtcdKeys>) -> Self {
         let machines_lost = Arc::<Mutex<BTreeSet<String>>>::default();
         let lost = Arc::clone(&machines_lost);
@@ -99,13 +102,13 @@ impl Guardian {
         }
     }
 
-    /// A machine is lost for good: from now on its units may leave it.
+    /// A machine is lost permanently: from now on its units may move.
     pub(super) fn loses(&self, machine: &str) {
         let mut lost = self.machines_lost.lock().unwrap();
         lost.insert(machine.to_owned());
     }
 
-    /// Fails if a law was broken.
+    /// Fails if a property was broken.
     pub(super) fn is_content(&self) {
         assert!(!self.task.is_finished(), "a law was broken: see above");
     }

@@ -1,6 +1,6 @@
-//! What happens to etcd and to engines, and what must not happen to units for it: no decision is lost, none is
-//! doubled, and no agent that is well is told to stop what it runs. Real engines, a real mirror, real
-//! agents on a simulated systemd, and an etcd of each test's own.
+//! Failures of etcd and of engines, and their effects on units: no decision is lost or doubled, and no healthy
+//! agent is ordered to stop what it runs. The tests use real engines, a real mirror, real agents on a simulated
+//! systemd, and an etcd of their own.
 
 mod law;
 
@@ -24,7 +24,7 @@ use hyperfleet_testkit::{SimulatedMachine, TestEtcd, etcd_settings, until};
 /// How long agents may be silent, and how long engines wait for them.
 const MACHINE_LEASE_SECONDS: u32 = 6;
 const MACHINE_LEASE: Duration = Duration::from_secs(12);
-/// Longer than both leases and than the silence that engines notice.
+/// Longer than both leases and the silence that engines notice.
 const PAUSE: Duration = Duration::from_secs(9);
 
 struct Scene {
@@ -73,12 +73,12 @@ impl Scene {
         })
     }
 
-    /// Users launch more units, whatever becomes of etcd meanwhile.
+    /// Users launch more units while etcd fails.
     async fn launch(&mut self, count: usize) {
         for number in self.units..self.units + count {
             let name = format!("u{number}.service");
             until(&format!("{name} is created"), async || {
-                // An attempt whose answer was lost may have gone through.
+                // An attempt whose response was lost may have succeeded.
                 let created = create(&self.world, &name).await;
                 matches!(created, Ok(Written::At(_) | Written::Stale))
             })
@@ -87,7 +87,7 @@ impl Scene {
         self.units += count;
     }
 
-    /// Machines whose agents live, and what is placed there: all units, once each.
+    /// The machines with a live agent and their units: all units, once each.
     async fn until_settled(&self) -> BTreeMap<String, String> {
         let mut places = BTreeMap::new();
         until(
@@ -117,13 +117,13 @@ impl Scene {
         running.into_iter().eq(places.clone())
     }
 
-    /// The agent of a machine is lost for good.
+    /// The agent of a machine is lost permanently.
     fn lose(&mut self, machine: &str) {
         self.guardian.loses(machine);
         self.agents.remove(machine);
     }
 
-    /// Whoever lives has stopped nothing; and the API shows what is.
+    /// Live agents have stopped nothing, and the API shows the current state.
     async fn end(&self) {
         for (id, agent) in &self.agents {
             let stopped = agent.stopped();
@@ -155,7 +155,7 @@ impl Scene {
     }
 }
 
-/// A connection of one's own, of somebody who does not wait for long.
+/// A separate connection with a short timeout.
 async fn connect(server: &TestEtcd) -> EtcdKeys {
     let mut settings = etcd_settings(&server.url());
     settings.request_timeout = Duration::from_secs(2);
@@ -193,7 +193,7 @@ async fn etcd_is_killed_and_comes_back() {
     scene.server.resume().await;
     scene.launch(40).await;
     let before = scene.until_settled().await;
-    // For longer than any lease: etcd gives all of them their whole time when it starts.
+    // For longer than any lease: etcd restarts all of them in full when it starts.
     scene.server.kill();
     sleep(PAUSE).await;
     scene.server.resume().await;
@@ -216,7 +216,7 @@ async fn etcd_stands_still_for_longer_than_the_leader_leads() {
     standstill(3).await;
 }
 
-/// etcd goes on, and finds that the time of every lease has passed: what was sent to keep them comes too late.
+/// etcd resumes and finds every lease expired: the renewals come too late.
 async fn standstill(engine_lease_seconds: u32) {
     let mut scene = Scene::set(&[], 4).await;
     let engines = ["m1", "m2"].map(|id| scene.engine(id, engine_lease_seconds));
@@ -233,7 +233,7 @@ async fn standstill(engine_lease_seconds: u32) {
         scene.registrations().iter().all(is_new)
     })
     .await;
-    // What was lost is lost, only later.
+    // A lost machine is lost, only later.
     let after = scene.until_settled().await;
     let moved = after
         .iter()
@@ -253,7 +253,7 @@ async fn etcd_is_compacted_while_all_are_cut_off() {
         scene.launch(20).await;
         scene.server.kill();
         scene.server.resume().await;
-        // What the others have not been told yet is gone before they ask.
+        // Events that the others have not received are gone before they ask.
         let mut client = Client::connect([scene.server.url()], None).await.unwrap();
         let mut newest = 0;
         for number in 0..10 {
@@ -262,7 +262,7 @@ async fn etcd_is_compacted_while_all_are_cut_off() {
         }
         let compacted = client.compact(newest, None).await;
         compactions += u32::from(compacted.is_ok());
-        // And once while they listen.
+        // And once while they watch.
         scene.launch(5).await;
         let newest = scene.world.registry.newest().await;
         if let Ok(newest) = newest {
@@ -292,16 +292,16 @@ async fn the_disk_of_etcd_is_full_for_a_while() {
     {
         filled += 1;
         assert!(filled < 100, "its quota is 8 MiB");
-        // What was put counts towards the quota once it is committed, which etcd does ten times a second.
+        // Writes count towards the quota after etcd commits, ten times a second.
         sleep(Duration::from_millis(100)).await;
     }
-    // It is refused, or what became of it is not known; users try it again below.
+    // The write is refused or its result unknown. Users retry below.
     let created = create(&scene.world, "u40.service").await;
     assert!(
         matches!(created, Err(Error::Store(keys::Error::Unavailable { .. }))),
         "{created:?}"
     );
-    // A machine is lost meanwhile, and nothing can be written about it. Those that live are kept.
+    // A machine is lost meanwhile, and nothing can be written about it. Live machines are kept.
     scene.lose("m4");
     let since = Instant::now();
     until("its lease has run out", async || {
@@ -333,7 +333,7 @@ async fn make_space(client: &mut Client, filled: usize) {
     let finished = CompactionOptions::new().with_physical();
     client.compact(newest, Some(finished)).await.unwrap();
     client.defragment().await.unwrap();
-    // Of no member in particular it would end nothing.
+    // Without a member the request would have no effect.
     let mut its = AlarmOptions::new();
     its.with_member(member);
     let ended = client.alarm(AlarmAction::Deactivate, AlarmType::Nospace, Some(its));
@@ -346,7 +346,7 @@ async fn engines_are_killed_under_load() {
     let mut engines = vec![scene.engine("m1", 2), scene.engine("m2", 2)];
     for round in 0..6 {
         scene.launch(40).await;
-        // Whoever leads is among them; one of two lives on, or none does for a moment.
+        // The leader is among them. One of two survives, or none for a moment.
         let lost = if round % 2 == 0 { 0..1 } else { 0..2 };
         let lost: Vec<_> = engines.drain(lost).collect();
         let count = lost.len();

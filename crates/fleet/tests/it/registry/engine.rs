@@ -1,4 +1,4 @@
-//! What engines write, and who may.
+//! Writes of engines, and who may make them.
 
 use hyperfleet_fleet::keys::KeyStore;
 use hyperfleet_fleet::registry::{Acquired, Error, Gate, Refusal, Step, Why, Written};
@@ -14,7 +14,7 @@ in_every_store! {
     a_leader_that_does_not_keep_its_lease_is_deposed
     a_deposed_leader_changes_nothing
     an_older_engine_is_put_out_of_its_term
-    while_a_foreign_leader_leads_nobody_else_does
+    under_an_unreadable_leader_no_other_engine_leads
     the_gate_closes_behind_newer_engines
     a_unit_is_placed_once
     what_was_decided_on_an_old_want_is_not_done
@@ -69,7 +69,7 @@ async fn after_a_resignation_another_leads_at_once<S: KeyStore>(world: World<S>)
     assert!(second.epoch > first.epoch);
     let kept = world.registry.keep_leading(&first).await;
     assert!(matches!(kept, Err(Error::Deposed)), "{kept:?}");
-    // Resigning twice takes nothing from who leads now.
+    // Resigning twice does not affect the current leader.
     world.registry.resign(first).await.unwrap();
     world.registry.keep_leading(&second).await.unwrap();
 }
@@ -141,7 +141,7 @@ async fn an_older_engine_is_put_out_of_its_term<S: KeyStore>(world: World<S>) {
     assert_eq!(again, Acquired::Standby(leader("m2", 2)));
 }
 
-async fn while_a_foreign_leader_leads_nobody_else_does<S: KeyStore>(world: World<S>) {
+async fn under_an_unreadable_leader_no_other_engine_leads<S: KeyStore>(world: World<S>) {
     world.put("engine/leader", r#"{"v":2,"name":"m9"}"#).await;
     let acquired = world
         .registry
@@ -217,7 +217,7 @@ async fn what_was_decided_on_an_old_want_is_not_done<S: KeyStore>(world: World<S
         .unwrap();
     assert_eq!(carried, [Written::Stale]);
     assert!(world.registry.snapshot().await.unwrap().places.is_empty());
-    // What its user has changed meanwhile may be fit to stay, and its agent was told to go on.
+    // Its user's change may allow it to stay, and its agent has the new order.
     let unit = world.create("b.service").await;
     world.place(&leading, &unit, "m1").await;
     let placed = world.find("b.service").await;

@@ -1,4 +1,4 @@
-//! etcd goes away and comes back.
+//! Outages of etcd.
 
 use std::time::Duration;
 
@@ -101,7 +101,7 @@ async fn nothing_is_lost_when_etcd_is_killed_and_comes_back() {
         hasty.snapshot().await.is_ok()
     })
     .await;
-    // The term and the registration go on, and what failed can be done.
+    // The term and the registration live on, and failed calls succeed.
     registry.keep_leading(&leading).await.unwrap();
     registry.keep_machine(&registration).await.unwrap();
     assert_eq!(reports.publish(&registry, &current).await.unwrap(), 1);
@@ -111,7 +111,7 @@ async fn nothing_is_lost_when_etcd_is_killed_and_comes_back() {
     let Written::At(last) = created.unwrap() else {
         panic!("it was not created while etcd was away");
     };
-    // The watch goes on where it was.
+    // The watch resumes.
     let mut followed = before;
     while followed.revision < last {
         match tokio::time::timeout(PATIENCE, watch.next()).await.unwrap() {
@@ -135,7 +135,7 @@ async fn nothing_is_lost_when_etcd_is_killed_and_comes_back() {
 }
 
 #[tokio::test]
-async fn a_frozen_server_holds_nobody_up_for_longer_than_said() {
+async fn a_frozen_server_blocks_calls_no_longer_than_the_timeout() {
     let server = TestEtcd::start().await;
     let settings = Settings {
         request_timeout: Duration::from_millis(500),
@@ -158,7 +158,7 @@ async fn a_frozen_server_holds_nobody_up_for_longer_than_said() {
         "{created:?}"
     );
     server.signal(Signal::CONT);
-    // Whether it went through before the freeze or after, nobody was told; the watch tells it once.
+    // Whether it was written before the freeze or after is unknown. The watch reports it once.
     let registry = registry(&server).await;
     let again = registry.create_unit("a.service", &one, DesiredState::Loaded, None);
     again.await.unwrap();
@@ -174,7 +174,7 @@ async fn a_frozen_server_holds_nobody_up_for_longer_than_said() {
 async fn a_server_that_is_not_there_is_no_reason_to_wait_for_ever() {
     let settings = Settings {
         request_timeout: Duration::from_millis(300),
-        // Nobody listens on the port of discard.
+        // The discard port has no listener.
         ..Settings::plain(vec!["http://127.0.0.1:9".into()])
     };
     let store = EtcdKeys::connect(settings).await.unwrap();
@@ -187,7 +187,7 @@ async fn a_server_that_is_not_there_is_no_reason_to_wait_for_ever() {
     );
 }
 
-/// etcd answers what only compares from the memory of the server that is asked, if it is let.
+/// etcd answers pure comparisons from the memory of the asked server, if it may.
 #[tokio::test]
 async fn a_server_that_is_cut_off_confirms_no_term() {
     let servers: [TestEtcd; 3] = TestEtcd::start_cluster().await;
@@ -225,7 +225,7 @@ async fn a_server_that_is_cut_off_confirms_no_term() {
     .await;
 }
 
-/// etcd sends what a watch has missed as it was written, up to a thousand writes in a message.
+/// etcd sends missed events as they were written, up to a thousand writes in a message.
 #[tokio::test]
 async fn a_watch_that_has_missed_more_than_a_message_holds_goes_on() {
     let server = TestEtcd::start().await;
@@ -255,7 +255,7 @@ async fn a_watch_that_has_missed_more_than_a_message_holds_goes_on() {
         Snapshot::of(revision, found),
         registry.snapshot().await.unwrap()
     );
-    // And on.
+    // And onwards.
     let created = registry
         .create_unit("b.service", &body("1"), DesiredState::Loaded, None)
         .await;
@@ -265,10 +265,10 @@ async fn a_watch_that_has_missed_more_than_a_message_holds_goes_on() {
     );
 }
 
-/// Waits, over failures, until the watch lists everything.
+/// Waits, across failures, until the watch lists everything.
 async fn relisted(watch: &mut Watch<EtcdKeys>) -> (Revision, Vec<Change>) {
     let mut told = Err(Error::Deposed);
-    until("it is told what is there", async || {
+    until("the list arrives", async || {
         told = tokio::time::timeout(PATIENCE, watch.next()).await.unwrap();
         told.is_ok()
     })
@@ -279,9 +279,9 @@ async fn relisted(watch: &mut Watch<EtcdKeys>) -> (Revision, Vec<Change>) {
     (revision, found)
 }
 
-/// Of a revision that has not come yet etcd tells nothing until it comes, and then of another history.
+/// etcd sends nothing for a future revision until it is reached, possibly in another history.
 #[tokio::test]
-async fn a_watch_of_an_etcd_that_went_back_begins_anew() {
+async fn a_watch_of_an_etcd_that_went_back_starts_over() {
     let mut server = TestEtcd::start().await;
     let (registry, body) = (registry(&server).await, body("1"));
     for number in 0..20 {
@@ -303,9 +303,10 @@ async fn a_watch_of_an_etcd_that_went_back_begins_anew() {
     );
 }
 
-/// etcd was restored and has come beyond all that the watch knows: of a list, or of a removal that it was told last.
+/// etcd was restored and has passed all revisions that the watch knows: of a list, or of a deletion that it
+/// delivered last.
 #[tokio::test]
-async fn a_watch_of_a_restored_etcd_that_has_come_further_begins_anew() {
+async fn a_watch_of_a_restored_etcd_that_is_ahead_starts_over() {
     let mut server = TestEtcd::start().await;
     let (registry, body) = (registry(&server).await, body("1"));
     let create = async |name: &str| {

@@ -1,4 +1,4 @@
-//! What every store of keys is held to.
+//! Requirements of every key store.
 
 use hyperfleet_fleet::keys::{
     Error, Guard, Kept, KeyStore, KeyWatch as _, Operation, Range, TRANSACTION_OPERATIONS_MAX,
@@ -65,7 +65,7 @@ async fn guards_hold_or_nothing_is_done<S: KeyStore>(world: World<S>) {
         let outcome = commit(vec![guard.clone()], Vec::new()).await.unwrap();
         assert_eq!(outcome.succeeded, holds, "{guard:?}");
     }
-    // A key that is deleted and put again is another.
+    // A key that is deleted and put again is a new one.
     commit(Vec::new(), vec![Operation::Delete(a.clone())])
         .await
         .unwrap();
@@ -186,7 +186,7 @@ async fn nothing_is_put_on_a_lease_that_is_gone<S: KeyStore>(world: World<S>) {
         matches!(refused, Err(Error::LeaseGone { .. })),
         "{refused:?}"
     );
-    // Put without a lease, a key hangs on none.
+    // Put without a lease, a key is on none.
     let lease = world.store.grant(60).await.unwrap();
     let on_lease = Operation::Put(key(&world, "a"), b"a".to_vec(), Some(lease));
     world

@@ -51,7 +51,7 @@ async fn units_are_listed_by_name_at_one_revision<S: KeyStore>(world: World<S>) 
     );
     let first = world.registry.list_units(None, 2).await.unwrap();
     let token = first.next.unwrap();
-    // The rest of the list stays what it was.
+    // The rest of the list does not change.
     let last = world.find("b.service").await;
     world.registry.destroy_unit(&last).await.unwrap();
     world.create("a0.service").await;
@@ -194,7 +194,7 @@ async fn a_token_of_another_list_or_of_the_future_is_none<S: KeyStore>(world: Wo
         .list_states(&StateFilter::default(), Some(&token), 1)
         .await;
     assert!(matches!(states, Err(Error::Token)), "{states:?}");
-    // One that a client made up: "u", revision 2^62, "a".
+    // Forged by a client: "u", revision 2^62, "a".
     let future = PageToken::parse("AXVAAAAAAAAAAGE").unwrap();
     let units = world.registry.list_units(Some(&future), 1).await;
     assert!(matches!(units, Err(Error::Token)), "{units:?}");

@@ -1,4 +1,4 @@
-//! What agents write.
+//! Writes of agents.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ in_every_store! {
     a_machine_is_registered_once
     when_a_lease_runs_out_all_of_the_machine_is_gone
     a_machine_that_keeps_its_lease_stays
-    a_machine_describes_itself_anew_while_it_is_registered
+    a_registered_machine_can_change_its_description
     states_are_written_when_they_change
     the_states_of_more_units_than_fit_a_transaction_are_written
     what_was_set_hides_what_is_configured
@@ -66,7 +66,7 @@ async fn when_a_lease_runs_out_all_of_the_machine_is_gone<S: KeyStore>(world: Wo
         .unwrap();
     let left: Vec<_> = left.items.into_iter().map(|(key, _)| key.machine).collect();
     assert_eq!(left, ["m2"]);
-    // Nothing is written on it any more.
+    // No further write uses the lease.
     let kept = registry.keep_machine(&registration).await;
     assert!(matches!(kept, Err(Error::Unregistered)), "{kept:?}");
     let updated = registry.update_machine(&registration, &machine(&[])).await;
@@ -104,7 +104,7 @@ async fn a_machine_that_keeps_its_lease_stays<S: KeyStore>(world: World<S>) {
     assert!(matches!(gone, Err(Error::Unregistered)), "{gone:?}");
 }
 
-async fn a_machine_describes_itself_anew_while_it_is_registered<S: KeyStore>(world: World<S>) {
+async fn a_registered_machine_can_change_its_description<S: KeyStore>(world: World<S>) {
     let registration = world.register("m1", 60).await;
     let new = machine(&[("zone", "west")]);
     world
@@ -186,7 +186,7 @@ async fn what_was_set_hides_what_is_configured<S: KeyStore>(world: World<S>) {
     registry.deregister_machine(registration).await.unwrap();
     world.register("m1", 60).await;
     assert_eq!(metadata().await, strings(&[("disk", "ssd")]));
-    // That of one whose id begins the same is another's.
+    // A machine whose id has the same beginning is another one.
     world.register("m", 60).await;
     assert_eq!(
         registry.snapshot().await.unwrap().metadata("m"),

@@ -1,5 +1,5 @@
-//! The registry of units and machines. One suite for every store: memory may stand in for etcd because it passes
-//! this, too. What only a server can suffer is in `faults` and `secure`.
+//! The registry of units and machines. One suite for every store: memory may replace etcd because it passes it,
+//! too. Tests that need a server are in `faults` and `secure`.
 
 mod engine;
 mod faults;
@@ -24,7 +24,7 @@ use hyperfleet_testkit::{
     MemoryKeys, TestEtcd, etcd_settings, fresh_prefix, place, shared_etcd, withdraw,
 };
 
-/// A store with a registry in it.
+/// A store with a registry.
 struct World<S> {
     store: S,
     registry: Registry<S>,
@@ -35,7 +35,7 @@ struct World<S> {
 /// How the history of a store is compacted.
 enum Compact {
     Memory(MemoryKeys),
-    /// The server is the test's own: others on it would notice.
+    /// The server is the test's own, because a compaction affects all its users.
     Etcd(Box<TestEtcd>),
     Never,
 }
@@ -62,7 +62,7 @@ impl<S: KeyStore> World<S> {
         }
     }
 
-    /// Writes what is none of the registry's.
+    /// Writes a key outside the registry.
     async fn put(&self, key: &str, value: &str) {
         let key = format!("{}{key}", self.prefix);
         let transaction = Transaction {
@@ -72,7 +72,6 @@ impl<S: KeyStore> World<S> {
         self.store.commit(transaction).await.unwrap();
     }
 
-    /// What stands there.
     async fn get(&self, key: &str) -> Option<String> {
         let key = format!("{}{key}", self.prefix);
         let transaction = Transaction {
@@ -156,7 +155,7 @@ fn memory() -> World<MemoryKeys> {
     World::new(store.clone(), Compact::Memory(store))
 }
 
-/// One fact, in etcd and in memory; `own` for those that compact.
+/// Runs a test in etcd and in memory; `own` for those that compact.
 macro_rules! in_every_store {
     ($($fact:ident)*; own $($own:ident)*) => {
         mod in_etcd {

@@ -1,4 +1,4 @@
-//! TLS, client certificates and users, towards a real etcd.
+//! TLS, client certificates and users of a real etcd.
 
 use std::fs;
 
@@ -36,18 +36,18 @@ async fn both_sides_show_a_certificate_or_nothing_is_said() {
     let (server, _files) = secure_etcd(&authority).await;
     let ours = || Some(identity(authority.issue("fleet")));
     reads(settings(&server, &authority, ours())).await.unwrap();
-    // A server whose authority is not trusted, with a client certificate and without.
+    // An untrusted server, with a client certificate and without.
     assert!(reads(settings(&server, &stranger, ours())).await.is_err());
     assert!(reads(settings(&server, &stranger, None)).await.is_err());
     // A client without a certificate, and with one of another authority.
     assert!(reads(settings(&server, &authority, None)).await.is_err());
     let strange = Some(identity(stranger.issue("fleet")));
     assert!(reads(settings(&server, &authority, strange)).await.is_err());
-    // A server that is called something else.
+    // A server with another name.
     let mut elsewhere = settings(&server, &authority, ours());
     elsewhere.tls.as_mut().unwrap().server_name = Some("etcd.example".into());
     assert!(reads(elsewhere).await.is_err());
-    // A certificate that is none.
+    // An invalid certificate.
     let mut broken = settings(&server, &authority, ours());
     broken.tls.as_mut().unwrap().authorities_pem = b"no certificate".into();
     assert!(reads(broken).await.is_err());
@@ -68,7 +68,7 @@ async fn both_sides_show_a_certificate_or_nothing_is_said() {
 async fn users_do_what_their_role_lets_them() {
     let authority = Authority::new();
     let (mut server, _files) = secure_etcd(&authority).await;
-    // The name in a client's certificate is a user's to etcd, too: this one is none.
+    // etcd uses the name in a client's certificate as the user: this user does not exist.
     let identity = identity(authority.issue("nobody"));
     prepare_etcd_users(&server, &authority, &identity).await;
     let with = |password: &str| Settings {
@@ -84,7 +84,7 @@ async fn users_do_what_their_role_lets_them() {
         .create_unit("a.service", &body("1"), DesiredState::Loaded, None)
         .await
         .unwrap();
-    // Its role ends where the prefix does.
+    // Its role is limited to the prefix.
     let elsewhere = Registry::new(store, Prefix::new("/elsewhere").unwrap());
     let refused = elsewhere.snapshot().await;
     assert!(
@@ -105,7 +105,7 @@ async fn users_do_what_their_role_lets_them() {
         matches!(refused, Err(Error::Store(keys::Error::Refused { .. }))),
         "{refused:?}"
     );
-    // Tokens end with the server that gave them; the next call logs in again.
+    // Tokens are lost with the server that issued them; the next call logs in again.
     server.kill();
     server.resume().await;
     hyperfleet_testkit::until("the registry is there again", async || {

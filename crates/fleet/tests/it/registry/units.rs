@@ -1,4 +1,4 @@
-//! What users write.
+//! Writes of users.
 
 use hyperfleet_fleet::keys::KeyStore;
 use hyperfleet_fleet::registry::{
@@ -15,10 +15,10 @@ in_every_store! {
     what_changes_nothing_writes_nothing
     a_unit_that_was_changed_is_changed_no_more_by_what_was_read_before
     of_replace_and_destroy_one_wins
-    the_machine_learns_what_is_wanted_by_the_same_write
+    the_same_write_changes_the_machines_order
     a_destroyed_unit_leaves_nothing
     a_unit_for_all_machines_is_placed_on_none
-    what_is_foreign_is_left_alone
+    unreadable_records_are_not_changed
     names_that_would_be_other_keys_are_refused
     units_that_are_too_large_are_refused;
     own
@@ -134,7 +134,7 @@ async fn of_replace_and_destroy_one_wins<S: KeyStore>(world: World<S>) {
     }
 }
 
-async fn the_machine_learns_what_is_wanted_by_the_same_write<S: KeyStore>(world: World<S>) {
+async fn the_same_write_changes_the_machines_order<S: KeyStore>(world: World<S>) {
     let leading = world.lead("m1").await;
     let unit = world.create("a.service").await;
     world.place(&leading, &unit, "m1").await;
@@ -170,7 +170,7 @@ async fn a_destroyed_unit_leaves_nothing<S: KeyStore>(world: World<S>) {
     assert!(left.leader.take().is_some());
     left.revision = 0;
     assert_eq!(left, Snapshot::default());
-    // One of the same name is another.
+    // A new unit of the same name is a different one.
     let again = world.create("a.service").await;
     assert!(again.body.created > unit.body.created);
     assert_eq!((again.want.value.generation, again.place), (1, None));
@@ -197,7 +197,7 @@ async fn a_unit_for_all_machines_is_placed_on_none<S: KeyStore>(world: World<S>)
     assert_eq!(world.get("global/a.service").await.unwrap(), copy);
     let unit = world.find("a.service").await;
     assert_eq!(unit.place, None);
-    // What is wanted of it stands in the copy, too; and an ordinary unit has none.
+    // The desired state is in the copy, too; and an ordinary unit has none.
     world
         .registry
         .set_desired_state(&unit, DesiredState::Loaded)
@@ -216,7 +216,7 @@ async fn a_unit_for_all_machines_is_placed_on_none<S: KeyStore>(world: World<S>)
     assert_eq!(world.get("global/a.service").await, None);
 }
 
-async fn what_is_foreign_is_left_alone<S: KeyStore>(world: World<S>) {
+async fn unreadable_records_are_not_changed<S: KeyStore>(world: World<S>) {
     let newer = r#"{"v":2,"wanted":"maybe"}"#;
     let unit = world.create("a.service").await;
     world.put("want/a.service", newer).await;

@@ -1,4 +1,4 @@
-//! What happens, as it happens.
+//! Watches of the registry.
 
 use std::time::Duration;
 
@@ -11,20 +11,20 @@ use hyperfleet_testkit::PATIENCE;
 
 in_every_store! {
     a_snapshot_and_what_changes_is_the_next_snapshot
-    an_agent_is_told_of_its_own_work_alone
-    what_is_foreign_is_named
+    an_agent_sees_only_its_own_orders
+    unreadable_keys_are_named
     a_watch_that_is_given_up_loses_nothing
-    who_stands_by_is_told_of_leaders_and_versions_alone;
+    a_standby_engine_watches_only_leaders_and_versions;
     own
-    what_was_compacted_is_listed_anew
+    after_a_compaction_everything_is_listed_again
 }
 
-/// What is told up to a revision.
+/// All changes up to a revision.
 async fn told<S: KeyStore>(watch: &mut Watch<S>, until: Revision) -> Vec<Told> {
     let mut all = Vec::new();
     loop {
         let next = tokio::time::timeout(PATIENCE, watch.next());
-        let told = next.await.expect("it is told in time").unwrap();
+        let told = next.await.expect("news arrive in time").unwrap();
         let (Told::Changes { revision, .. } | Told::Relisted { revision, .. }) = told;
         all.push(told);
         if revision >= until {
@@ -41,7 +41,6 @@ fn changes(told: Vec<Told>) -> Vec<Change> {
     told.into_iter().flat_map(of).collect()
 }
 
-/// Some of everything.
 async fn life<S: KeyStore>(world: &World<S>) -> Revision {
     let leading = world.lead("m1").await;
     world.registry.pass_gate(1).await.unwrap();
@@ -80,14 +79,14 @@ async fn a_snapshot_and_what_changes_is_the_next_snapshot<S: KeyStore>(world: Wo
     let mut read = world.registry.snapshot().await.unwrap();
     read.revision = followed.revision;
     assert_eq!(followed, read);
-    // Nothing is left out on the way to that.
+    // The list includes everything.
     assert!(!read.states.is_empty() && !read.labels.is_empty() && !read.machines.is_empty());
     assert!(read.leader.is_some() && read.engine_version.is_some());
     assert!(read.is_unreadable("b.service") && read.unknown.len() == 1);
     assert!(read.places.is_empty() && read.runs.is_empty() && read.wants.len() == 2);
 }
 
-async fn an_agent_is_told_of_its_own_work_alone<S: KeyStore>(world: World<S>) {
+async fn an_agent_sees_only_its_own_orders<S: KeyStore>(world: World<S>) {
     let leading = world.lead("m1").await;
     let mine = Scope::Runs {
         machine: "m1".into(),
@@ -139,7 +138,7 @@ async fn an_agent_is_told_of_its_own_work_alone<S: KeyStore>(world: World<S>) {
     );
 }
 
-async fn what_is_foreign_is_named<S: KeyStore>(world: World<S>) {
+async fn unreadable_keys_are_named<S: KeyStore>(world: World<S>) {
     let unit = world.create("a.service").await;
     let mut watch = world
         .registry
@@ -159,7 +158,7 @@ async fn a_watch_that_is_given_up_loses_nothing<S: KeyStore>(world: World<S>) {
     let first = world.create("a.service").await.want.revision;
     let mut watch = world.registry.watch(&Scope::Everything, first).unwrap();
     let nothing = tokio::time::timeout(Duration::from_millis(50), watch.next()).await;
-    // On a shared store the others' writes may be told as progress.
+    // On a shared store the others' writes may arrive as progress.
     assert!(!matches!(nothing, Ok(Ok(Told::Changes { changes, .. })) if !changes.is_empty()));
     let last = world.create("b.service").await.want.revision;
     assert_eq!(
@@ -169,7 +168,7 @@ async fn a_watch_that_is_given_up_loses_nothing<S: KeyStore>(world: World<S>) {
     );
 }
 
-async fn what_was_compacted_is_listed_anew<S: KeyStore>(world: World<S>) {
+async fn after_a_compaction_everything_is_listed_again<S: KeyStore>(world: World<S>) {
     let first = world.create("a.service").await;
     let mut watch = world
         .registry
@@ -191,12 +190,12 @@ async fn what_was_compacted_is_listed_anew<S: KeyStore>(world: World<S>) {
         listed.bodies.keys().collect::<Vec<_>>(),
         ["b.service", "c.service"]
     );
-    // From there it goes on.
+    // From there it continues.
     let last = world.create("d.service").await.want.revision;
     assert_eq!(changes(told(&mut watch, last).await).len(), 2);
 }
 
-async fn who_stands_by_is_told_of_leaders_and_versions_alone<S: KeyStore>(world: World<S>) {
+async fn a_standby_engine_watches_only_leaders_and_versions<S: KeyStore>(world: World<S>) {
     let first = world.lead("m1").await;
     let (found, revision) = world.registry.list(&Scope::Leader).await.unwrap();
     assert!(

@@ -1,4 +1,4 @@
-//! Clusters of machines with fleetd as a service, one etcd, and what can be seen of them.
+//! Clusters of machines with fleetd as a service and one etcd.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -14,13 +14,13 @@ use super::super::fleet_socket::{FleetSocket, SLEEP};
 use super::super::inspect::free_port;
 use super::super::program::is_there;
 
-/// Short, so that a machine that dies is missed soon.
+/// Short, so that a dead machine is noticed soon.
 pub(super) const AGENT_TTL: Duration = Duration::from_secs(5);
 const SERVICES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/systemd");
 /// Where agents keep the files of units.
 const UNITS: &str = "/run/fleet/units";
 
-/// Units that are active, each with its machine.
+/// Active units, each with its machine.
 pub(super) type Placed = BTreeSet<(String, String)>;
 
 pub(super) struct Cluster {
@@ -28,7 +28,7 @@ pub(super) struct Cluster {
     pub(super) etcd: Vec<TestEtcd>,
     /// `None`: all share the network of this machine.
     pub(super) network: Option<PrivateNetwork>,
-    /// Which machine's API is asked, unless a test names one.
+    /// The machine whose API is used, unless a test names one.
     pub(super) endpoint: usize,
 }
 
@@ -163,7 +163,7 @@ impl Cluster {
         PrivateMachine::boot(&setup).await
     }
 
-    /// Runs a scenario. It has to leave nothing behind.
+    /// Runs a scenario, which must clean up.
     pub(super) async fn play(&self, name: &str, scenario: impl AsyncFnOnce(&Self)) {
         let since = Instant::now();
         println!("scenario {name}");
@@ -180,7 +180,7 @@ impl Cluster {
         FleetSocket::at(&machine.socket())
     }
 
-    /// Ids of the machines that run.
+    /// Ids of running machines.
     pub(super) fn ids(&self) -> BTreeSet<String> {
         let machines = self.machines.iter().filter(|machine| machine.is_running());
         machines.map(|machine| machine.id.clone()).collect()
@@ -306,7 +306,7 @@ impl Cluster {
         network.heal(self.machines[index].number);
     }
 
-    /// Waits until one engine leads; gives the index of its machine.
+    /// Waits until one engine leads; returns the index of its machine.
     pub(super) async fn leader(&self) -> usize {
         let mut leaders = Vec::new();
         until("one engine leads", async || {
@@ -324,8 +324,8 @@ impl Cluster {
         leaders[0]
     }
 
-    /// Waits until the leading engine takes machines for lost at once: at the beginning of its term it gives them the time
-    /// of a lease to come back. Gives the index of its machine.
+    /// Waits until the leading engine treats missing machines as lost: at the start of its term it gives them
+    /// the time of a lease to return. Returns the index of its machine.
     pub(super) async fn settled_leader(&self) -> usize {
         let leader = self.leader().await;
         let api = Self::api_of(&self.machines[leader]);
@@ -339,7 +339,8 @@ impl Cluster {
     }
 }
 
-/// How long etcd is out of reach: `OUTAGE_SECONDS`, or three times as long as machines count as there without it.
+/// How long etcd is unreachable: `OUTAGE_SECONDS`, or three times as long as machines count as members without
+/// it.
 pub(super) fn outage() -> Duration {
     let seconds = std::env::var("OUTAGE_SECONDS").ok();
     let seconds = seconds.map(|seconds| seconds.parse().expect("OUTAGE_SECONDS: a number"));

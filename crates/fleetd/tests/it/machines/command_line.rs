@@ -1,4 +1,4 @@
-//! fleetctl against machines that run fleetd as it is installed: what operators and their scripts do.
+//! fleetctl against machines with an installed fleetd: the work of operators and their scripts.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -9,7 +9,7 @@ use super::cluster::Cluster;
 
 const HELLO: &str = "[Service]\nExecStart=/bin/sh -c 'echo hello from %i; exec sleep 1000'\n\n[X-Fleet]\nMachineMetadata=host=%i\n";
 
-/// What fleetctl has printed and how it ended.
+/// Output and exit status of fleetctl.
 pub(super) struct Ran {
     pub(super) code: Option<i32>,
     pub(super) out: String,
@@ -49,7 +49,7 @@ fn fleetctl(machine: &PrivateMachine, arguments: &[&str]) -> Ran {
     Ran::of(&command.output().unwrap())
 }
 
-/// The same, which has to succeed; gives what is printed.
+/// Runs a command that must succeed; returns its output.
 fn succeed(machine: &PrivateMachine, arguments: &[&str]) -> String {
     let ran = fleetctl(machine, arguments);
     assert_eq!(ran.code, Some(0), "{arguments:?}: {}{}", ran.out, ran.err);
@@ -113,7 +113,7 @@ async fn operators_do_all_by_fleetctl() {
     let now = first.property(m1, "MainPID");
     assert!(now != process && now != "0", "{process} {now}");
 
-    // What can run nowhere is not waited for without end, and is explained.
+    // A unit that can run nowhere is explained instead of waited for.
     let nowhere = fleetctl(
         first,
         &["start", "--block-attempts=1", &file("hello@m9.service")],
@@ -143,7 +143,7 @@ async fn operators_do_all_by_fleetctl() {
         .collect();
     assert_eq!(orders, many);
 
-    // One machine is drained: what cannot leave is named.
+    // A drained machine: units that cannot leave are named.
     let drained = fleetctl(first, &["drain", "--deadline", "2s", &first.id]);
     assert_eq!(drained.code, Some(1), "{}{}", drained.out, drained.err);
     let said = drained.out + &drained.err;

@@ -1,4 +1,4 @@
-//! Those who follow a journal: of a unit that logs much, and what is left of them when they, or a fleetd, are killed.
+//! Followers of a busy unit's journal, and cleanup after they, or a fleetd, are killed.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -14,9 +14,9 @@ use super::command_line::program;
 /// Lines that a busy unit logs, and how many of them at a time, ten times a second.
 const LINES: usize = 50_000;
 const LINES_AT_ONCE: usize = 500;
-/// How far behind the unit a follower may be at its end: this machine may be busy with other tests.
+/// Longest delay of a follower at the end, on a machine busy with other tests.
 const LAG_MAX: Duration = Duration::from_secs(15);
-/// What fleetd may take more for a follower of a busy unit, in KiB.
+/// Additional memory of fleetd for a follower of a busy unit, in KiB.
 const MEMORY_KIB_MAX: usize = 16 << 10;
 
 /// fleetctl that follows a journal.
@@ -107,7 +107,7 @@ fn endpoint(machine: &PrivateMachine) -> String {
 }
 
 #[tokio::test]
-async fn who_follows_a_busy_unit_does_not_fall_behind() {
+async fn a_follower_of_a_busy_unit_does_not_fall_behind() {
     let Some(cluster) = Cluster::boot_with_peers(2).await else {
         return;
     };
@@ -123,7 +123,7 @@ async fn who_follows_a_busy_unit_does_not_fall_behind() {
         "Service LogRateLimitBurst=1000000",
     ];
     launch(&cluster, unit, &lines).await;
-    // The own machine is that of the unit, and the other one asks it.
+    // One asks the unit's machine, the other a different one.
     let followers = [first, second].map(|machine| {
         let folder = folder.path().join(&machine.id);
         std::fs::create_dir(&folder).unwrap();

@@ -1,4 +1,4 @@
-//! A journal that is followed over connections that break: of the machine that is asked and, over that one, of another.
+//! A followed journal over breaking connections: of the asked machine and, through it, of another.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,9 +11,9 @@ use tokio::net::{TcpListener, TcpStream, UnixStream};
 use super::cluster::Cluster;
 use super::followers::Follower;
 
-/// Lines that a unit logs once it is let go.
+/// Lines that a unit logs once it may.
 const LINES: usize = 600;
-/// Bytes of an answer after which a connection of a journal is cut, in turn. The first ones carry the beginning.
+/// Bytes of a response after which a journal's connection is cut, in turn. The first ones carry the beginning.
 const CUTS: [usize; 7] = [4000, 4000, 150, 700, 1200, 400, 2000];
 
 /// Logs `ready` when systemd has logged its start, waits for a file, and logs its lines.
@@ -24,7 +24,7 @@ fn chatter() -> String {
     )
 }
 
-/// A way to the API of a machine on which connections with a journal break.
+/// A proxy to the API of a machine that cuts connections with a journal.
 struct BrokenWay {
     address: String,
     journals: Arc<Journals>,
@@ -61,7 +61,7 @@ impl BrokenWay {
     }
 }
 
-/// Carries bytes both ways; of the answer with a journal only as many as its turn allows.
+/// Forwards bytes both ways; of a response with a journal only as many as its turn allows.
 async fn pass_on(client: TcpStream, server: UnixStream, journals: &Journals) {
     let (mut from_client, mut to_client) = client.into_split();
     let (mut from_server, mut to_server) = server.into_split();

@@ -1,4 +1,4 @@
-//! Units from their submission to their end.
+//! The life cycle of units.
 
 use hyperfleet_testkit::until;
 use serde_json::Value;
@@ -41,7 +41,7 @@ async fn submitted(cluster: &Cluster) {
     let api = cluster.api();
     let units = names("hello@", 9);
     for _ in 0..2 {
-        // Lists come by name, however they were submitted.
+        // Lists are sorted by name, in whatever order units were submitted.
         for unit in units.iter().rev() {
             api.put(unit, &SLEEP, "inactive").await;
         }
@@ -99,7 +99,7 @@ async fn started(cluster: &Cluster) {
     cluster.destroy(&units).await;
 }
 
-/// What is stored and reported of each unit: its options, and the hash of the file that its machine has.
+/// The stored and reported state of each unit: its options, and the hash of the file on its machine.
 async fn contents(cluster: &Cluster, units: &[String]) -> Vec<(Value, String)> {
     let api = cluster.api();
     let mut contents = Vec::new();

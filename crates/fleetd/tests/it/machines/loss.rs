@@ -1,4 +1,4 @@
-//! Machines that are lost, come, and come again.
+//! Machines that are lost, join, and return.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use hyperfleet_testkit::until;
 use super::super::fleet_socket::SLEEP;
 use super::cluster::{AGENT_TTL, Cluster, Placed, files, names, units_on};
 
-/// What a busy machine may need on top of what is promised.
+/// Additional time for a busy machine.
 const BUSY: Duration = Duration::from_secs(8);
 
 #[tokio::test]
@@ -110,7 +110,7 @@ async fn only_the_unit_of_a_lost_member_moves_and_none_moves_back() {
     // The machine comes back as another boot: a member without units.
     cluster.machines[index].boot_again().await;
     cluster.until_members(&ids).await;
-    // A unit that is placed after the machine has come shows that the engine has looked at it.
+    // A unit placed after the machine joined shows that the engine has seen it.
     let here = format!("X-Fleet MachineID={dying}");
     let api = cluster.api();
     api.put("later.service", &[SLEEP[0], &here], "launched")
@@ -197,7 +197,7 @@ async fn a_machine_that_boots_again_at_once_runs_no_unit_twice() {
     cluster.until_members(&cluster.ids()).await;
     let machine = &cluster.machines[booting];
     until("it is a member", async || {
-        machine.log().contains("the machine is registered")
+        machine.log().contains("machine registered")
     })
     .await;
     let log = machine.log();
@@ -221,14 +221,14 @@ async fn a_second_machine_of_the_same_id_stays_out_until_the_first_is_gone() {
     let id = cluster.machines[0].id.clone();
     let second = cluster.boot_machine(2, id.clone(), &[]).await.unwrap();
     until("the second says why it is no member", async || {
-        second.log().contains("another machine has this id")
+        second.log().contains("machine id in use")
     })
     .await;
     // It serves the API, as every fleetd does.
     let api = Cluster::api_of(&second);
     assert_eq!(api.list("machines").await.len(), 1);
     assert_eq!(api.metric("fleet_agent_registered").await, Some(0.0));
-    // The orders for the id reach both; a unit that the first has started was told to the second, too.
+    // Orders for the id reach both; a unit that the first has started was an order to the second, too.
     cluster.launch("later.service").await;
     cluster.until_active(3).await;
     assert_eq!(second.property("u1.service", "ActiveState"), "inactive");

@@ -1,5 +1,5 @@
-//! Clusters of machines that boot a systemd of their own and run fleetd as it is installed: what becomes of units when
-//! users, services, machines, networks and etcd act. `make test-cluster` runs these alone.
+//! Clusters of machines that boot a systemd of their own and run fleetd as it is installed: the effects of
+//! users, services, machines, networks and etcd on units. `make test-cluster` runs these alone.
 //!
 //! The older fleet had functional tests on such clusters. Each of them has its counterpart:
 //!

@@ -1,4 +1,4 @@
-//! etcd that is away, restored, or loses a member.
+//! Outages of etcd, restores, and lost members.
 
 use hyperfleet_testkit::{TestEtcd, until};
 use serde_json::Value;
@@ -46,7 +46,7 @@ async fn after_etcd_was_restored_nothing_healthy_stops_until_an_operator_says_re
     let snapshot = cluster.etcd[0].save();
     cluster.destroy(&["gone.service"]).await;
     cluster.launch("new.service").await;
-    // An agent that was told nothing since the snapshot has nothing to go back to: this is told to all.
+    // An agent without orders since the snapshot would have nothing to lose: this order goes to all.
     cluster
         .launch_with("everywhere.service", &["X-Fleet Global=true"])
         .await;
@@ -66,15 +66,15 @@ async fn after_etcd_was_restored_nothing_healthy_stops_until_an_operator_says_re
         .await;
         let log = machine.log();
         assert_eq!(
-            log.matches("the agent halts; units go on").count(),
+            log.matches("agent halted: units keep running").count(),
             1,
             "{log}"
         );
     }
     let api = cluster.api();
-    let reason = "nothing is done until an operator says resume";
+    let reason = "nothing is done until an operator runs fleetctl resume";
     api.until_explained("kept1.service", reason).await;
-    // Beyond the leases of machines and engines: everything that was to be decided has been.
+    // Longer than the leases of machines and engines: all decisions were made.
     cluster.until_members(&cluster.ids()).await;
     cluster.settled_leader().await;
     assert_eq!(cluster.processes(&active), before);
@@ -150,7 +150,8 @@ async fn is_noticed_however_far_it_is(token: Option<&str>) {
     let reachable = [cluster.machines[0].id.clone()].into();
     cluster.until_members(&reachable).await;
     cluster.heal(1);
-    // The first machine has reported nothing since the snapshot: of the same cluster it has nothing to notice.
+    // The first machine has reported nothing since the snapshot: within the same cluster it has nothing to
+    // notice.
     let first = usize::from(token.is_none());
     for machine in &cluster.machines[first..] {
         let api = Cluster::api_of(machine);
@@ -158,7 +159,7 @@ async fn is_noticed_however_far_it_is(token: Option<&str>) {
             api.metric("fleet_agent_halted").await == Some(1.0)
         })
         .await;
-        // What its API shows is what etcd holds.
+        // Its API shows the contents of etcd.
         until(
             "it lists the units of the snapshot and the later ones",
             async || api.list("units").await.len() == 41,
@@ -185,7 +186,7 @@ async fn after_etcd_lost_everything_units_run_on_until_they_are_submitted_again(
     let Some(mut cluster) = Cluster::boot(2, &[]).await else {
         return;
     };
-    // Units that a machine is named for are placed there again.
+    // Units that require a machine are placed there again.
     let units = names("u", 4);
     let submit = async |cluster: &Cluster| {
         for (unit, machine) in units.iter().zip(cluster.machines.iter().cycle()) {
@@ -235,7 +236,7 @@ async fn of_three_etcd_members_one_is_killed_and_no_unit_moves() {
     for is_leading in [false, true] {
         let index = member(&cluster, is_leading);
         cluster.etcd[index].kill();
-        // Leases of machines live on as long as they are kept: any that is not has run out by then.
+        // Leases are renewed: any that is not has expired by then.
         tokio::time::sleep(AGENT_TTL * 2).await;
         cluster.until_members(&cluster.ids()).await;
         count += 1;
@@ -245,14 +246,14 @@ async fn of_three_etcd_members_one_is_killed_and_no_unit_moves() {
         assert_eq!(cluster.processes(&active), before);
         for machine in &cluster.machines {
             let log = machine.log();
-            assert!(!log.contains("the machine is registered no more"), "{log}");
+            assert!(!log.contains("machine deregistered"), "{log}");
         }
         cluster.etcd[index].resume().await;
     }
     assert_eq!(cluster.processes(&active), before);
 }
 
-/// A member of etcd that leads, or that does not.
+/// A leading or following member of etcd.
 fn member(cluster: &Cluster, is_leading: bool) -> usize {
     let leads = |etcd: &TestEtcd| {
         let status = etcd.etcdctl(&["endpoint", "status", "--write-out", "json"]);

@@ -1,4 +1,4 @@
-//! Machines that are cut off from etcd while they run.
+//! Machines that lose their connection to etcd.
 
 use std::time::Instant;
 
@@ -47,9 +47,7 @@ async fn a_machine_alone_that_loses_etcd_stops_nothing() {
     let unit_files = files(machine);
     cluster.cut(0);
     until("it knows", async || {
-        machine
-            .log()
-            .contains("the lease of the machine was not kept")
+        machine.log().contains("machine lease lost")
     })
     .await;
     println!("a machine alone is cut off for {:?}", outage());
@@ -109,7 +107,7 @@ async fn a_machine_that_is_cut_off_goes_on_and_gives_way_when_it_is_back() {
         "cut off: its units run elsewhere, too, after {:?}",
         since.elapsed()
     );
-    // Twice: nothing was stopped on the side that was cut off.
+    // Twice: nothing was stopped on the isolated side.
     assert_eq!(cluster.processes(&ordinary), before);
 
     cluster.heal(lost);
@@ -143,7 +141,7 @@ async fn a_singleton_on_a_machine_that_is_cut_off_stops_before_another_starts() 
     };
     let leader = cluster.settled_leader().await;
     cluster.endpoint = leader;
-    // The machine of the leading engine has a unit more than the others.
+    // The machine of the leading engine has one unit more than the others.
     let here = format!("X-Fleet MachineID={}", cluster.machines[leader].id);
     cluster.launch_with("weight.service", &[&here]).await;
     cluster.until_active(1).await;
@@ -189,7 +187,7 @@ async fn what_a_leading_engine_decides_that_is_cut_off_does_not_count() {
     let old_api = Cluster::api_of(&cluster.machines[old]);
     let epoch = old_api.metric("fleet_engine_epoch").await.unwrap();
     cluster.endpoint = (old + 1) % 3;
-    // It is cut off while units are submitted, so that it has decisions on their way.
+    // It is isolated while units are submitted, so it has decisions in progress.
     for number in 1..=20 {
         if number == 10 {
             cluster.cut(old);
@@ -217,7 +215,8 @@ async fn what_a_leading_engine_decides_that_is_cut_off_does_not_count() {
     .await;
     cluster.heal(old);
     cluster.until_registered(old).await;
-    // What it had on its way arrives now, or never. A unit that is placed afterwards shows that who leads goes on.
+    // Its delayed writes arrive now, or never. A unit that is placed afterwards shows that the leader
+    // continues.
     cluster.launch("later.service").await;
     let mut healed = Placed::new();
     until("all run once", async || {
@@ -231,7 +230,7 @@ async fn what_a_leading_engine_decides_that_is_cut_off_does_not_count() {
     assert_placed_by_terms(&cluster, newer);
 }
 
-/// Every placement that was written since an engine leads is of its term. The epoch of a term is the revision at which it
+/// Every placement written under a leader has the epoch of its term, which is the revision at which the term
 /// began.
 #[expect(
     clippy::cast_possible_truncation,

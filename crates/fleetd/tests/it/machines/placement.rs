@@ -1,4 +1,4 @@
-//! Where units run, and what keeps them apart.
+//! Placement of units, and units that exclude each other.
 
 use std::collections::BTreeSet;
 
@@ -33,7 +33,7 @@ async fn units_run_where_their_files_allow() {
         .await;
 }
 
-/// What a unit on the first machine asks for.
+/// Requires the first machine.
 const FIRST: &str = "X-Fleet MachineMetadata=host=m1";
 
 async fn conflicts(cluster: &Cluster) {
@@ -84,7 +84,7 @@ async fn several_conflicts(cluster: &Cluster) {
         api.until_explained("c.service", "no machine can run it")
             .await;
         cluster.destroy(&["a.service"]).await;
-        // A unit that is placed after the change shows that the change was looked at.
+        // A unit placed after the change shows that the change was applied.
         cluster.launch_with("later.service", &[FIRST]).await;
         api.until_state("later.service", "active").await;
         api.until_explained("c.service", "no machine can run it")

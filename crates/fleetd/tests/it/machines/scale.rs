@@ -1,4 +1,4 @@
-//! How long many units take.
+//! Times of many units.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use super::super::fleet_socket::SLEEP;
 use super::cluster::{Cluster, files, names, units_on};
 
 const UNITS: usize = 300;
-/// Requests under way at a time.
+/// Parallel requests.
 const CLIENTS: usize = 8;
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! fleetd as a service of its machine: restarts, reloads, ends and upgrades, under units that run.
+//! fleetd as a service of its machine: restarts, reloads, stops and upgrades, with running units.
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt as _;
@@ -9,7 +9,7 @@ use hyperfleet_testkit::{PrivateMachine, until};
 
 use super::cluster::{Cluster, Placed, files, names, units_on};
 
-/// Stops fleetd for good: its socket would start it again.
+/// Stops fleetd permanently: its socket would start it again.
 const STOP: [&str; 3] = ["stop", "fleetd.socket", "fleetd.service"];
 const START: [&str; 3] = ["start", "fleetd.socket", "fleetd.service"];
 /// Units stop with fleetd then.
@@ -39,7 +39,7 @@ async fn as_it_is_installed_fleetd_keeps_units_over_its_own_restarts() {
         assert_eq!(cluster.processes(&active), before, "{verb}");
     }
     let log = machine.log();
-    assert!(log.contains("the settings were read again"), "{log}");
+    assert!(log.contains("settings reloaded"), "{log}");
     let is_bad = |line: &str| line.contains("unit unloaded") || line.contains("ERROR");
     assert!(!log.lines().any(is_bad), "{log}");
 }
@@ -57,7 +57,7 @@ async fn a_reload_keeps_the_process_and_its_listeners_and_a_stop_after_it_is_cle
         machine.systemctl(&["reload", "fleetd.service"]);
         until("it has read its settings", async || {
             let log = machine.log();
-            log.matches("the settings were read again").count() == count
+            log.matches("settings reloaded").count() == count
         })
         .await;
         assert_eq!(api.list("machines").await.len(), 1);
@@ -85,7 +85,7 @@ async fn with_etcd_away_fleetd_ends_in_time_whatever_becomes_of_its_units() {
         cluster.etcd[0].kill();
         let machine = &cluster.machines[0];
         until("it has lost etcd", async || {
-            machine.log().contains("the agent has lost etcd")
+            machine.log().contains("etcd connection lost")
         })
         .await;
         machine.systemctl(&STOP);

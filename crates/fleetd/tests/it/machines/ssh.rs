@@ -70,7 +70,7 @@ impl Keys {
         std::fs::read_to_string(self.folder.path().join(name)).unwrap()
     }
 
-    /// Makes one of the keys the known one of the machine; none forgets all.
+    /// Makes one of the keys the known one of the machine; without a key, forgets all.
     fn know(&self, port: u16, key: Option<&str>) {
         let key = key.map(|name| format!("[127.0.0.1]:{port} {}", self.read(name)));
         let file = self.folder.path().join("known_hosts");
@@ -167,7 +167,7 @@ async fn shells_status_journals_and_tunnels_go_over_a_real_ssh() {
         endpoint: format!("unix://{}", machine.socket().display()),
     };
 
-    // A host that is not known, and one that shows another key than it had, are refused.
+    // A host that is unknown, and one whose key has changed, are refused.
     for known in [None, Some("other.pub")] {
         keys.know(port, known);
         let (status, said) = user.over_ssh("ssh", &[&machine.id, "true"]);

@@ -1,4 +1,4 @@
-//! What the log leaves out of what clients send.
+//! Redaction of clients' data in the log.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -11,22 +11,22 @@ use tracing::level_filters::LevelFilter;
 
 use crate::settings::REDACTED;
 
-/// Headers whose values are secret whatever the settings say.
+/// Headers whose values are always secret.
 const ALWAYS: &[&str] = &[
     "authorization",
     "proxy-authorization",
     "cookie",
     "set-cookie",
 ];
-/// Members that say what another member of the same object is called, and what that is.
+/// Members that name another member of the same object, which has the value.
 const NAMES: &[&str] = &["name", "key"];
 const VALUES: &[&str] = &["value", "values"];
-/// The longest body that is looked at, in bytes.
+/// Longest body that is checked, in bytes.
 const BODY_BYTES_MAX: usize = 64 * 1024;
-/// How much of anything is shown, in bytes.
+/// Most bytes of any text in the log.
 const SHOWN_BYTES_MAX: usize = 4 * 1024;
 
-/// Headers, members and parameters whose values the log does not show.
+/// Headers, members and parameters whose values the log hides.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Masks {
     headers: Vec<String>,
@@ -34,12 +34,12 @@ pub struct Masks {
 }
 
 impl Masks {
-    /// Hides the values of these headers, and of members and parameters whose name contains one of
-    /// `fields`; all whatever their case. The headers of credentials are always hidden.
+    /// Hides the values of these headers, and of members and parameters whose name contains one of `fields`, in
+    /// any case. The headers of credentials are always hidden.
     pub fn new(headers: &[String], fields: &[String]) -> Self {
         let lower = |names: &[String]| names.iter().map(|n| n.trim().to_lowercase()).collect();
         let mut fields: Vec<String> = fields.iter().map(|name| bare(name)).collect();
-        // An empty one is in every name.
+        // Every name contains the empty text.
         fields.retain(|field| !field.is_empty());
         Self {
             headers: lower(headers),
@@ -64,8 +64,8 @@ impl Masks {
         shortened(&Value::Object(shown).to_string(), SHOWN_BYTES_MAX).into_owned()
     }
 
-    /// The value of a header without what is secret in it if it is an address, as that of a
-    /// `Referer`: its password, and parameters.
+    /// The value of a header. If it is an address, as that of a `Referer`, its password and secret parameters
+    /// are hidden.
     fn address(&self, value: &str) -> String {
         let Some(end) = value.find(['?', '#']) else {
             return without_password(value);
@@ -75,7 +75,7 @@ impl Masks {
         format!("{}{mark}{}", without_password(place), self.query(rest))
     }
 
-    /// The query of a request. A search may name what is secret, and then says what it is.
+    /// The query of a request. A search may contain a secret field with its value.
     pub(super) fn query(&self, query: &str) -> String {
         let mut shown = String::new();
         for (index, pair) in query.split('&').enumerate() {
@@ -92,7 +92,7 @@ impl Masks {
         shortened(&shown, SHOWN_BYTES_MAX).into_owned()
     }
 
-    /// A body, if it is JSON and not too long; otherwise how long it is.
+    /// A body, if it is JSON and not too long; otherwise its length.
     fn body(&self, body: &[u8]) -> String {
         let bytes = body.len();
         if bytes > BODY_BYTES_MAX {
@@ -139,7 +139,7 @@ fn is_one(names: &[&str], name: &str) -> bool {
     names.iter().any(|other| name.eq_ignore_ascii_case(other))
 }
 
-/// An address without who is to be known to it, and how.
+/// An address without user and password.
 fn without_password(place: &str) -> String {
     let Some((scheme, rest)) = place.split_once("://") else {
         return place.to_owned();
@@ -151,24 +151,24 @@ fn without_password(place: &str) -> String {
     }
 }
 
-/// A name without what spellings differ in: `apiKey`, `api-key` and `API_KEY` are one.
+/// A name without differences of spelling: `apiKey`, `api-key` and `API_KEY` are equal.
 fn bare(name: &str) -> String {
     let letters = name.chars().filter(|c| !matches!(c, '-' | '_' | ' '));
     letters.flat_map(char::to_lowercase).collect()
 }
 
-/// Shows a body to whoever looks closely.
+/// Logs a body at level `trace`.
 pub fn tell_body(request: &HttpRequest, body: &[u8]) {
     if LevelFilter::current() < LevelFilter::DEBUG {
         return;
     }
-    // What is not wanted is not even made: `tracing` asks first.
+    // `tracing` evaluates this only if the level is enabled.
     if let Some(masks) = request.app_data::<Data<Masks>>() {
         tracing::debug!(body = masks.body(body), "its body");
     }
 }
 
-/// Percent signs and what follows them, read.
+/// Decodes percent-encoding.
 fn decoded(pair: &str) -> String {
     let pairs = Query::<Vec<(String, String)>>::from_query(pair);
     let pairs = pairs.map(Query::into_inner).unwrap_or_default();
@@ -176,7 +176,7 @@ fn decoded(pair: &str) -> String {
     texts.reduce(|a, b| a + &b).unwrap_or_default()
 }
 
-/// A text of a client's as the log repeats it: so many bytes of it at most, and a sign where it was cut.
+/// A client's text, cut after `bytes_max` bytes, with a sign where it was cut.
 pub(super) fn shortened(text: &str, bytes_max: usize) -> Cow<'_, str> {
     if text.len() <= bytes_max {
         return Cow::Borrowed(text);

@@ -1,5 +1,4 @@
-//! What the service tells of requests: one line each, what is counted of them, and a span where
-//! traces are kept.
+//! Telemetry of requests: one log line each, metrics, and a span if traces are kept.
 //!
 //! ```text
 //! span (id, trace) ▸ watch (line, metrics) ▸ frame ▸ … ▸ handler

@@ -1,5 +1,5 @@
-//! One request from its head to its answer: its span, what the parts of the service note of it, and one line in the
-//! log and the counts at the end, whatever happens.
+//! One request from its head to its response: its span, notes of other parts of the service, and at the end one
+//! log line and the metrics, whatever happens.
 
 use std::cell::{Ref, RefCell, RefMut};
 use std::net::SocketAddr;
@@ -27,39 +27,38 @@ use super::masks::{Masks, shortened};
 use super::{RoutePath, series};
 use crate::http::request_id::RequestId;
 
-/// What nobody waits for any more has no status: nginx's number for it.
+/// Status of a request whose client has left, as in nginx.
 const CLIENT_LEFT: u16 = 499;
 
-/// What the log repeats of a path or a `User-Agent` at most, in bytes: clients may send 64 KiB of each.
+/// Most bytes of a path or `User-Agent` in the log. Clients may send 64 KiB of each.
 const TEXT_BYTES_MAX: usize = 512;
 
-/// What is known of a request so far. Every clone is the same one.
+/// What is known of a request so far. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub struct RequestLog(Rc<RefCell<RequestEntry>>);
 
-/// What the line says, besides what the request itself does.
+/// Contents of the log line beside the request itself.
 #[derive(Debug, Default)]
 pub struct RequestEntry {
-    /// Route that the request took.
     pub route: Option<RoutePath>,
     /// Whether its span is kept.
     pub is_traced: bool,
-    /// Name of the caller, once it is proven. Never a token.
+    /// Name of the authenticated caller. Never a token.
     pub caller: Option<String>,
-    /// On whose behalf the request is made.
+    /// Tenant of the request.
     pub tenant: Option<String>,
     /// Code of the problem, if the request failed.
     pub code: Option<String>,
-    /// Why the caller was turned away; the log may say more than the response.
+    /// Why the caller was refused. The log may say more than the response.
     pub reason: Option<String>,
-    /// What the client is not told of a failure.
+    /// The cause of a failure, which the client does not see.
     pub cause: Option<String>,
-    /// Whether the failure belongs to an outage that has a line of its own.
+    /// Whether the failure belongs to an outage that is logged separately.
     pub is_told_elsewhere: bool,
 }
 
 impl RequestLog {
-    /// The one of a request; a new one the first time.
+    /// The log entry of a request, created on first use.
     pub fn of(request: &impl HttpMessage) -> Self {
         if let Some(log) = request.extensions().get::<Self>() {
             return log.clone();
@@ -69,7 +68,7 @@ impl RequestLog {
         log
     }
 
-    /// Notes a failure. A reason that was noted before says more.
+    /// Records a failure. An earlier reason stays, because it says more.
     pub(in crate::http) fn failed(
         &self,
         code: Option<String>,
@@ -86,19 +85,19 @@ impl RequestLog {
         self.0.borrow()
     }
 
-    /// The entry, to be added to.
+    /// The entry, to be completed.
     pub fn entry_mut(&self) -> RefMut<'_, RequestEntry> {
         self.0.borrow_mut()
     }
 }
 
-/// Makes the span of a request. It is there at every level of the log, for the ids in its lines.
+/// Creates the span of a request. It exists at every log level, because log lines show its ids.
 pub struct RequestSpan;
 
 impl RootSpanBuilder for RequestSpan {
     fn on_request_start(request: &ServiceRequest) -> Span {
         let id = RequestId::of(request);
-        // Names with a dot are those of the conventions for traces, and are not logged.
+        // Names with a dot follow the conventions of traces, and are not logged.
         let span = tracing::error_span!(
             "request",
             request_id = id.0,
@@ -120,23 +119,23 @@ impl RootSpanBuilder for RequestSpan {
         if begin_span(request, &span) {
             RequestLog::of(request).entry_mut().is_traced = true;
         } else if request.headers().contains_key("traceparent") {
-            // Not ours to tell further, but to be found by.
+            // The caller's context is not propagated, only used to find the trace.
             let context = TraceContextPropagator::new().extract(&Headers(request.headers()));
             record_ids(&span, &context, false);
         }
         span
     }
 
-    /// The line and the end of the span are those of [`watch`].
+    /// [`watch`] writes the line and ends the span.
     fn on_request_end<B: MessageBody>(_: Span, _: &Result<ServiceResponse<B>, Error>) {}
 }
 
-/// Fills the span where spans are kept; gives whether they are.
+/// Fills the span if spans are kept; returns whether they are.
 fn begin_span(request: &ServiceRequest, span: &Span) -> bool {
     let headers = Headers(request.headers());
     let parent = global::get_text_map_propagator(|propagator| propagator.extract(&headers));
-    // Asking `tracing` whether it is enabled would do harm: with filters per layer the answer to a
-    // question that nothing follows is taken for that to the next one.
+    // Do not ask `tracing` whether it is enabled: with filters per layer, an unused answer is applied to the
+    // next span or event of the thread.
     if span.set_parent(parent).is_err() {
         return false;
     }
@@ -161,12 +160,11 @@ fn begin_span(request: &ServiceRequest, span: &Span) -> bool {
     true
 }
 
-/// Completes the span of a request that is answered, where spans are kept: what it was about is
-/// known only now.
+/// Completes the span of an answered request, if spans are kept: the route is known only now.
 fn end_span(span: &Span, method: &Method, route: Option<&str>, status: StatusCode) {
     if let Some(route) = route {
         span.record("http.route", route);
-        // It is under way already, and takes no other name from a field.
+        // The span has started, and cannot be renamed by a field.
         let context = span.context();
         context.span().update_name(format!("{method} {route}"));
     }
@@ -200,7 +198,7 @@ impl Extractor for Headers<'_> {
     }
 }
 
-/// The middleware right below the span.
+/// The middleware directly inside the span.
 pub async fn watch(
     request: ServiceRequest,
     next: Next<impl MessageBody>,
@@ -218,9 +216,9 @@ pub async fn watch(
     outcome
 }
 
-/// A request that is not answered yet. Dropped before its end, its client has left.
+/// A request in progress. Dropped early, its client has left.
 struct Watched {
-    /// The request's: what is dropped is dropped outside it.
+    /// The request's: drops happen outside it.
     span: Span,
     log: RequestLog,
     since: Instant,
@@ -252,7 +250,7 @@ impl Watched {
         }
     }
 
-    /// Where the request was led to, if nobody has said so on the way.
+    /// Takes the route, if no middleware has recorded it.
     fn take_route(&self, request: &HttpRequest) {
         if let Some(route) = request.app_data::<RoutePath>() {
             self.log.entry_mut().route = Some(route.clone());
@@ -272,7 +270,7 @@ impl Watched {
             end_span(&self.span, &self.method, template, status);
         }
         let duration_ms = (elapsed.as_secs_f64() * 1e6).round() / 1e3;
-        // `tracing` wants the level of each place to be fixed.
+        // `tracing` requires a constant level.
         macro_rules! tell {
             ($tell:ident, $message:literal) => {
                 tracing::$tell!(
@@ -310,7 +308,7 @@ impl Drop for Watched {
     }
 }
 
-/// What came, for whoever looks closely.
+/// Logs the request's head at level `debug`.
 fn tell_head(request: &ServiceRequest) {
     let masks = request.app_data::<Data<Masks>>();
     let Some(masks) = masks else { return };

@@ -1,5 +1,5 @@
-//! What is counted of requests. Every label has few values, whatever clients send: methods that are
-//! known, paths of routes, codes of answers.
+//! Metrics of requests. Every label has few values, whatever clients send: known methods, paths of routes,
+//! status codes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ const IN_FLIGHT: &str = "hyperfleet_api_requests_in_flight";
 const ANSWERED: &str = "hyperfleet_api_requests_total";
 const DURATION: &str = "hyperfleet_api_request_duration_seconds";
 
-/// The path of a route, as it is mounted and as it is counted.
+/// The path of a route, as mounted and as counted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RoutePath {
     /// `/api/hyperfleet/v1/clusters/{id}`
@@ -21,7 +21,7 @@ pub struct RoutePath {
 }
 
 impl RoutePath {
-    /// Of a path with `{x}` for segments that vary.
+    /// From a path with `{x}` for variable segments.
     pub fn new(template: &str) -> Self {
         let label = template.split('/').map(|segment| {
             let varies = segment.starts_with('{');
@@ -42,13 +42,12 @@ impl RoutePath {
         }
     }
 }
-
-/// A request has come.
+/// Counts a started request.
 pub(super) fn begin() {
     metrics::gauge!(IN_FLIGHT).increment(1.0);
 }
 
-/// It is answered, or nobody waits for the answer any more. Requests that no route takes are counted together.
+/// Counts a request that is answered or abandoned. Requests without a route are counted together.
 pub(super) fn end(
     method: &Method,
     route: Option<&RoutePath>,

@@ -5,7 +5,7 @@ use tracing_subscriber::layer::SubscriberExt as _;
 
 use super::*;
 
-/// What is said, in this form.
+/// The output in this form.
 fn said(form: Form) -> String {
     let kept = Arc::new(Mutex::new(Vec::new()));
     let lines = Arc::clone(&kept);

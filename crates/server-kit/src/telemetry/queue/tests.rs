@@ -2,13 +2,13 @@ use std::sync::mpsc::{self, Receiver, Sender};
 
 use super::*;
 
-/// What the reader lets the writer do next.
+/// The next behaviour of the reader.
 enum Let {
     Write,
     Fail,
 }
 
-/// A reader that takes what it is told to take, and keeps it.
+/// A reader whose progress the test controls, and which keeps its input.
 #[derive(Clone, Default)]
 struct Taken(Arc<Mutex<Vec<u8>>>);
 
@@ -19,7 +19,7 @@ struct Sink {
 
 impl Write for Sink {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        // Once whoever decides has gone, it takes everything.
+        // Without the test's decisions it takes everything.
         if let Ok(Let::Fail) = self.lets.recv() {
             return Err(ErrorKind::BrokenPipe.into());
         }
@@ -48,7 +48,7 @@ fn queue() -> (Queue, Taken, Sender<Let>) {
     (Queue::start(sink).unwrap(), taken, sender)
 }
 
-/// One whose writer waits for the reader with a line in its hand.
+/// A queue whose writer waits for the reader.
 fn stalled() -> (Queue, Taken, Sender<Let>) {
     let (queue, taken, lets) = queue();
     queue.push(b"first\n");
@@ -58,7 +58,7 @@ fn stalled() -> (Queue, Taken, Sender<Let>) {
     (queue, taken, lets)
 }
 
-/// A line of so many bytes.
+/// A line of this length.
 fn line(letter: char, bytes: usize) -> Vec<u8> {
     let mut line = letter.to_string().repeat(bytes - 1).into_bytes();
     line.push(b'\n');
@@ -66,7 +66,7 @@ fn line(letter: char, bytes: usize) -> Vec<u8> {
 }
 
 #[test]
-fn a_reader_that_stalls_holds_nobody_back_and_what_waits_is_bounded() {
+fn a_stalled_reader_blocks_no_writer_and_the_queue_is_bounded() {
     let (queue, taken, lets) = stalled();
     let one = line('a', 1000);
     for _ in 0..5000 {
@@ -96,7 +96,7 @@ fn a_flush_gives_a_reader_that_stalls_up_once_and_waits_for_one_that_reads() {
     assert!(!queue.flush(), "nobody has read since");
     assert!(since.elapsed() < PATIENCE);
     lets.send(Let::Write).unwrap();
-    // Whoever reads again is waited for again.
+    // A reader that continues is waited for again.
     while queue.lock().left == 0 {
         thread::yield_now();
     }

@@ -1,4 +1,4 @@
-//! What users do to resources, and to units.
+//! Changes of resources and units by users.
 
 use std::time::{Duration, Instant};
 
@@ -45,7 +45,7 @@ pub(super) async fn create_change_delete(world: &mut World, pool: &Pool) {
     }
 }
 
-/// Five replicas that exclude each other on four machines: the condition says what the engine says.
+/// Five replicas that exclude each other on four machines: the condition repeats the engine's reason.
 pub(super) async fn more_replicas_than_machines(world: &mut World, pool: &Pool) {
     let before = pool.assert_runs(world, 1, 3).await;
     let first = invocations(world, &before);
@@ -87,7 +87,7 @@ pub(super) async fn more_replicas_than_machines(world: &mut World, pool: &Pool) 
     assert_eq!(units.len(), 3, "{units:?}");
 }
 
-/// A unit of the pool that is destroyed comes back; a unit that is not the adapter's is left alone.
+/// A destroyed unit of the pool comes back; a unit that is not the adapter's is left unchanged.
 pub(super) async fn units_by_hand(world: &mut World, pool: &Pool) {
     let before = pool.assert_runs(world, 1, 3).await;
     let first = invocations(world, &before);

@@ -1,4 +1,4 @@
-//! An adapter that is killed again and again.
+//! An adapter that is killed repeatedly.
 
 use std::time::{Duration, SystemTime};
 
@@ -12,7 +12,7 @@ const KILLS: usize = 3;
 /// Within this time after its start: as long as one step of an update takes.
 const LIFE_MAX: usize = 2500;
 
-/// Whatever it was doing when it was killed: in the end all is as desired, and nothing is left.
+/// Wherever it was killed: in the end everything is as desired, and nothing is left over.
 pub(super) async fn at_every_step(world: &mut World, _: &Pool) {
     let seed = SystemTime::UNIX_EPOCH.elapsed().unwrap().as_secs();
     println!("moments of the kills: seed {seed}");

@@ -1,4 +1,4 @@
-//! What machines and etcd do to resources.
+//! Failures of machines and etcd, and their effects on resources.
 
 use hyperfleet_testkit::until;
 use reqwest::Method;
@@ -8,7 +8,7 @@ use super::super::cluster::Placed;
 use super::World;
 use super::pool::{Pool, invocations};
 
-/// While etcd is away, the report says so, and what was known of the services stays; none of them is touched.
+/// While etcd is away, the report says so and keeps the last known state of the services, which keep running.
 pub(super) async fn etcd_is_away(world: &mut World, pool: &Pool) {
     let before = pool.assert_runs(world, 1, 3).await;
     let (first, processes) = (
@@ -21,7 +21,7 @@ pub(super) async fn etcd_is_away(world: &mut World, pool: &Pool) {
     pool.until_says(
         world,
         "Health",
-        ["False", "EtcdUnavailable", "services go on"],
+        ["False", "EtcdUnavailable", "services keep running"],
     )
     .await;
     let available = world.service.rest.reported(&pool.path, "Available").await;
@@ -37,8 +37,8 @@ pub(super) async fn etcd_is_away(world: &mut World, pool: &Pool) {
     assert_eq!(world.cluster.processes(&after), processes);
 }
 
-/// The machine that dies is that of the leading engine: until another engine leads, no unit moves, and the report names the
-/// machine that is lost.
+/// The machine of the leading engine dies: until another engine leads, no unit moves, and the report names the
+/// lost machine.
 pub(super) async fn a_machine_dies(world: &mut World, pool: &Pool) {
     let dying = world.cluster.settled_leader().await;
     let before = move_a_replica_to(world, pool, dying).await;
@@ -65,7 +65,7 @@ pub(super) async fn a_machine_dies(world: &mut World, pool: &Pool) {
     world.cluster.until_members(&world.cluster.ids()).await;
 }
 
-/// Sees to it that a machine runs a replica: it is the only one that a replica finds which loses its machine. Gives where the
+/// Makes a machine the only one on which a replica finds room when its machine is lost. Returns where the
 /// replicas run then.
 async fn move_a_replica_to(world: &World, pool: &Pool, index: usize) -> Placed {
     let placed = pool.assert_runs(world, 1, 3).await;

@@ -1,4 +1,5 @@
-//! Resources of the REST API that end in services on machines: service, fleet adapter, etcd and machines, all of them real.
+//! Resources of the REST API that become services on machines: service, fleet adapter, etcd and machines, all
+//! of them real.
 //!
 //! ```text
 //! test ─▶ hyperfleet-api serve ─▶ PostgreSQL
@@ -6,8 +7,8 @@
 //!         hyperfleet-api fleet-adapter run ─▶ etcd ◀─ fleetd on four machines ─▶ systemd
 //! ```
 //!
-//! The stories share the machines. Each creates a cluster with one node pool, whose services run on three machines, and
-//! leaves nothing behind.
+//! The stories share the machines. Each creates a cluster with one node pool, whose services run on three
+//! machines, and leaves nothing behind.
 
 mod changes;
 mod crashes;
@@ -22,7 +23,6 @@ use super::cluster::Cluster;
 use pool::Pool;
 use service::Service;
 
-/// Machines, and what drives them.
 struct World {
     cluster: Cluster,
     service: Service,
@@ -61,7 +61,7 @@ async fn resources_of_the_api_become_services_on_machines() {
 }
 
 impl World {
-    /// Plays a story on a pool of three replicas of its own, then deletes the pool. Nothing may be left of it.
+    /// Plays a story on its own pool of three replicas, then deletes the pool. Nothing of it may remain.
     async fn play(&mut self, name: &str, story: impl AsyncFnOnce(&mut Self, &Pool)) {
         let since = Instant::now();
         println!("story: {name}");

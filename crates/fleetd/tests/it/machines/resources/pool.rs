@@ -133,7 +133,7 @@ impl Pool {
         self.until_found(world, name, is_said).await;
     }
 
-    /// Waits until a condition of the adapter's report is as it should be, and prints each that there is before.
+    /// Waits until a condition of the adapter's report is as expected, and prints each change before.
     pub(super) async fn until_found(
         &self,
         world: &World,
@@ -159,7 +159,7 @@ impl Pool {
     }
 }
 
-/// What tells a run of each service from every other run of it.
+/// Identifies the current run of each service.
 pub(super) fn invocations(world: &World, placed: &Placed) -> BTreeMap<String, String> {
     let runs = placed.iter().map(|(unit, id)| {
         let machine = world.cluster.machine(id);

@@ -84,8 +84,8 @@ impl Service {
         self.kill_adapter();
         self.start_adapter();
         let adapter = self.adapter.as_mut().expect("it was just started");
-        adapter.until_said("this replica holds the lease").await;
-        adapter.until_said("etcd is reached").await;
+        adapter.until_output("this replica holds the lease").await;
+        adapter.until_output("etcd connected").await;
     }
 
     /// Ends the adapter as a crash does.
