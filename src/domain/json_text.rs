@@ -243,18 +243,11 @@ fn read(quoted: &[u8]) -> String {
 
 /// A number that is in the order of names as far as their first eight bytes go.
 fn beginning(name: &[u8]) -> u64 {
-    match name.first_chunk() {
-        Some(first) => u64::from_be_bytes(*first),
-        None => {
-            let number = name
-                .iter()
-                .fold(0, |number, byte| (number << 8) | u64::from(*byte));
-            // Of no bytes at all it is 0.
-            number
-                .checked_shl(64 - 8 * u32::try_from(name.len()).unwrap_or(8))
-                .unwrap_or(0)
-        }
+    let mut first = [0; 8];
+    for (place, byte) in first.iter_mut().zip(name) {
+        *place = *byte;
     }
+    u64::from_be_bytes(first)
 }
 
 #[cfg(test)]

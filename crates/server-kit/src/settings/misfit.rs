@@ -11,7 +11,7 @@ use super::table::likeliest;
 /// Takes the cause of a fault out of what is given. Gives the fault, and whether anything was taken out.
 ///
 /// A member that is not known is taken out alone, or put in the place of the one that was meant: faults of the other
-/// members are told, too. Otherwise the whole setting goes.
+/// members are found, too. Otherwise the whole setting goes.
 pub(super) fn take_out(error: &figment::Error, given: &mut Values) -> (SettingFault, bool) {
     let path = error.path.join(".");
     let of = |key: &str| path == key || path.starts_with(&format!("{key}."));

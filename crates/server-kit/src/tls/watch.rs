@@ -131,7 +131,7 @@ impl Watched {
                 tracing::warn!(listener, "certificate not replaced: {fault}");
             }
             Some(News::Restored) => {
-                tracing::info!(listener, "certificate files valid again: unchanged")
+                tracing::info!(listener, "certificate files valid again: unchanged");
             }
             None => {}
         }
