@@ -159,7 +159,7 @@ async fn a_panic_is_one_line_with_its_place_and_its_request_and_the_service_goes
         .collect();
     assert_eq!(
         messages,
-        ["a panic: this is a defect", "failed", "answered"]
+        ["panic: this is a defect", "failed", "answered"]
     );
     let panic = &lines[0];
     assert_eq!(panic["level"], "error");
@@ -177,7 +177,7 @@ async fn a_panic_is_one_line_in_a_log_for_people_too() {
     assert_eq!(lines.len(), 3, "{lines:#?}");
     let panic = &lines[0];
     assert!(
-        panic.contains(" ERROR a panic: this is a defect location="),
+        panic.contains(" ERROR panic: this is a defect location="),
         "{panic}"
     );
     assert!(panic.contains("startup/tests.rs:"), "{panic}");
@@ -198,6 +198,6 @@ fn nothing_is_lost_by_a_panic_that_ends_the_process() {
     let before = lines.iter().filter(|line| line["message"] == "before");
     assert_eq!(before.count(), 1000);
     let last = lines.last().unwrap();
-    assert_eq!(last["message"], "a panic: this is a defect");
+    assert_eq!(last["message"], "panic: this is a defect");
     assert_eq!(last["cause"], "on purpose", "it stands in the source");
 }

@@ -339,7 +339,7 @@ async fn what_cannot_be_read_or_is_old_is_no_order() {
     let old = format!(r#"{{"v":1,"hash":"{hash}","state":"loaded","epoch":{epoch}}}"#);
     world.put("run/m1/b.service", &old).await;
     world
-        .until_error("a.service", "cannot read what it is to be")
+        .until_error("a.service", "desired state is unreadable")
         .await;
     world.until_error("b.service", "is older than").await;
     assert_eq!(machine.stopped(), [""; 0]);

@@ -111,7 +111,7 @@ fn a_page_that_is_larger_than_may_be_is_as_large_as_may_be() {
     assert_eq!(loaded.settings.page_size, PAGE_SIZE_MAX);
     let notes = loaded.notes.join("\n");
     assert!(
-        notes.contains("token_limit: 1000") && notes.contains("256 counts"),
+        notes.contains("token_limit: 1000") && notes.contains("using 256"),
         "{notes}"
     );
     assert!(sound("token_limit=256\n", &[]).notes.is_empty());

@@ -177,7 +177,7 @@ async fn another_file_takes_the_place_of_the_first_once_that_has_stopped() {
     let said: Vec<_> = said.lines().collect();
     assert_eq!(said, ["start1", "stopped1", "start2", "stopped2", "start3"]);
     let log = fleetd.said();
-    assert!(!log.contains("cannot be brought"), "{log}");
+    assert!(!log.contains("not in its desired state"), "{log}");
 }
 
 #[tokio::test]

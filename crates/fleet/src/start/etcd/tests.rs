@@ -113,7 +113,7 @@ fn what_belongs_together_is_set_together() {
         faults(&http, "")
     );
     let https = with("https://etcd:2379");
-    assert!(faults(&https, "").starts_with("ca: https to etcd needs"));
+    assert!(faults(&https, "").starts_with("ca: https to etcd requires"));
     let mixed = Etcd {
         endpoints: vec!["https://a".to_owned(), "http://b".to_owned()],
         ca_file: ca_file.clone(),

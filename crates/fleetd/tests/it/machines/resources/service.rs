@@ -84,7 +84,7 @@ impl Service {
         self.kill_adapter();
         self.start_adapter();
         let adapter = self.adapter.as_mut().expect("it was just started");
-        adapter.until_output("this replica holds the lease").await;
+        adapter.until_output("adapter lease acquired").await;
         adapter.until_output("etcd connected").await;
     }
 
