@@ -157,10 +157,7 @@ async fn a_panic_is_one_line_with_its_place_and_its_request_and_the_service_goes
         .iter()
         .map(|l| l["message"].as_str().unwrap())
         .collect();
-    assert_eq!(
-        messages,
-        ["panic: this is a defect", "failed", "answered"]
-    );
+    assert_eq!(messages, ["panic: this is a defect", "failed", "answered"]);
     let panic = &lines[0];
     assert_eq!(panic["level"], "error");
     assert_eq!(panic["request_id"], "unlucky");

@@ -42,7 +42,10 @@ async fn an_authority_is_all_that_tls_needs_and_it_is_not_passed_over() {
     let mut fleetd = place.start();
     assert_eq!(fleetd.ended().await.code(), Some(2), "{}", fleetd.said());
     let said = fleetd.said();
-    assert!(said.contains("etcd_cafile: https to etcd requires"), "{said}");
+    assert!(
+        said.contains("etcd_cafile: https to etcd requires"),
+        "{said}"
+    );
 }
 
 /// The response of every path except metrics while etcd is away.
