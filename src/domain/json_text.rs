@@ -4,9 +4,12 @@ use std::cmp::Ordering;
 
 use memchr::memchr2;
 use serde::Serialize;
+use serde_json::Value;
 
 /// Deepest nesting of arrays and objects: that of `serde_json`.
 const DEPTH_MAX: usize = 128;
+/// How often, on average, each byte may be copied to put members in order.
+const COPIES_MAX: usize = 4;
 /// Every integer of so many characters is one of 64 bits.
 const PLAIN_CHARACTERS_MAX: usize = 18;
 
@@ -26,12 +29,20 @@ impl JsonText {
     ///
     /// `None` if the text is no JSON. That is no check: not every such text is noticed.
     pub fn rewrite(text: &str) -> Option<Self> {
+        // What is nested deeply and out of order would be copied for each level.
+        Self::rewrite_in_one_pass(text)
+            .or_else(|| Some(Self::of(&serde_json::from_str::<Value>(text).ok()?)))
+    }
+
+    /// `None` also if putting members in order takes too many copies.
+    fn rewrite_in_one_pass(text: &str) -> Option<Self> {
         let mut rewriter = Rewriter {
             text: text.as_bytes(),
             at: 0,
             out: Vec::with_capacity(text.len()),
             members: Vec::with_capacity(16),
             spare: Vec::new(),
+            copies_left: COPIES_MAX * text.len(),
         };
         rewriter.value(0)?;
         rewriter.skip_blanks();
@@ -54,6 +65,8 @@ struct Rewriter<'t> {
     /// Of the objects that are open, outermost first.
     members: Vec<Member<'t>>,
     spare: Vec<u8>,
+    /// How many more bytes may be copied to put members in order.
+    copies_left: usize,
 }
 
 /// A member that is written.
@@ -71,6 +84,7 @@ struct Name<'t> {
     beginning: u64,
     /// As it stands in the text, with its quotes.
     quoted: &'t [u8],
+    has_escapes: bool,
 }
 
 impl<'t> Rewriter<'t> {
@@ -108,7 +122,7 @@ impl<'t> Rewriter<'t> {
         }
         self.at += 1;
         if !is_sorted {
-            self.sort(first);
+            self.sort(first)?;
         }
         self.members.truncate(first);
         self.out.push(b'}');
@@ -128,15 +142,18 @@ impl<'t> Rewriter<'t> {
         } else {
             beginning(&quoted[1..quoted.len() - 1])
         };
-        Some(Name { beginning, quoted })
+        Some(Name {
+            beginning,
+            quoted,
+            has_escapes,
+        })
     }
 
     /// Puts the members of the innermost object in order.
-    fn sort(&mut self, first: usize) {
+    fn sort(&mut self, first: usize) -> Option<()> {
         let members = &mut self.members[first..];
-        let Some(begin) = members.first().map(|member| member.begin) else {
-            return;
-        };
+        let begin = members.first()?.begin;
+        self.copies_left = self.copies_left.checked_sub(self.out.len() - begin)?;
         members.sort_unstable_by(|one, other| one.name.order(other.name));
         self.spare.clear();
         self.spare.reserve(self.out.len() - begin);
@@ -149,6 +166,7 @@ impl<'t> Rewriter<'t> {
         }
         self.out.truncate(begin);
         self.out.extend_from_slice(&self.spare);
+        Some(())
     }
 
     fn array(&mut self, depth: usize) -> Option<()> {
@@ -232,7 +250,14 @@ impl Name<'_> {
     /// The order of what they say.
     fn order(self, other: Self) -> Ordering {
         let beginnings = self.beginning.cmp(&other.beginning);
-        beginnings.then_with(|| read(self.quoted).cmp(&read(other.quoted)))
+        beginnings.then_with(|| {
+            if self.has_escapes || other.has_escapes {
+                read(self.quoted).cmp(&read(other.quoted))
+            } else {
+                let bare = |name: Self| &name.quoted[1..name.quoted.len() - 1];
+                bare(self).cmp(bare(other))
+            }
+        })
     }
 }
 
@@ -268,6 +293,10 @@ mod tests {
                 r#"{"aa":{"c":[1,"x: , y"],"d":[]},"b":1}"#,
             ),
             (r#"{"ab": 1, "a": 2, "": 3}"#, r#"{"":3,"a":2,"ab":1}"#),
+            (
+                r#"{"the same! ": 1, "the same!": 2, "the same!\t": 3}"#,
+                r#"{"the same!":2,"the same!\t":3,"the same! ":1}"#,
+            ),
             (
                 r#"{"a!": 1, "a": 2, "a\"": 3}"#,
                 r#"{"a":2,"a!":1,"a\"":3}"#,
@@ -309,6 +338,17 @@ mod tests {
                 "{text}"
             );
         }
+    }
+
+    #[test]
+    fn what_is_nested_deeply_and_out_of_order_is_not_copied_for_each_level() {
+        let mut text = "0".to_owned();
+        for _ in 0..120 {
+            text = format!(r#"{{"b": 0, "aa": {text}}}"#);
+        }
+        assert_eq!(JsonText::rewrite_in_one_pass(&text), None);
+        let value: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(JsonText::rewrite(&text), Some(JsonText::of(&value)));
     }
 
     #[test]

@@ -26,7 +26,7 @@ pub fn rfc3339(at: DateTime<Utc>) -> String {
             text.push_str(whole.trim_end_matches('Z'));
         }
     }
-    let micros = at.nanosecond() / 1000;
+    let micros = at.nanosecond() / 1000 % 1_000_000;
     if micros > 0 {
         text.push('.');
         push_digits(&mut text, micros, 6);
