@@ -50,7 +50,7 @@ pub fn load(args: &SettingsArgs, defaults: &Settings) -> Loaded {
     let mut faults = Vec::from_iter(database_named_twice(&loaded));
     faults.extend(addresses::of_database(&settings.database));
     faults.extend(addresses::of_issuers(&settings.server.jwt));
-    faults.extend(settings.faults().into_iter().map(SettingFault::of_value));
+    faults.extend(settings.faults().into_iter().map(SettingFault::of_values));
     loaded.faults.extend(faults);
     show_entries(&mut loaded);
     loaded

@@ -96,4 +96,7 @@ async fn no_answer_is_unhealthy_and_the_error_says_what_to_look_at() {
     let (code, said) = healthcheck(&[("HYPERFLEET_HEALTH_PORT", "0")], &[]).await;
     assert_eq!(code, Some(1));
     assert!(said.contains("health.port is 0"), "{said}");
+    // Nor does it ask another port than the one that is set.
+    let (_, said) = healthcheck(&[("HYPERFLEET_HEALTH_PORT", "70000")], &[]).await;
+    assert!(said.contains("health.port is 70000"), "{said}");
 }

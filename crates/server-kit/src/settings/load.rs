@@ -69,6 +69,11 @@ impl<S> Loaded<S> {
         !faults.any(|fault| sections.iter().any(|section| fault.touches(section)))
     }
 
+    /// Whether no setting of this section has a fault.
+    pub fn is_sound(&self, section: &str) -> bool {
+        !self.faults.iter().any(|fault| fault.concerns(section))
+    }
+
     /// Refuses settings with faults, their own or these.
     ///
     /// # Errors
@@ -139,7 +144,7 @@ fn out_of_range(table: &SettingTable, given: &Given) -> Option<SettingFault> {
     let (least, most) = setting.exceeded(value)?;
     let origin = given.origin_of(setting.key);
     let text = (table.out_of_range)(setting.key, &origin, &shown(value), least, most);
-    Some(SettingFault::of_value(text))
+    Some(SettingFault::of_value(setting.key, text))
 }
 
 /// Merges given values over the defaults. A value of a wrong type is reported and left out, because an

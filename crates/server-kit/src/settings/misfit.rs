@@ -36,7 +36,7 @@ pub(super) fn take_out(error: &figment::Error, given: &mut Values) -> (SettingFa
             members.push(name.clone());
             let member = shown_members(&members);
             let text = format!("{key}{member} (from {origin}): there is no such member{hint}");
-            return (SettingFault::of_value(text), true);
+            return (SettingFault::of_value(key, text), true);
         }
     }
     let (member, said) = (shown_members(&members), said(&error.kind));

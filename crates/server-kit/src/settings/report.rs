@@ -43,7 +43,9 @@ impl<S> Loaded<S> {
             key: setting.key,
             value,
             origin: origin.to_owned(),
-            is_default: text == setting.default,
+            // The text of entries is a summary of them.
+            is_default: text == setting.default
+                && (given.is_none() || !matches!(setting.kind, SettingKind::Objects)),
         }
     }
 
