@@ -42,7 +42,7 @@ pub struct PrivatePostgres {
     socket: PathBuf,
     durability: Durability,
     /// Held as long as we use the folder, released by the kernel in every case.
-    _lock: File,
+    _lock: FolderLock,
 }
 
 impl PrivatePostgres {
@@ -321,8 +321,20 @@ fn give_to(folder: &Path, user: Option<&User>) -> io::Result<()> {
     user.map_or(Ok(()), |user| chown(folder, Some(user.uid), Some(user.gid)))
 }
 
-/// Locks the folder, as long as the file stays open.
-fn lock(folder: &Path) -> anyhow::Result<File> {
+/// A locked folder.
+#[derive(Debug)]
+struct FolderLock(File);
+
+impl Drop for FolderLock {
+    /// Closing the file would not do: a child that another thread has just started has it open, too, until it runs its
+    /// program.
+    fn drop(&mut self) {
+        let _ = self.0.unlock();
+    }
+}
+
+/// Locks the folder until the result is dropped.
+fn lock(folder: &Path) -> anyhow::Result<FolderLock> {
     let lock = File::options()
         .create(true)
         .truncate(false)
@@ -330,7 +342,7 @@ fn lock(folder: &Path) -> anyhow::Result<File> {
         .open(folder.join(LOCK))
         .with_context(|| format!("cannot lock {}", folder.display()))?;
     match lock.try_lock() {
-        Ok(()) => Ok(lock),
+        Ok(()) => Ok(FolderLock(lock)),
         Err(TryLockError::WouldBlock) => bail!(
             "{} is in use by another process of this program: stop that one, or choose another \
              folder with --data-dir",
