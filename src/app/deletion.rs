@@ -13,7 +13,7 @@ use super::{Address, Collection, Error, Service};
 use crate::domain::audit::{Action, Origin};
 use crate::domain::lifecycle::{self, Family, Outcome, Refusal};
 use crate::domain::tenancy::TenantScope;
-use crate::domain::{Resource, ResourceId, ResourceState};
+use crate::domain::{Resource, ResourceId, ResourceSnapshot, ResourceState};
 use crate::storage::postgres::{Db, LockedRow, Tx, WholeResource};
 
 /// A family whose rows are locked.
@@ -44,32 +44,35 @@ impl Service {
         let Some(found) = found else {
             return Err(self.nothing_to_delete(address, &mut db).await);
         };
-        if let Some((resource, effects)) = self.try_delete_alone(&mut db, &found, origin).await? {
+        let WholeResource {
+            resource,
+            snapshot,
+            has_dependents,
+        } = found;
+        // Links to others go in a statement of their own.
+        let is_alone = has_dependents == Some(false) && resource.references.is_empty();
+        if is_alone
+            && let Some((state, effects)) = self.try_delete_alone(&mut db, snapshot, origin).await?
+        {
             effects.emit();
-            return Ok(resource);
+            return Ok(Resource { state, ..resource });
         }
         let mut tx = session.begin_sets().await?;
-        let result = self
-            .delete_in(&mut tx, address, found.resource, origin)
-            .await;
+        let result = self.delete_in(&mut tx, address, resource, origin).await;
         effects::keep(tx, result).await
     }
 
-    /// Deletes a resource that nothing depends on and that becomes finalizing, or is it already. Returns `None` for all
-    /// others, and if the resource was changed since it was read.
+    /// Deletes a resource without dependents and links that becomes finalizing, or is it already. Returns `None` for one
+    /// that would be removed at once, and if the resource was changed since it was read.
     async fn try_delete_alone(
         &self,
         db: &mut Db<'_>,
-        found: &WholeResource,
+        root: ResourceSnapshot,
         origin: &Origin,
-    ) -> Result<Option<(Resource, Effects)>, Error> {
-        // Links to others go in a statement of their own.
-        if found.has_dependents != Some(false) || !found.resource.references.is_empty() {
-            return Ok(None);
-        }
+    ) -> Result<Option<(ResourceState, Effects)>, Error> {
         let family = Family {
             ancestors: Vec::new(),
-            root: found.snapshot.clone(),
+            root,
             descendants: Vec::new(),
         };
         let (state, outcome) = lifecycle::delete(&family, &[], &self.registry, origin)?;
@@ -81,13 +84,7 @@ impl Service {
             }
             _ => false,
         };
-        Ok(is_done.then(|| {
-            let resource = Resource {
-                state,
-                ..found.resource.clone()
-            };
-            (resource, Effects::carried_out([before], outcome))
-        }))
+        Ok(is_done.then(|| (state, Effects::carried_out([before], outcome))))
     }
 
     /// The error of a deletion of nothing. Clients of the flat routes know another text.
