@@ -14,7 +14,7 @@ use super::scope::{
     DevScope, HealthcheckScope, ImportScope, MigrateScope, OpenapiScope, ScopedArgs,
 };
 use super::{DevTokenArgs, FleetAdapterCommand, ImportOptions, SettingsArgs};
-use hyperfleet_server_kit::settings::{CheckOptions, OpenapiFormat, OutputFormat};
+use hyperfleet_server_kit::settings::{CheckOptions, OpenapiOptions, OutputFormat};
 
 /// Control plane for fleets of clusters.
 ///
@@ -208,15 +208,8 @@ pub struct ImportArgs {
 /// Options of `openapi`.
 #[derive(Debug, clap::Args)]
 pub struct OpenapiArgs {
-    /// How it is written
-    #[arg(
-        short,
-        long,
-        alias = "format",
-        value_name = "FORMAT",
-        default_value = "yaml"
-    )]
-    pub output: OpenapiFormat,
+    #[command(flatten)]
+    pub options: OpenapiOptions,
     /// Print the document of fleet's API instead, which has no kinds
     #[arg(long)]
     pub fleet: bool,
@@ -227,6 +220,8 @@ pub struct OpenapiArgs {
 
 #[cfg(test)]
 mod tests {
+    use hyperfleet_server_kit::settings::OpenapiFormat;
+
     use super::*;
 
     #[test]
@@ -249,7 +244,7 @@ mod tests {
             let Command::Openapi(args) = args.command else {
                 panic!("{args:?}")
             };
-            assert_eq!(args.output, OpenapiFormat::Json, "{flag}");
+            assert_eq!(args.options.output, OpenapiFormat::Json, "{flag}");
         }
     }
 }

@@ -42,9 +42,10 @@ async fn carry_out(args: Args) -> anyhow::Result<ExitCode> {
         Command::Config(ConfigCommand::Check(args)) => check(&args)?,
         Command::Config(ConfigCommand::Reference) => print(&config::reference()),
         Command::Openapi(args) if args.fleet => {
-            print_document(&hyperfleet_fleet::api::openapi(BUILD.version), args.output)?;
+            let document = hyperfleet_fleet::api::openapi(BUILD.version);
+            print_document(&document, args.options.output)?;
         }
-        Command::Openapi(args) => print_document(&openapi_of_kinds(&args)?, args.output)?,
+        Command::Openapi(args) => print_document(&openapi_of_kinds(&args)?, args.options.output)?,
         Command::Completion { shell } => print_completion(shell, Args::command()),
         Command::DevToken(args) => dev_token(args)?,
         Command::Version(args) => {

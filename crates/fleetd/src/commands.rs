@@ -35,7 +35,9 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         }
         Some(Command::Config(ConfigCommand::Check(options))) => check(file.as_deref(), options)?,
         Some(Command::Config(ConfigCommand::Reference)) => print(&settings::reference()),
-        Some(Command::Openapi { output }) => print_document(&api::openapi(BUILD.version), output)?,
+        Some(Command::Openapi(options)) => {
+            print_document(&api::openapi(BUILD.version), options.output)?;
+        }
         Some(Command::Completion { shell }) => print_completion(shell, Args::command()),
         Some(Command::Version { output }) => print_version(&BUILD, output, &version()),
     }
@@ -53,7 +55,7 @@ fn version() -> String {
     format!("fleetd version {version}\ncommit: {commit}\nbuilt: {time}\n")
 }
 
-/// Prints the settings and checks them as far as possible without etcd.
+/// Prints the settings and makes every check that needs no etcd.
 fn check(file: Option<&Path>, options: CheckOptions) -> anyhow::Result<()> {
     let loaded = settings::load(file);
     let notes = Plan::of(&loaded, &Doors::Named).map(|plan| plan.notes);

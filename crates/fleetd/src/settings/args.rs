@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
-use hyperfleet_server_kit::settings::{CheckOptions, OpenapiFormat, OutputFormat};
+use hyperfleet_server_kit::settings::{CheckOptions, OpenapiOptions, OutputFormat};
 
 /// Runs systemd units on a fleet of machines: starts and stops those of this machine, decides which machine runs
 /// which unit, and serves the API for it.
@@ -39,17 +39,7 @@ pub enum Command {
     #[command(subcommand, arg_required_else_help = true)]
     Config(ConfigCommand),
     /// Print the API's OpenAPI document
-    Openapi {
-        /// Output format
-        #[arg(
-            short,
-            long,
-            alias = "format",
-            value_name = "FORMAT",
-            default_value = "yaml"
-        )]
-        output: OpenapiFormat,
-    },
+    Openapi(OpenapiOptions),
     /// Print a shell completion script
     ///
     /// For instance: source <(fleetd completion bash)
@@ -102,6 +92,7 @@ mod tests {
     use std::path::Path;
 
     use clap::CommandFactory as _;
+    use hyperfleet_server_kit::settings::OpenapiFormat;
 
     use super::*;
 
@@ -140,8 +131,10 @@ mod tests {
             let document = parsed(&[&["openapi"][..], &args[..]].concat())
                 .unwrap()
                 .command;
-            let output = OpenapiFormat::Json;
-            assert!(matches!(document, Some(Command::Openapi { output: o }) if o == output));
+            let Some(Command::Openapi(options)) = document else {
+                panic!("{document:?}")
+            };
+            assert_eq!(options.output, OpenapiFormat::Json);
         }
         let check = parsed(&["config", "check", "--config", "a", "-o", "table"]).unwrap();
         assert_eq!(check.config.as_deref(), Some(Path::new("a")));

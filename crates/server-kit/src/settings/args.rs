@@ -26,6 +26,20 @@ pub struct CheckOptions {
     pub changed: bool,
 }
 
+/// What `openapi` prints.
+#[derive(Debug, Clone, Copy, clap::Args)]
+pub struct OpenapiOptions {
+    /// Output format
+    #[arg(
+        short,
+        long,
+        alias = "format",
+        value_name = "FORMAT",
+        default_value = "yaml"
+    )]
+    pub output: OpenapiFormat,
+}
+
 /// How the OpenAPI document is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum OpenapiFormat {

@@ -24,7 +24,9 @@ mod table;
 mod yaml;
 mod yaml_lines;
 
-pub use args::{CheckOptions, GivenFlags, OpenapiFormat, OutputFormat, flags, given_flags};
+pub use args::{
+    CheckOptions, GivenFlags, OpenapiFormat, OpenapiOptions, OutputFormat, flags, given_flags,
+};
 pub use fault::SettingFault;
 pub use hosts::{host_fault, is_host, shared_ports};
 pub use layer::Layer;
