@@ -266,7 +266,7 @@ fn read(quoted: &[u8]) -> String {
     serde_json::from_slice(quoted).unwrap_or_default()
 }
 
-/// A number that is in the order of names as far as their first eight bytes go.
+/// The first eight bytes of a name as a number, which is in the order of the names.
 fn beginning(name: &[u8]) -> u64 {
     let mut first = [0; 8];
     for (place, byte) in first.iter_mut().zip(name) {

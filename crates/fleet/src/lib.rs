@@ -94,7 +94,7 @@ impl<S: KeyStore> Fleet<S> {
         &self.registry
     }
 
-    /// Whether the mirror is current as far as can be known: everything was listed, and the watch lives. A
+    /// Whether the mirror is current to its own knowledge: everything was listed, and the watch lives. A
     /// silent server is noticed within fifteen seconds, a stopped one at once.
     pub fn is_connected(&self) -> bool {
         self.mirror.is_connected()

@@ -113,8 +113,8 @@ pub struct Needs {
 }
 
 impl Room {
-    /// As many connections as a program needs, if the limit of open files allows. Raises the limit as far as
-    /// possible.
+    /// As many connections as a program needs, if the limit of open files allows. Raises the limit to its
+    /// maximum.
     pub fn of(needs: &Needs) -> Self {
         let limit = raised_limit();
         let room = Self::within(limit, needs);

@@ -25,7 +25,7 @@ const EVENT_BYTES_MAX: usize = 160 << 10;
 /// A single entry whose event would be too long is shortened to this. A byte becomes at most six, as in
 /// `\u001b`.
 const SHORTENED_BYTES: usize = EVENT_BYTES_MAX / 6 - (1 << 10);
-/// Entries per event at first. The number grows as far as their text allows.
+/// Entries per event at first. The number grows while their text fits.
 const ENTRIES: usize = 64;
 const ENTRIES_MAX: usize = 4096;
 /// Shortest time between two events.

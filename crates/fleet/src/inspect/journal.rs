@@ -38,7 +38,7 @@ pub(super) struct Entries {
     line: Vec<u8>,
 }
 
-/// An entry, as far as it is parsed.
+/// The parsed part of an entry.
 #[derive(Deserialize)]
 struct Entry {
     #[serde(rename = "__CURSOR")]

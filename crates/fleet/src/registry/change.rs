@@ -29,7 +29,7 @@ pub enum Change {
     Resume(Seen<Resume>),
     /// A key below our prefix that this version does not know. A newer program may use it.
     Unknown {
-        /// As far as it is UTF-8.
+        /// With U+FFFD in place of bytes that are not UTF-8.
         name: String,
         exists: bool,
     },

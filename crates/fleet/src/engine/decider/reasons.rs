@@ -30,7 +30,7 @@ pub(super) struct Reasons {
     stuck: BTreeSet<String>,
     /// Those of them without a current reason in the registry.
     unexplained: BTreeSet<String>,
-    /// The others, as far as their reasons must be checked again.
+    /// Other unplaced units whose reasons must be checked again.
     doubtful: BTreeSet<String>,
     /// Units with a stored reason that are not unplaced.
     refuted: BTreeSet<String>,
