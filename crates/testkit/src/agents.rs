@@ -3,6 +3,7 @@
 //! Tests and `make bench-fleet` share this file.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::time::Duration;
 
 use hyperfleet_fleet::agent::{Agent, Leave, Settings, Status};
@@ -59,7 +60,7 @@ impl RunningAgent {
 impl SimulatedMachine {
     /// A machine with this lease.
     pub fn start<S: KeyStore>(registry: Registry<S>, id: &str, lease_seconds: u32) -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = memory_folder();
         let systemd = SimulatedSystemd::new();
         let settings = settings(&folder, id, lease_seconds);
         let agent = RunningAgent::start(registry, &systemd, settings);
@@ -96,6 +97,16 @@ impl SimulatedMachine {
     /// Units that it was ordered to stop, oldest first.
     pub fn stopped(&self) -> Vec<String> {
         self.systemd.with(|state| state.stopped.clone())
+    }
+}
+
+/// A folder in memory, as `/run` is, where an installed agent keeps its orders: it syncs that file for each of them.
+fn memory_folder() -> TempDir {
+    let shared_memory = Path::new("/dev/shm");
+    if shared_memory.is_dir() {
+        tempfile::tempdir_in(shared_memory).unwrap()
+    } else {
+        tempfile::tempdir().unwrap()
     }
 }
 
