@@ -179,13 +179,17 @@ fleet-seeds: setup ## Simulate engines that freeze, fail and are killed (SEEDS=1
 
 # ---- Measure --------------------------------------------------------------------------------
 
-.PHONY: setup-bench bench bench-import bench-search bench-engine bench-fleet bench-fleet-adapter
+.PHONY: setup-bench bench bench-start bench-import bench-search bench-engine bench-fleet bench-fleet-adapter
 setup-bench: setup ## Install the load generator
 	@bench/setup
 
 bench: setup-bench ## Measure a release build beside its database's ceiling, and searches (N=1000000 SECONDS=5 ARGS="--beside OLD")
 	@cargo build --quiet --release --bin hyperfleet-api
 	@bench/run $(if $(N),--clusters $(N)) $(if $(filter command line environment,$(origin SECONDS)),--seconds $(SECONDS)) $(ARGS)
+
+bench-start: setup ## Measure how soon a release build answers after its start, and its memory at rest (ARGS="--starts 50")
+	@cargo build --quiet --release --bin hyperfleet-api
+	@bench/starts $(ARGS)
 
 bench-import: setup ## Measure the import of the older service's database (ARGS="--resources 100000")
 	@cargo build --quiet --release --bin hyperfleet-api
