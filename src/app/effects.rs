@@ -185,7 +185,7 @@ fn emit_failure(failure: Failure) {
         resource_id = %id,
         condition = rule,
         error,
-        "A condition rule failed"
+        "condition rule failed"
     );
     failed(kind, rule).increment(1);
 }

@@ -54,7 +54,7 @@ impl UnrequiredReport {
                 adapter = self.adapter,
                 required_adapters = self.required,
                 to_do = "if the name is misspelled, correct it in the adapter or in entities[].required_adapters",
-                "the kind does not require an adapter that reports: Reconciled ignores it"
+                "report of an adapter that the kind does not require"
             );
         }
     }

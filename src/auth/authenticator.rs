@@ -140,7 +140,7 @@ impl Authenticator {
         outcome.map_err(|(live, refusal)| {
             let (reason, issuer) = (refusal.reason(), live.map(|live| &live.issuer.url));
             // The line of the request has the reason, too.
-            tracing::debug!(issuer, reason, "a caller is refused");
+            tracing::debug!(issuer, reason, "caller refused");
             metrics::counter!(FAILURES, "reason" => reason).increment(1);
             refusal
         })

@@ -158,10 +158,10 @@ impl Live {
             issuer = self.issuer.url,
             keys = keys.len(),
             from = ?origin,
-            "the issuer has new keys"
+            "issuer keys replaced"
         );
         for why in &parts[&origin].skipped {
-            tracing::warn!(issuer = self.issuer.url, "left out: {why}");
+            tracing::warn!(issuer = self.issuer.url, key = %why, "key of an issuer ignored");
         }
         *self.keys.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(keys);
     }

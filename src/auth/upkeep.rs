@@ -32,7 +32,8 @@ impl Live {
                     tracing::warn!(
                         issuer = self.issuer.url,
                         keys = self.keys().len(),
-                        "the issuer's keys stay as they are: {fault}"
+                        %fault,
+                        "issuer keys not fetched: keeping the earlier ones"
                     );
                     self.count(Origin::Address, fault.into());
                     failures += 1;
@@ -82,7 +83,9 @@ impl Live {
                     let path = file.path.display();
                     tracing::warn!(
                         issuer = self.issuer.url,
-                        "the keys of {path} stay as they were: {fault}"
+                        %path,
+                        %fault,
+                        "issuer keys not read: keeping the earlier ones"
                     );
                     self.count(Origin::File, fault.into());
                 }

@@ -156,7 +156,7 @@ pub(super) async fn reach(probe: &mut Probe, database: &Database) -> anyhow::Res
                 let error = chain(&error);
                 // Said beforehand: it logs something itself, and one line must not begin in another.
                 let target = target(database);
-                tracing::warn!(attempts_left, "waiting for {target}: {error}");
+                tracing::warn!(attempts_left, target, error, "waiting for the database");
                 tokio::time::sleep(database.pool.conn_retry_interval).await;
             }
             other => {

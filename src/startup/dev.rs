@@ -37,9 +37,8 @@ pub(super) async fn run(args: DevArgs) -> anyhow::Result<()> {
     let (mut private, mut folder) = (None, None);
     if let Some((key, origin)) = config::named_database(&loaded) {
         if args.data_dir.is_some() {
-            tracing::warn!(
-                "--data-dir does not count: the settings name a database ({key}, from {origin})"
-            );
+            let setting = format!("{key}, from {origin}");
+            tracing::warn!(setting, "--data-dir ignored: the settings name a database");
         }
     } else {
         let data_dir = args.data_dir.as_deref().unwrap_or(Path::new(DATA_FOLDER));

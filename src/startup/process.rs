@@ -134,7 +134,7 @@ impl Process {
         tokio::select! {
             done = step => Some(done),
             () = self.signals.next() => {
-                tracing::info!("told to end while starting");
+                tracing::info!("stopped while starting");
                 None
             }
         }
@@ -189,7 +189,7 @@ impl Process {
         tokio::select! {
             done = before => done?,
             () = self.signals.next() => {
-                tracing::info!("told to end while starting");
+                tracing::info!("stopped while starting");
                 return Ok(());
             }
             error = failure(&mut serving, &mut self.sides) => return Err(error),
@@ -229,7 +229,7 @@ impl Process {
             drain_setting: "health.shutdown_timeout",
         };
         if let Err(error) = &failed {
-            tracing::error!("stopping: {error:#}");
+            tracing::error!(error = format!("{error:#}"), "stopping after an error");
         }
         let drained = shutdown::drain(&gate, &serving, &mut self.signals, times).await;
         let rest = async {

@@ -34,7 +34,7 @@ pub(super) async fn wait(
     let schema = database::reach(probe, &settings.database).await?;
     let mut fault = lack(&schema);
     if let Some(fault) = &fault {
-        tracing::warn!("not ready: {fault}");
+        tracing::warn!(fault, "not ready");
     }
     while fault.is_some() {
         gate.set_fault(fault);
@@ -68,7 +68,7 @@ pub(super) async fn watch(mut probe: Probe, ping_time: Duration, gate: Gate, sto
             continue;
         }
         if let Some(fault) = &health.fault {
-            tracing::warn!("not ready: {fault}");
+            tracing::warn!(fault, "not ready");
         } else {
             tracing::info!("ready again");
         }
@@ -81,7 +81,7 @@ async fn ask(probe: &mut Probe, ping_time: Duration) -> Result<SchemaStatus, &'s
         Ok(Ok(schema)) => Ok(schema),
         Ok(Err(error)) => {
             let error = anyhow::Error::from(error);
-            tracing::debug!("the probe fails: {error:#}");
+            tracing::debug!(error = format!("{error:#}"), "database probe failed");
             Err(UNAVAILABLE)
         }
         Err(_) => Err(TIMEOUT),

@@ -15,10 +15,11 @@ pub(super) async fn expire_audit(service: Service, clock: Clock, kept: Duration)
         if let Some(before) = clock.now().checked_sub_signed(kept) {
             match service.expire_audit(before).await {
                 Ok(0) => {}
-                Ok(count) => tracing::info!(count, "removed expired audit entries"),
+                Ok(count) => tracing::info!(count, "expired audit entries removed"),
                 Err(error) => {
                     let error = anyhow::Error::from(error);
-                    tracing::warn!("expired audit entries stay for now: {error:#}");
+                    let error = format!("{error:#}");
+                    tracing::warn!(error, "removing expired audit entries failed: retrying");
                 }
             }
         }

@@ -25,7 +25,7 @@ pub struct Database {
     /// Our password.
     #[serde(default)]
     pub password: Secret,
-    /// Whether every statement is logged, without its values.
+    /// Log every statement, without its values.
     pub debug: bool,
     /// TLS towards the database.
     pub ssl: Ssl,
@@ -74,7 +74,7 @@ pub struct Pool {
     /// How long one statement may take; 0 for no limit.
     #[serde(with = "humantime_serde")]
     pub request_timeout: Duration,
-    /// How often a start tries again to reach the database.
+    /// Number of retries to reach the database at startup.
     pub conn_retry_attempts: u32,
     /// How long it waits in between.
     #[serde(with = "humantime_serde")]

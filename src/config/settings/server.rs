@@ -11,7 +11,7 @@ use hyperfleet_server_kit::settings::{Limits, Timeouts, Tls};
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Server {
-    /// What this instance is called in its log; empty for nothing.
+    /// Instance name in logs; empty for nothing.
     pub hostname: String,
     /// Address or name to listen on.
     pub host: String,
@@ -67,7 +67,7 @@ pub struct Health {
     pub port: u16,
     /// TLS of this listener.
     pub tls: Tls,
-    /// How long the database may take to answer before it counts as gone.
+    /// Timeout for the database's answer to a readiness check.
     #[serde(with = "humantime_serde")]
     pub db_ping_timeout: Duration,
     /// For how long the service goes on as before once it is told to end, but for saying that it is

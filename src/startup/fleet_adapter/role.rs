@@ -46,7 +46,8 @@ impl Role {
             let (mut stopped, ended) = (stopped.clone(), ended.clone());
             async move {
                 let Ok(running) = running.inspect_err(|fault| {
-                    tracing::error!("the fleet adapter cannot run: {fault:#}");
+                    let error = format!("{fault:#}");
+                    tracing::error!(error, "fleet adapter cannot run: retrying");
                 }) else {
                     return;
                 };
@@ -81,7 +82,7 @@ impl Role {
     /// Waits until it has ended, after [`Role::stop`]. What takes too long is cut, and its lease runs out.
     pub(crate) async fn ended(mut self) {
         if timeout(self.end_time, &mut self.task).await.is_err() {
-            tracing::warn!("the fleet adapter is cut: its work under way took too long");
+            tracing::warn!("fleet adapter stopped immediately: its work took too long");
             self.task.abort();
         }
     }

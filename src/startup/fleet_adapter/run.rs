@@ -121,8 +121,8 @@ impl Program {
         };
         manager::stopping();
         match &failed {
-            Ok(()) => tracing::info!("stopping: again to stop at once"),
-            Err(error) => tracing::error!("stopping: {error:#}"),
+            Ok(()) => tracing::info!("stopping: send the signal again to stop immediately"),
+            Err(error) => tracing::error!(error = format!("{error:#}"), "stopping after an error"),
         }
         gate.stop();
         role.stop();

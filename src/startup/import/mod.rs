@@ -126,7 +126,7 @@ fn stop_at_signals() -> anyhow::Result<Arc<AtomicBool>> {
     tokio::spawn(async move {
         signals.next().await;
         flag.store(true, Ordering::Relaxed);
-        tracing::warn!("import stops after this batch; another signal ends it immediately");
+        tracing::warn!("stopping after this batch: send the signal again to stop immediately");
         signals.next().await;
         ending::at_once();
     });

@@ -37,7 +37,7 @@ impl ApiMetrics {
                 let error = error as &dyn std::error::Error;
                 tracing::warn!(
                     error,
-                    "the gauges of unreconciled resources keep their values"
+                    "counting unreconciled resources failed: their gauges keep their values"
                 );
             }
             was_told = result.is_err();

@@ -135,7 +135,7 @@ pub struct Connections {
     pub max: usize,
     /// Requests that wait for one.
     pub waiting: usize,
-    /// Searches and other long lists that wait for their turn, before they wait for a connection.
+    /// Searches and other long lists waiting for their turn, before they wait for a connection.
     pub searches_waiting: usize,
 }
 

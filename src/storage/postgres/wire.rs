@@ -90,7 +90,7 @@ async fn gather(link: &mut Link, statement: Noted) -> Vec<Answer> {
     if !is_closed(error) || !shows_at_once || link.renew().await.is_err() {
         return answers;
     }
-    tracing::info!(target: "hyperfleet::sql", %error, "connection was closed, statement is repeated");
+    tracing::info!(target: "hyperfleet::sql", %error, "connection closed: repeating the statement");
     link.is_repeated = true;
     until_error(send(link, copy)).await
 }

@@ -177,7 +177,7 @@ async fn a_second_signal_ends_a_start_at_once_that_was_told_to_end() {
     assert_eq!(early.status(), 503);
     program.signal(Signal::TERM);
     until("it is told to end", async || {
-        program.said().contains("told to end while starting")
+        program.said().contains("stopped while starting")
     })
     .await;
     program.signal(Signal::TERM);
