@@ -10,7 +10,7 @@ pub enum Error {
     /// This database fails.
     #[error("the database of this service fails")]
     Target(#[from] postgres::Error),
-    /// The source is something else.
+    /// The source is not a database of the older service.
     #[error(
         "the source is not a database of the older service at its last version: it lacks {}; check its URL, \
          and run the older service's own `migrate` on it first",
@@ -20,16 +20,16 @@ pub enum Error {
         /// Tables with their columns.
         missing: Vec<String>,
     },
-    /// Two imports would disturb each other.
+    /// Another import is running.
     #[error("another import into this database is running: wait for its end")]
     Busy,
-    /// This database serves already.
+    /// This database has resources that were not imported.
     #[error(
         "this database has resources that were not imported: import into an empty database, \
          or say --beside-others to import beside them; the import never changes them"
     )]
     OthersHere,
-    /// This database has imported from elsewhere.
+    /// This database has imported from another source.
     #[error(
         "this database has imported from another database: import this source into an empty one. A source that was \
          restored from a dump counts as another one"

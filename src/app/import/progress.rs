@@ -1,27 +1,24 @@
-//! How far a run is.
+//! The progress of a run.
 
 /// What a run is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ImportStep {
-    /// Lists both databases.
+    /// List both databases.
     Plan,
-    /// Removes what the source no longer has.
+    /// Remove what the source has removed.
     Remove,
-    /// Writes resources.
+    /// Write resources.
     Bring,
-    /// Writes references.
+    /// Write references.
     Link,
-    /// Compares both databases.
+    /// Compare both databases.
     Verify,
 }
 
-/// How far a step is, in resources. The plan has no total.
+/// The progress of a step, in resources. Planning has no total.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ImportProgress {
-    /// The step.
     pub step: ImportStep,
-    /// Resources that are done.
     pub done: usize,
-    /// All resources of the step.
     pub total: usize,
 }
