@@ -60,7 +60,7 @@ impl Key {
             None => fitting.to_vec(),
             Some(name) => {
                 let only = algorithm(name).filter(|only| fitting.contains(only));
-                vec![only.ok_or("`alg` is none that is taken of such a key")?]
+                vec![only.ok_or("`alg` is not accepted for a key of this kind")?]
             }
         };
         Ok(Self {
@@ -135,7 +135,7 @@ fn rsa(n: &str, e: &str) -> Result<DecodingKey, &'static str> {
         return Err("it is RSA of more than 8192 bits");
     }
     if e.is_empty() || e.len() > 4 || e == [1] || e.last().is_some_and(|last| last % 2 == 0) {
-        return Err("`e` is none of a safe RSA key");
+        return Err("`e` is not that of a safe RSA key");
     }
     Ok(DecodingKey::from_rsa_raw_components(n, e))
 }

@@ -1,5 +1,5 @@
-//! Every setting of `hyperfleet-api`. The table makes the variables, the flags, `config check` and the tables of
-//! docs/reference/configuration.md.
+//! Defines every setting of `hyperfleet-api`. The table makes the variables, the flags, `config check` and the tables
+//! of docs/reference/configuration.md.
 
 use hyperfleet_fleet::settings::{Etcd, PAGE_SIZES};
 use hyperfleet_server_kit::settings::SettingKind::{
@@ -8,9 +8,9 @@ use hyperfleet_server_kit::settings::SettingKind::{
 use hyperfleet_server_kit::settings::SettingStatus::{Gone, Renamed};
 use hyperfleet_server_kit::settings::{Limits, Masking, Setting, SettingTable, Timeouts, row};
 
-/// The variable that names a database to many programs.
+/// The database variable of many programs.
 pub(super) const DATABASE_URL: &str = "DATABASE_URL";
-/// Longest time that anything may be given, 365 days: what is longer was meant otherwise.
+/// Longest duration of any setting, 365 days: a longer one is a mistake.
 const TIME_MAX: &str = "11months 30days 3h 50m 24s";
 
 pub(super) static TABLE: SettingTable = SettingTable {
@@ -24,13 +24,11 @@ pub(super) static TABLE: SettingTable = SettingTable {
     },
 };
 
-/// What a port may be.
 const PORTS: Option<(&str, &str)> = Some(("0", "65535"));
 const LEVELS: &[&str] = &["debug", "info", "warn", "error"];
 const SSL_MODES: &[&str] = &["disable", "require", "verify-ca", "verify-full"];
 
-/// By section. Names are those that operators of the older service know; those that it does not have stand last in
-/// their section.
+/// By section. Operators know these names from the older service; settings that it lacks come last in their section.
 #[rustfmt::skip]
 const SETTINGS: &[Setting] = &[
     Setting { flag: Some("server-hostname"), ..row("server.hostname", Text, "", "Instance name in logs") },

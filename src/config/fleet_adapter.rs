@@ -1,4 +1,4 @@
-//! The command line of the fleet adapter.
+//! Defines the command line of the fleet adapter.
 #![allow(
     clippy::doc_markdown,
     reason = "these comments are the text of --help, where backticks would be noise"

@@ -1,4 +1,4 @@
-//! The command line of `import`.
+//! Defines the command line of `import`.
 #![allow(
     clippy::doc_markdown,
     reason = "these comments are the text of --help, where backticks would be noise"

@@ -40,7 +40,7 @@ pub enum Error {
         mode: u32,
     },
     /// The system has no random bytes.
-    #[error("the machine gives no randomness")]
+    #[error("the system has no random bytes")]
     Random,
     /// A token cannot be valid for that long.
     #[error("a token cannot be valid for that long")]

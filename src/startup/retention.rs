@@ -1,4 +1,4 @@
-//! Audit entries that are old enough to go.
+//! Removes expired audit entries.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use hyperfleet_server_kit::clock::Clock;
 /// How often expired audit entries are removed.
 const PERIOD: Duration = Duration::from_hours(1);
 
-/// Removes audit entries when they are older than the setting says, now and then.
+/// Removes audit entries older than `kept`, periodically.
 pub(super) async fn expire_audit(service: Service, clock: Clock, kept: Duration) {
     loop {
         let kept = chrono::TimeDelta::from_std(kept).unwrap_or(chrono::TimeDelta::MAX);

@@ -26,7 +26,7 @@ pub enum Error {
     /// This database has resources that were not imported.
     #[error(
         "this database has resources that were not imported: import into an empty database, \
-         or say --beside-others to import beside them; the import never changes them"
+         or use --beside-others to import beside them; the import never changes them"
     )]
     OthersHere,
     /// This database has imported from another source.
@@ -38,7 +38,7 @@ pub enum Error {
     /// The source may lack what was imported.
     #[error(
         "the source may lack what was imported from it, and the import would remove that here: {0}. Name another \
-         database, wait for a standby that lags, or say --allow-older-source to import this state all the same"
+         database, wait for a lagging standby, or use --allow-older-source to import this state anyway"
     )]
     OlderSource(Regression),
 }

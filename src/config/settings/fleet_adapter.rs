@@ -9,9 +9,9 @@ use hyperfleet_fleet_adapter::workloads::WorkloadConfig;
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct FleetAdapter {
-    /// Whether `serve` runs it, too.
+    /// Run it in `serve`.
     pub enabled: bool,
-    /// The name that it reports under.
+    /// The adapter's name in reports.
     pub name: String,
     /// URL of the API; empty for the listener of the process itself.
     pub api_url: String,
@@ -19,7 +19,7 @@ pub struct FleetAdapter {
     pub token_file: PathBuf,
     #[serde(default)]
     pub workloads: Vec<WorkloadConfig>,
-    /// Resources that are worked on at a time.
+    /// Number of resources that it works on at a time.
     pub workers: usize,
     #[serde(with = "humantime_serde")]
     pub poll_interval: Duration,

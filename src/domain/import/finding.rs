@@ -131,7 +131,7 @@ impl ImportReason {
                 "the older service writes no such row: correct it in the older database, then import again"
             }
             Self::Report(_) => "the adapter's next report takes its place",
-            Self::OrphanReport => "nothing: nobody can read it in the older service either",
+            Self::OrphanReport => "nothing: the older service cannot read it either",
             Self::ReferenceType => {
                 "add the reference to the kind in `entities` and import again, or do without it"
             }

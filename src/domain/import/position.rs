@@ -64,7 +64,7 @@ pub enum Continuity {
 pub enum Regression {
     /// Its log ends before the one that was read.
     #[error(
-        "it has not come as far as the state that was imported last: a standby that lags, or an older copy"
+        "it is older than the state that was imported last: a lagging standby, or an older copy"
     )]
     Behind,
     /// Its log may have branched off before the state that was read.

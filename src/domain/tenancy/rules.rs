@@ -201,7 +201,7 @@ fn check_header(setting: &str, header: &str, faults: &mut Vec<String>) {
     } else if !is_token(header) {
         faults.push(fault(setting, "is no name that a header can have"));
     } else if FORBIDDEN.iter().any(|f| f.eq_ignore_ascii_case(header)) {
-        let message = format!("must not be {header}: what it says is secret, tenancies are shown");
+        let message = format!("must not be {header}: its value is secret, but tenancies are shown");
         faults.push(fault(setting, &message));
     }
 }
@@ -234,7 +234,7 @@ fn check_dimensions(config: &Config, faults: &mut Vec<String>) {
         }
         let setting = format!("dimensions[{place}].key");
         if key.is_empty() {
-            faults.push(fault(&setting, "is required: what it is called"));
+            faults.push(fault(&setting, "is required: a name for the dimension"));
         } else if key.len() > KEY_BYTES_MAX || !is_plain(key) {
             let message = format!(
                 "must be {KEY_BYTES_MAX} characters at most, of A-Z, a-z, 0-9, '.', '_', '-'"

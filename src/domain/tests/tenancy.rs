@@ -244,7 +244,7 @@ fn faults_say_what_to_mend() {
     assert_eq!(
         faults,
         [
-            "server.tenant.system_header: must not be Cookie: what it says is secret, tenancies are shown",
+            "server.tenant.system_header: must not be Cookie: its value is secret, but tenancies are shown",
             "server.tenant.dimensions[1].header: is the header of another dimension, too (the case does not count)",
         ]
     );

@@ -1,14 +1,14 @@
-//! The API's own metrics. The older service's names and labels come first, as dashboards and alerts
-//! know them.
+//! The API's own metrics. Those of the older service come first, with its names and labels, which dashboards and
+//! alerts know.
 
 use hyperfleet_server_kit::telemetry::MetricKind::{Counter, Gauge};
 use hyperfleet_server_kit::telemetry::{Metric, MetricKind, MetricTable};
 
-/// Of statements, in seconds.
+/// Duration of statements, in seconds.
 const STATEMENT_SECONDS: MetricKind =
     MetricKind::Histogram(&[0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0]);
 
-/// What the API counts beside what every program does.
+/// The API's metrics beside those that every program has.
 pub const METRIC_TABLES: &[MetricTable] = &[API_METRICS, hyperfleet_fleet_adapter::METRICS];
 
 #[rustfmt::skip]

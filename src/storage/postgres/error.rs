@@ -25,7 +25,7 @@ pub enum Error {
     },
     /// The database lets us in neither now nor later: a wrong password, or no such role or
     /// database. Nothing was done.
-    #[error("the database refuses us: {message}")]
+    #[error("the database refuses the login: {message}")]
     Refused {
         /// What it says.
         message: String,
@@ -38,8 +38,8 @@ pub enum Error {
     },
     /// Somebody else holds what a migration needs, and does not let go of it.
     #[error(
-        "waited {seconds} s for a lock: another `migrate` is under way, or a transaction was left open; \
-         see pg_stat_activity, or give it more time with database.pool.advisory_lock_timeout"
+        "waited {seconds} s for a lock: another `migrate` is running, or a transaction was left open; \
+         see pg_stat_activity, or allow more time with database.pool.advisory_lock_timeout"
     )]
     Locked {
         /// How long it was waited for.
