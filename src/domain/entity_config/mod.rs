@@ -1,5 +1,5 @@
-//! The registry of kinds as it is configured, and every check that it must pass at start.
-//! All faults are named at once, each with what to change.
+//! The configured registry of kinds, and its checks at the start. All faults are reported at once, each with what to
+//! change.
 
 mod checks;
 mod schemas;

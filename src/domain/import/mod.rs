@@ -1,10 +1,10 @@
-//! Taking over the database of the older service: what a run has to do, what becomes of each row, and which rows are
-//! left out, with what to do about them.
+//! Imports the database of the older service: the work of a run, the translation of each row, and the refused rows,
+//! with what to do about them.
 //!
 //! ```text
 //! keys of the source ─┐
 //!                     ├─ ImportPlanner ─▶ ImportPlan: bring, remove
-//! what is here ───────┘                       │
+//! keys here ──────────┘                       │
 //!                                             ▼
 //! rows of the source ─ translate ─▶ ImportedResource, or an ImportReason
 //! references ───────── check_reference, once every target is here

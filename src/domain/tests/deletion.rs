@@ -282,7 +282,7 @@ fn a_repeated_delete_finishes_what_can_be_finished() {
     assert_eq!(outcome.removed, [id(2)]);
     assert_eq!(outcome.released, []);
     assert_eq!(outcome.changes, [gone("Pool", 2)]);
-    // Its owner, which lost a child, is looked at again and keeps the first DELETE's facts.
+    // Its owner, which lost a child, is settled again and keeps the first DELETE's facts.
     assert_eq!(outcome.saved, std::slice::from_ref(&state));
     assert_eq!(state.deletion, tree.root.state.deletion);
     assert_eq!((state.generation, state.updated_at), (2, at(5)));

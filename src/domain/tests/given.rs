@@ -22,7 +22,6 @@ pub(super) fn id(number: u128) -> ResourceId {
     ResourceId::from(Uuid::from_u128(number))
 }
 
-/// Somebody asks for something.
 pub(super) fn origin(second: i64) -> Origin {
     origin_of("alice", second)
 }

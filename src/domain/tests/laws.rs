@@ -99,7 +99,7 @@ pub(super) fn laws_of_the_step(before: &Rows, after: &Rows) {
         if old_state.deletion.is_some() {
             assert_eq!(
                 old_state.deletion, new_state.deletion,
-                "{id} was deleted anew"
+                "{id} was deleted again"
             );
             assert_eq!(grown, 0, "{id} changed while finalizing");
             assert_eq!(old_state.updated_at, new_state.updated_at);
@@ -168,7 +168,7 @@ pub(super) fn laws_of_the_outcome(before: &Rows, world: &World, outcome: &Outcom
             assert_eq!(deleted.action, Action::Delete);
         }
         if removed.contains(&id) {
-            let gone = changes.next().expect("its end is told");
+            let gone = changes.next().expect("its end has an entry");
             let counted = (gone.generation_before, gone.generation_after);
             assert_eq!(counted, (Some(generation), None));
             let is_forced = gone.action == Action::ForceDelete;

@@ -78,7 +78,7 @@ fn every_broken_rule_is_refused_in_its_own_words() {
             Constraint::Max,
             r#"reference type "channel" for Version exceeds max count 1 (got 2)"#.to_owned(),
         ),
-        // Counted before it is looked at: the three are all one target.
+        // Counted before they are checked: the three are all one target.
         (
             &[
                 channel,

@@ -50,7 +50,7 @@ pub(super) struct World {
     created: u128,
 }
 
-/// One report, as far as it varies.
+/// The varying parts of a report.
 #[derive(Debug, Clone)]
 pub(super) struct Says {
     pub(super) adapter: &'static str,

@@ -1,4 +1,4 @@
-//! The search language of lists (TSL): text to a [`Filter`] that can be carried out.
+//! The search language of lists (TSL): converts text to a [`Filter`].
 //!
 //! ```text
 //! search    := both { "or" both }
@@ -15,11 +15,10 @@
 //! sign      := "=" | "==" | "!=" | "<>" | "<" | "<=" | ">" | ">=" | "~=" | "~!"
 //! ```
 //!
-//! Keywords are read in any case. Arithmetic, `~=`, `~!`, `len` and the like are read, and refused
-//! by name. `lexer` makes tokens, `parser` an expression, `check` a filter of it: what the fields
-//! are, and whether they may be asked that. The scope of a list (kind, owner, tenant) is no part of
-//! the text, and joined to the filter afterwards: no text leads out of it
-//! (`docs/decisions/0010-searches.md`). `laws` says what holds of any text.
+//! Keywords have any case. Arithmetic, `~=`, `~!`, `len` and the like are parsed, and refused by name. `lexer` makes
+//! tokens, `parser` an expression, `check` a filter of it: it finds the fields, and checks their tests. The scope of a
+//! list (kind, owner, tenant) is not part of the text, and joined to the filter afterwards: no text leads out of it
+//! (`docs/decisions/0010-searches.md`). `laws` has properties of any text.
 
 mod check;
 mod expression;
