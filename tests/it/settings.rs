@@ -217,7 +217,7 @@ fn the_usual_file_is_found_and_a_named_one_counts_instead() {
     assert_eq!(settings["health.port"]["value"], "2");
     let said = refused(folder.path(), &["--config", "nowhere.yaml"], &[]);
     assert!(said.contains("cannot read nowhere.yaml"), "{said}");
-    // One that is there but no settings file is not passed over either.
+    // An existing file without settings is not ignored either.
     std::fs::write(folder.path().join("configs/config.yaml"), "server: [").unwrap();
     let said = refused(folder.path(), &[], &[]);
     assert!(

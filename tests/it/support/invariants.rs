@@ -99,7 +99,7 @@ const LAWS: [(&str, &str); 15] = [
     ),
 ];
 
-/// Checks everything that must hold of a database when nothing is under way.
+/// Checks everything that must hold of a database when nothing is in progress.
 pub(crate) async fn assert_sound(connection: &mut PgConnection, entities: &[EntityConfig]) {
     for (law, breaches) in LAWS {
         let query = sqlx::query_scalar::<_, String>(breaches);

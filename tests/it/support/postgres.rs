@@ -67,7 +67,7 @@ impl TestDatabase {
         self.options.clone()
     }
 
-    /// How a program is told to connect to it.
+    /// The URL for a program that connects to it.
     pub(crate) fn url(&self) -> String {
         self.options.to_url_lossy().to_string()
     }

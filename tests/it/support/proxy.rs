@@ -10,8 +10,8 @@ use tokio::task::JoinHandle;
 /// The code that stands where a version does when a client asks for TLS.
 const SSL_REQUEST: u32 = 80_877_103;
 
-/// Stands between the service and PostgreSQL: counts what is sent, and cuts the connection when
-/// it is told to.
+/// Stands between the service and PostgreSQL: counts what is sent, and cuts the connection where
+/// a test asks for it.
 pub(crate) struct Proxy {
     folder: TempDir,
     state: Arc<Mutex<State>>,
@@ -75,7 +75,7 @@ impl Proxy {
             .ssl_mode(PgSslMode::Disable)
     }
 
-    /// Forgets what was sent, and cuts from now on where it is told to.
+    /// Forgets what was sent, and cuts at `cut` from now on.
     pub(crate) fn reset(&self, cut: Option<Cut>) {
         let mut state = self.state.lock().unwrap();
         state.sent = Sent::default();
@@ -104,7 +104,7 @@ fn socket_in(folder: &Path, port: u16) -> PathBuf {
 }
 
 async fn pass_on(client: UnixStream, target: PgConnectOptions, state: Arc<Mutex<State>>) {
-    // Whoever ends first, ends both: their sockets are closed with this task.
+    // The end of one side ends both: their sockets are closed with this task.
     if let Some(folder) = target.get_socket() {
         let path = socket_in(folder, target.get_port());
         if let Ok(server) = UnixStream::connect(path).await {
