@@ -36,7 +36,6 @@ pub use shared_args::SettingsArgs;
 
 pub use hyperfleet_server_kit::settings::{Format, Output, OutputFormat, Secret, Tls};
 
-/// Settings of `hyperfleet-api` with their sources and faults.
 pub type Loaded = kit::settings::Loaded<Settings>;
 
 /// The tables of docs/reference/configuration.md: one for each section.

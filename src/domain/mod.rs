@@ -49,5 +49,5 @@ pub use resource::{
 pub use snapshot::ResourceSnapshot;
 pub use violation::{Constraint, Violation, Violations, shown};
 
-/// What the paths of all resources begin with.
+/// Prefix of the paths of all resources.
 pub const PATHS_BASE: &str = "/api/hyperfleet/v1";

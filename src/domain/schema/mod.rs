@@ -143,7 +143,6 @@ impl SpecSchema {
     /// 175 MB.
     pub const FAULTS_WORK_MAX: usize = 100_000;
 
-    /// The name of the component.
     pub fn name(&self) -> &str {
         &self.0.name
     }
