@@ -129,7 +129,6 @@ impl Effects {
         self
     }
 
-    /// Counts and logs the effects.
     pub(super) fn emit(self) {
         for failure in self.failures {
             emit_failure(failure);

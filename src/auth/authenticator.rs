@@ -27,7 +27,6 @@ const FAILURES: &str = "hyperfleet_api_auth_failures_total";
 pub enum Authentication {
     /// Every caller may call.
     Off,
-    /// Callers need a token.
     On(Authenticator),
 }
 

@@ -48,7 +48,6 @@ impl Default for IssuerConfig {
     }
 }
 
-/// A checked issuer.
 #[derive(Debug)]
 pub struct Issuer {
     pub(super) url: String,

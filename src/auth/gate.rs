@@ -25,7 +25,6 @@ struct State {
     ended: u64,
 }
 
-/// A fetch in progress.
 pub(super) struct Fetching<'a> {
     gate: &'a Gate,
     /// The request that asked for it; empty if none did.

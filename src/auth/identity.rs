@@ -25,7 +25,6 @@ pub(super) struct IdentityRule {
     pub(super) pattern: Option<Regex>,
 }
 
-/// Where an identity is.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Source {
     #[error("header {0:?}")]
@@ -34,7 +33,6 @@ pub enum Source {
     Claim(String),
 }
 
-/// Why the identity is unknown.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum IdentityFault {
     #[error("identity claim {0:?} not found or empty")]
@@ -73,7 +71,6 @@ impl IdentityRule {
         (!text.is_empty()).then(|| self.checked(text, source, IdentityFault::HeaderPattern))
     }
 
-    /// The identity in the claims.
     pub(super) fn of_claims(&self, claims: &Map<String, Value>) -> Result<String, IdentityFault> {
         let text =
             said(claims, &self.claim).ok_or_else(|| IdentityFault::NotFound(self.claim.clone()))?;

@@ -20,7 +20,6 @@ pub enum TokenFault {
     Algorithm,
     /// An extension that the service does not know and must understand.
     Critical,
-    /// A token of another type.
     Type,
     Issuer,
     /// No key of the issuer fits the token.
@@ -31,7 +30,6 @@ pub enum TokenFault {
     Times,
     Expired,
     NotYetValid,
-    /// For another audience.
     Audience,
 }
 

@@ -34,9 +34,7 @@ pub(super) struct Token<'a> {
     pub(super) message: &'a str,
     /// The signature, in its encoded form.
     pub(super) signature: &'a str,
-    /// The claimed algorithm.
     pub(super) algorithm: Algorithm,
-    /// The name of the key.
     pub(super) kid: Option<String>,
     pub(super) claims: Map<String, Value>,
 }

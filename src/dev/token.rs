@@ -24,7 +24,6 @@ pub const KEY_SET_FILE: &str = "jwks.json";
 /// Name of the private key in the folder: PKCS#8, DER.
 const KEY_FILE: &str = "key.pk8";
 
-/// Why there is no token.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("{path}")]
@@ -47,7 +46,6 @@ pub enum Error {
     TooLong,
 }
 
-/// The claims of a token.
 #[derive(Debug, Clone)]
 pub struct Claims {
     pub issuer: String,

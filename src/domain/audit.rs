@@ -34,7 +34,6 @@ pub struct Origin {
     pub at: DateTime<Utc>,
 }
 
-/// One change of one resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
     pub action: Action,
@@ -50,7 +49,6 @@ pub struct Change {
 }
 
 impl Change {
-    /// The removal of a resource.
     pub fn removal(action: Action, state: &ResourceState, reason: Option<&str>) -> Self {
         Self {
             generation_after: None,
@@ -73,7 +71,6 @@ impl Change {
     }
 }
 
-/// An entry of the trail.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     /// Later changes of a resource have higher numbers. An entry may appear after one with a higher number.
@@ -185,7 +182,6 @@ impl SettledTrail {
     }
 }
 
-/// A page of the trail.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrailPage {
     pub listing: Listing<Entry>,

@@ -43,7 +43,6 @@ pub struct Condition {
     #[serde(rename = "last_updated_time")]
     #[serde(serialize_with = "moment::serialize")]
     pub last_updated_at: DateTime<Utc>,
-    /// For people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
     /// The generation that the status is about.

@@ -14,7 +14,6 @@ use super::{Condition, Entity, ReportState, ResourceState};
 pub(super) struct Evidence<'a> {
     /// The adapters that its kind requires.
     pub(super) required: &'a [String],
-    /// The rules of its kind.
     pub(super) rules: Option<&'a Rules>,
     pub(super) reports: &'a [ReportState],
     pub(super) has_children: bool,

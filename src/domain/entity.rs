@@ -22,9 +22,7 @@ pub enum DeletePolicy {
 /// How resources of one kind may reference others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReferenceRule {
-    /// Type of the reference.
     pub ref_type: String,
-    /// Kind of its targets.
     pub target_kind: String,
     /// Fewest targets; from 1 on the reference is required.
     pub min: usize,
@@ -150,7 +148,6 @@ impl EntityRegistry {
         format!("{PATHS_BASE}/{plural}/{id}")
     }
 
-    /// The kinds with rules.
     pub fn kinds_with_rules(&self) -> &[String] {
         &self.with_rules
     }

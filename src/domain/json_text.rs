@@ -68,7 +68,6 @@ struct Rewriter<'t> {
     copies_left: usize,
 }
 
-/// A written member.
 struct Member<'t> {
     name: Name<'t>,
     /// Its start in the output.
@@ -76,7 +75,6 @@ struct Member<'t> {
     end: usize,
 }
 
-/// The name of a member.
 #[derive(Clone, Copy)]
 struct Name<'t> {
     /// Its first eight bytes: comparing these numbers nearly always decides.

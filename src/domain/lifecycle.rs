@@ -42,7 +42,6 @@ pub enum RefusalReason {
     MarkedForDeletion,
     /// It has active children of a kind that must be deleted first.
     ActiveChildren { child_kind: String },
-    /// Active resources reference it.
     Referenced {
         name: String,
         /// The referring resources, in order.

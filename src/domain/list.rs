@@ -20,13 +20,11 @@ use super::tsl::Filter;
 pub enum ListFilter {
     /// Resources of this kind, which is configured.
     Kind(String),
-    /// Resources that match a search.
     Search(Filter),
     /// Includes finalizing resources if `true`.
     IncludeDeleted(bool),
     /// Resources with a reference to another one.
     Reference {
-        /// Type of the reference.
         ref_type: String,
         /// `None` for an id that no resource can have, which matches nothing.
         target: Option<ResourceId>,

@@ -70,14 +70,11 @@ pub struct ReportedCondition {
     #[serde(rename = "last_transition_time")]
     #[serde(serialize_with = "moment::serialize")]
     pub last_transition_at: DateTime<Utc>,
-    /// For people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// For programs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     pub status: ConditionStatus,
-    /// Type of the condition.
     #[serde(rename = "type")]
     pub kind: String,
 }
@@ -154,7 +151,6 @@ impl ReportState {
     }
 }
 
-/// What becomes of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReportOutcome {
     /// It becomes the adapter's stored report.

@@ -34,7 +34,6 @@ pub enum Constraint {
     Unique,
 }
 
-/// One fault of an input.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Violation {
     /// Dotted path of the invalid member, `[n]` for list positions.

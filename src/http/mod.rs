@@ -38,7 +38,6 @@ pub use openapi::Document;
 /// The parts that the API is served from.
 #[derive(Clone)]
 pub struct Api {
-    /// The use cases.
     pub service: Service,
     pub clock: Clock,
     /// The name and version of the program.

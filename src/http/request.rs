@@ -22,7 +22,6 @@ const ANONYMOUS: &str = "system@hyperfleet.local";
 pub(super) enum Identity {
     /// Callers need no authentication.
     Anonymous,
-    /// Authenticated, with this identity.
     Proven(String),
     /// Authenticated, identity unknown.
     Unknown,
@@ -44,7 +43,6 @@ impl Identity {
 /// until there is a policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wish {
-    /// To read.
     Read,
     /// To report the current state.
     Report,
@@ -62,12 +60,7 @@ pub(super) enum Route {
     /// `/<plural>`
     Kind(String),
     /// `/<parent plural>/{parent_id}/<plural>`
-    Owned {
-        /// The child kind.
-        kind: String,
-        /// The parent's kind.
-        parent: String,
-    },
+    Owned { kind: String, parent: String },
 }
 
 /// An admitted request: its caller, its tenant, and the service that answers it.

@@ -73,7 +73,6 @@ pub(super) struct Endpoint {
     pub(super) operations: &'static [Operation],
 }
 
-/// Every path of the API.
 pub(super) fn endpoints(registry: &EntityRegistry) -> Vec<Endpoint> {
     let mut endpoints: Vec<_> = below("", SERVICE, None).collect();
     let all = format!("{BASE}/resources");

@@ -108,7 +108,6 @@ fn text(migrations: &[Migration], status: &SchemaStatus) -> String {
     text
 }
 
-/// The status for `-o json`.
 #[derive(Serialize)]
 struct StatusView<'a> {
     applied: usize,

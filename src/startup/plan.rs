@@ -21,7 +21,6 @@ pub(super) struct Plan {
     pub(super) registry: Arc<EntityRegistry>,
     /// Issuers of accepted tokens; unset if callers need none.
     pub(super) issuers: Option<Vec<Issuer>>,
-    /// How requests name their tenant.
     pub(super) tenancy: Rules,
     /// The registry of fleet, if its API is served.
     pub(super) fleet: Option<RegistryLocation>,

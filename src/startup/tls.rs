@@ -16,7 +16,6 @@ pub(super) struct Configs {
     pub(super) metrics: Option<ServerConfig>,
     /// Warnings: odd settings that stop nothing.
     pub(super) notes: Vec<String>,
-    /// The watches of their files.
     pub(super) watched: Vec<Watched>,
 }
 

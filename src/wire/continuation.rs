@@ -25,7 +25,6 @@ const VERSION: u8 = 1;
 /// The end of a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Continuation {
-    /// The number of that page.
     pub page: u32,
     /// The position of its last item.
     pub position: Position,

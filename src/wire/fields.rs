@@ -26,9 +26,7 @@ pub(super) const WHOLE: [&str; 15] = [
     "updated_by",
     "updated_time",
 ];
-/// Members of an owner reference.
 const OF_OWNER: [&str; 3] = ["href", "id", "kind"];
-/// Members of a condition.
 const OF_CONDITION: [&str; 8] = [
     "created_time",
     "last_transition_time",

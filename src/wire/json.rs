@@ -14,7 +14,6 @@ use crate::domain::{Constraint, Violation, Violations};
 pub use crate::domain::document::DEPTH_MAX;
 use hyperfleet_server_kit::json::RawMembers;
 
-/// Why a body was refused.
 #[derive(Debug, Clone, PartialEq)]
 pub enum BodyFault {
     /// It is not JSON, or exceeds its limits.
@@ -142,13 +141,11 @@ impl<'a> Members<'a> {
         self.all.first().map(|(key, _)| &**key)
     }
 
-    /// Takes a text.
     pub(super) fn text(&mut self, name: &str) -> Option<String> {
         let raw = self.take(name)?;
         self.faults.text(raw, &self.path_of(name))
     }
 
-    /// Takes an integer.
     pub(super) fn integer(&mut self, name: &str) -> Option<i32> {
         let raw = self.take(name)?;
         self.faults.decode(raw, &self.path_of(name), Shape::Number)

@@ -9,7 +9,6 @@ use crate::domain::{
     Constraint, ListFilter, ListFilterKind, ResourceId, Violation, Violations, shown,
 };
 
-/// Why parameters were refused.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ParamsFault {
     Invalid(Violations),

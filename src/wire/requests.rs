@@ -25,7 +25,6 @@ const ZERO_TIME: i64 = -62_135_596_800_000_000;
 pub enum Kinds<'a> {
     /// The one that the path names.
     One(&'a Entity),
-    /// Any configured kind.
     Any(&'a EntityRegistry),
 }
 

@@ -26,7 +26,6 @@ struct Batch {
     changed: Vec<ResourceId>,
 }
 
-/// The result of a batch.
 #[derive(Default)]
 struct Written {
     ids: HashSet<ResourceId>,

@@ -4,10 +4,8 @@ use crate::storage::postgres;
 /// Why a run ends without a report.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The source fails.
     #[error("the source")]
     Source(#[source] postgres::Error),
-    /// This database fails.
     #[error("the database of this service fails")]
     Target(#[from] postgres::Error),
     /// The source is not a database of the older service.
@@ -20,7 +18,6 @@ pub enum Error {
         /// Tables with their columns.
         missing: Vec<String>,
     },
-    /// Another import is running.
     #[error("another import into this database is running: wait for its end")]
     Busy,
     /// This database has resources that were not imported.

@@ -43,7 +43,6 @@ impl Run<'_> {
         Ok(plan)
     }
 
-    /// Finds reports without a resource.
     pub(super) async fn find_orphans(&mut self, source: &mut ImportSource) -> Result<(), Error> {
         let findings = &mut self.report.findings;
         let orphans = source.each_orphan(|orphan| {

@@ -12,7 +12,6 @@ pub struct ImportReport {
     pub is_dry_run: bool,
     pub is_interrupted: bool,
     pub kinds: BTreeMap<String, KindTally>,
-    /// New resources.
     pub added: usize,
     /// Resources that were imported before and written again.
     pub changed: usize,

@@ -38,7 +38,6 @@ pub struct Ssl {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SslMode {
-    /// No TLS.
     Disable,
     /// TLS, unverified.
     Require,

@@ -9,7 +9,6 @@ use hyperfleet_fleet_adapter::workloads::WorkloadConfig;
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct FleetAdapter {
-    /// Run it in `serve`.
     pub enabled: bool,
     /// The adapter's name in reports.
     pub name: String,

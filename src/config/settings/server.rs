@@ -7,7 +7,6 @@ use crate::auth::IssuerConfig;
 use crate::domain::tenancy;
 use hyperfleet_server_kit::settings::{Limits, Timeouts, Tls};
 
-/// The API's listener.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Server {
@@ -26,7 +25,6 @@ pub struct Server {
     pub tenant: tenancy::Config,
 }
 
-/// Authentication of callers.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Jwt {
@@ -37,7 +35,6 @@ pub struct Jwt {
     pub configs: Vec<IssuerConfig>,
 }
 
-/// Metrics and their listener.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Metrics {

@@ -60,7 +60,6 @@ fn label(index: usize, config: &EntityConfig) -> String {
     }
 }
 
-/// The checks of one kind.
 struct Check<'a> {
     configs: &'a [EntityConfig],
     config: &'a EntityConfig,

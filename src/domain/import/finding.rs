@@ -13,7 +13,6 @@ pub enum ImportReason {
     /// The id is not a UUID.
     #[error("the id is not a UUID in lower case")]
     Id,
-    /// The kind is not configured.
     #[error("no entity is configured for the kind")]
     UnknownKind,
     /// The name breaks a rule of its kind.
@@ -28,7 +27,6 @@ pub enum ImportReason {
     /// A resource keeps its kind for ever, in both services.
     #[error("the kind is {there} in the source, and was {here} when it was imported")]
     KindChanged { here: String, there: String },
-    /// The parent is missing.
     #[error("the parent is not imported or not in the source")]
     NoParent,
     /// The kind has a parent in one of both only, or another one.
@@ -53,7 +51,6 @@ pub enum ImportReason {
     /// The kind declares no references of the type.
     #[error("no entity declares this reference type with this target kind")]
     ReferenceType,
-    /// The target is missing.
     #[error("the target of the reference is not imported or not in the source")]
     ReferenceTarget,
     /// The resource was changed in this database after it was imported.

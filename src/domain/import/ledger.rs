@@ -40,7 +40,6 @@ pub enum ImportedParts {
     Older,
 }
 
-/// The work of a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ImportPlan {
     /// Resources to read from the source and to write here, by level: parents before their children, and of one kind

@@ -44,7 +44,6 @@ pub struct LatestState {
     pub transaction: i64,
     /// As of [`SourcePosition`].
     pub timeline: i32,
-    /// Bytes of the write-ahead log.
     pub wal_bytes: i64,
 }
 
@@ -55,7 +54,6 @@ pub enum Continuity {
     Continued,
     /// It may lack some of it.
     Regressed(Regression),
-    /// It is another database.
     Other,
 }
 

@@ -16,7 +16,6 @@ pub struct ImportedReport {
     pub state: ReportState,
     /// The data exactly as in the source.
     pub data: Box<RawValue>,
-    /// The metadata of the job.
     pub metadata: Option<Metadata>,
 }
 

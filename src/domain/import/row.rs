@@ -11,7 +11,6 @@ pub struct SourceResource {
     pub id: String,
     pub kind: String,
     pub name: String,
-    /// The stored path.
     pub href: Option<String>,
     /// The parent's id, for child kinds.
     pub owner_id: Option<String>,
@@ -25,7 +24,6 @@ pub struct SourceResource {
     pub created_by: String,
     /// The author of the last change.
     pub updated_by: String,
-    /// The author of the deletion.
     pub deleted_by: Option<String>,
     /// JSON.
     pub spec: String,
@@ -74,7 +72,6 @@ pub struct SourceReference {
 /// A row of its table `adapter_statuses` without a resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceOrphan {
-    /// Kind of the missing resource.
     pub kind: String,
     pub id: String,
     pub adapter: String,

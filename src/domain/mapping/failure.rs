@@ -7,7 +7,6 @@ use crate::domain::ResourceId;
 pub struct Failure {
     pub kind: String,
     pub id: ResourceId,
-    /// The type of the condition.
     pub rule: String,
     /// What went wrong: short, and without any value, which might be a secret.
     pub error: String,

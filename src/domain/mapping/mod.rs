@@ -42,7 +42,6 @@ pub struct Facts {
     pub data: BTreeMap<String, Data>,
 }
 
-/// The data of a report.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Data {
     Read(Map<String, Value>),
@@ -58,7 +57,6 @@ pub struct Subject<'a> {
     pub facts: &'a Facts,
     /// The stored reports, one per adapter, in any order.
     pub reports: &'a [ReportState],
-    /// The conditions before.
     pub previous: &'a [Condition],
 }
 

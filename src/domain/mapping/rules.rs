@@ -11,7 +11,6 @@ pub const REASON_BYTES_MAX: usize = 256;
 /// Longest message of a derived condition, in bytes; a longer one is cut.
 pub const MESSAGE_BYTES_MAX: usize = 2048;
 
-/// One rule, checked.
 #[derive(Debug)]
 pub(in crate::domain) struct Rule {
     pub(super) kind: String,
@@ -21,13 +20,11 @@ pub(in crate::domain) struct Rule {
     pub(super) message: Expression,
 }
 
-/// The rules of a kind.
 #[derive(Debug)]
 pub struct Rules {
     /// By type.
     sorted: Vec<Rule>,
     paths: Paths,
-    /// Whether any expression is deep.
     is_deep: bool,
 }
 

@@ -71,7 +71,6 @@ pub(in crate::http) async fn document(
     document.bytes.clone().answer(&request, answer)
 }
 
-/// `GET`: the page.
 pub(in crate::http) async fn page() -> HttpResponse {
     HttpResponse::Ok()
         .content_type("text/html")

@@ -64,7 +64,6 @@ pub(in crate::http) fn with_headers(mut answer: ResponseBuilder) -> ResponseBuil
     answer
 }
 
-/// Adds the request id.
 pub(in crate::http) fn with_request_id(answer: ResponseBuilder) -> ResponseBuilder {
     answer.header_ref(X_REQUEST_ID, header(X_REQUEST_ID))
 }

@@ -30,7 +30,6 @@ const ORPHAN_INTERVAL_MAX: Duration = Duration::from_secs(30);
 #[derive(Debug, Clone)]
 pub(crate) struct AdapterPlan {
     settings: config::FleetAdapter,
-    /// Name of this replica.
     instance: String,
     /// Path segments of the kinds that it reports on.
     plurals: Vec<String>,

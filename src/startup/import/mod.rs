@@ -34,7 +34,6 @@ const DIFFERENT: u8 = 4;
 /// Exit code of a run that a signal has stopped after a batch: as shells report SIGINT.
 const INTERRUPTED: u8 = 130;
 
-/// Imports, and prints the report.
 pub(super) async fn run(args: &ImportArgs) -> anyhow::Result<ExitCode> {
     let loaded = config::load(&args.settings, &Settings::default());
     let mut loaded = loaded.sound().context(Misuse)?;

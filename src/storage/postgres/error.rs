@@ -7,7 +7,6 @@ use deadpool::managed::PoolError;
 /// Errors of the database or of the way to it.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A unique constraint is violated.
     #[error("{constraint} is taken")]
     Duplicate {
         /// The constraint's name in the schema.
@@ -62,7 +61,6 @@ impl Error {
         }
     }
 
-    /// The pool has no connection.
     pub(super) fn no_connection(source: PoolError<sqlx::Error>) -> Self {
         if let PoolError::Backend(sqlx::Error::Database(error)) = &source
             && error.code().is_some_and(|code| is_refusal(&code))

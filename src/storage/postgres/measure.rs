@@ -64,7 +64,6 @@ impl SqlOperation {
     }
 }
 
-/// A statement in progress.
 #[derive(Debug)]
 pub(super) struct Statement {
     sql: SqlStr,

@@ -219,7 +219,6 @@ impl Store {
         Ok(found.map(StoredResource::from))
     }
 
-    /// A connection for single statements.
     pub async fn session(&self) -> Result<Session, Error> {
         Session::of(&self.pool, self.connected_by(), self.deadline).await
     }

@@ -51,7 +51,6 @@ pub struct Keep {
 pub(super) struct Link {
     pub(super) connection: PgConnection,
     pub(super) health: Health,
-    /// The statement in progress.
     pub(super) statement: Option<Statement>,
     /// Timeout of an answer; unset for none.
     pub(super) limit: Option<Duration>,

@@ -68,7 +68,6 @@ struct Asked {
     /// How long to wait for a connection.
     until: Instant,
     answer: oneshot::Sender<Result<Option<StoredResource>, Unanswered>>,
-    /// The span of the request.
     span: Span,
 }
 

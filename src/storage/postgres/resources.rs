@@ -16,7 +16,6 @@ pub enum Created {
     Yes,
     /// The parent does not exist, or is not seen.
     NoParent,
-    /// The parent is finalizing.
     ParentFinalizing,
 }
 

@@ -39,7 +39,6 @@ pub struct Migration {
 /// Whether the program and the database know a migration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MigrationState {
-    /// Both do.
     Applied,
     /// The program alone.
     Missing,
@@ -48,7 +47,6 @@ pub enum MigrationState {
 }
 
 impl SchemaStatus {
-    /// Counts migrations.
     pub fn of(migrations: &[Migration]) -> Self {
         let count = |state| migrations.iter().filter(|m| m.state == state).count();
         let unknown = count(MigrationState::Unknown);

@@ -33,7 +33,6 @@ pub struct WholeResource {
     pub has_dependents: Option<bool>,
 }
 
-/// Snapshots of locked resources.
 #[derive(Debug)]
 pub struct LockedSnapshots {
     /// In the order of the locked rows.

@@ -88,7 +88,6 @@ fn any_list(name: &str, item: &str) -> Object {
     schema
 }
 
-/// Any value.
 pub(super) fn anything() -> RefOr<Schema> {
     let mut schema = Object::new();
     schema.schema_type = SchemaType::AnyValue;

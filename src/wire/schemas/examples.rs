@@ -27,7 +27,6 @@ pub fn moment() -> DateTime<Utc> {
 pub const REQUEST_ID: &str = "019b7868-8e00-7000-8000-0000000000aa";
 const ACTOR: &str = "system@hyperfleet.local";
 
-/// Examples of one kind.
 #[derive(Debug, Clone, Copy)]
 pub struct Examples<'a> {
     registry: &'a EntityRegistry,

@@ -18,7 +18,6 @@ const SUFFIXES: [&str; 6] = [
     "", "CreateRequest", "List", "PatchRequest", "Spec", "Status",
 ];
 
-/// The names of one kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KindNames {
     /// The singular, as in the name of its schema: `NodePool`.

@@ -67,7 +67,6 @@ impl Db<'_> {
         })
     }
 
-    /// Every imported resource.
     pub async fn list_imported(&mut self) -> Result<Vec<ImportedKey>, Error> {
         let result = sqlx::query!(
             r#"SELECT i.id, i.is_complete, r.kind AS "kind?",
