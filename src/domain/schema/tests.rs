@@ -281,7 +281,7 @@ fn schemas_that_unfold_without_end_are_refused() {
     let schema = document(&doubling(5)).compile("S").unwrap().unwrap();
     let mut faults = Violations::default();
     schema.check(json!({"a": 1}).as_object().unwrap(), &mut faults);
-    // Once, however many say so.
+    // Once, although several say so.
     assert_eq!(faults.as_slice().len(), 1);
 }
 
@@ -328,9 +328,9 @@ fn what_says_nothing_because_it_is_misspelt_is_refused_with_its_place() {
         assert!(refused.contains(said), "{schemas}: {refused}");
     }
     for schemas in [
-        // Where other things than keywords stand.
+        // Members that are not keywords.
         json!({"S": {"properties": {"propertis": {}}, "example": {"a": 1}, "default": {"b": 1}, "enum": [{"c": 1}], "x-mine": {"d": 1}}}),
-        // What nobody uses, and what stands beside a reference in 3.0.
+        // Unused components, and members beside a reference in 3.0.
         json!({"S": {"$ref": "#/components/schemas/T", "propertis": 1}, "T": {}, "Other": {"propertis": 1}}),
     ] {
         assert!(document(&schemas).compile("S").is_ok(), "{schemas}");
