@@ -1,9 +1,10 @@
+//! Errors of use cases: what a client of any transport may see, without HTTP.
+
 use crate::domain::lifecycle::Refusal;
 use crate::domain::page::InvalidOrder;
 use crate::domain::{InvalidReport, ResourceId, Violation, Violations, shown};
 use crate::storage::postgres;
 
-/// Why a use case was refused or failed. Knows nothing of HTTP.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("{kind} with id='{id}' not found")]

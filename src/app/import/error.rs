@@ -1,7 +1,8 @@
+//! Errors that end a run of the import without a report.
+
 use crate::domain::import::Regression;
 use crate::storage::postgres;
 
-/// Why a run ends without a report.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("the source")]

@@ -1,3 +1,5 @@
+//! Settings of the database and its connections.
+
 use std::path::PathBuf;
 use std::time::Duration;
 

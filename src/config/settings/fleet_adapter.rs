@@ -1,3 +1,5 @@
+//! Settings of the fleet adapter.
+
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -5,7 +7,6 @@ use serde::{Deserialize, Serialize};
 
 use hyperfleet_fleet_adapter::workloads::WorkloadConfig;
 
-/// The fleet adapter, which keeps units in fleet for resources.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct FleetAdapter {

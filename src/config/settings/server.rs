@@ -1,3 +1,5 @@
+//! Settings of the listeners: the API's, metrics and health.
+
 use std::path::PathBuf;
 use std::time::Duration;
 

@@ -1,3 +1,6 @@
+//! The rules of tenancy: checks their configuration, and finds the tenant of a request in its headers
+//! (`docs/guides/tenancy.md`).
+
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};

@@ -1,10 +1,11 @@
+//! Errors of the database, classified by what callers can do.
+
 use std::borrow::Cow;
 use std::error::Error as StdError;
 use std::io;
 
 use deadpool::managed::PoolError;
 
-/// Errors of the database or of the way to it.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("{constraint} is taken")]
