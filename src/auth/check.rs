@@ -152,7 +152,7 @@ impl Check<'_> {
 
 /// A URL whose answers cannot be changed on the way, and that contains no secret.
 fn url(text: &str) -> Result<Url, &'static str> {
-    let url = Url::parse(text).map_err(|_| "is no URL, such as https://issuer.example.com")?;
+    let url = Url::parse(text).map_err(|_| "is not a URL such as https://issuer.example.com")?;
     let is_safe = match url.scheme() {
         "https" => url.has_host(),
         "http" => fetch::is_loopback(&url),
@@ -190,7 +190,7 @@ fn key_file(path: &Path) -> Result<KeyFile, String> {
 
 fn check_header(name: &str, refused: &[&str], what: &str) -> Result<(), String> {
     if HeaderName::from_bytes(name.as_bytes()).is_err() {
-        return Err(format!("{name:?} is no name of a header"));
+        return Err(format!("{name:?} is not a valid header name"));
     }
     if refused.iter().any(|known| known.eq_ignore_ascii_case(name)) {
         return Err(format!("{name} cannot carry {what}"));

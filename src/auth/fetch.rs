@@ -47,7 +47,7 @@ pub(super) enum FetchFault {
     TooLarge,
     #[error("it cannot be read: {0}")]
     Unreadable(#[from] io::Error),
-    #[error("it is no JSON object with an array `keys`")]
+    #[error("it is not a JSON object with an array `keys`")]
     #[strum(serialize = "invalid")]
     Malformed,
     #[error("it has more than {KEYS_MAX} keys")]
@@ -137,7 +137,7 @@ async fn send(client: &Client, request: Request) -> Result<Published, FetchFault
 pub(super) fn read(path: &Path) -> Result<Vec<u8>, FetchFault> {
     // Reading a pipe would wait.
     if !std::fs::metadata(path)?.is_file() {
-        return Err(io::Error::other("it is no file").into());
+        return Err(io::Error::other("it is not a file").into());
     }
     files::read(path, KEY_SET_BYTES_MAX).map_err(|error| match error.kind() {
         io::ErrorKind::FileTooLarge => FetchFault::TooLarge,
@@ -167,7 +167,7 @@ pub(super) fn parse(text: Vec<u8>) -> Result<Published, FetchFault> {
         }
     }
     if keys.is_empty() {
-        skipped.insert(0, "it has no key that can be used".to_owned());
+        skipped.insert(0, "it has no usable key".to_owned());
         return Err(FetchFault::Empty(skipped.join("; ")));
     }
     Ok(Published {
@@ -193,8 +193,8 @@ mod tests {
         let mixed = read(json!({"keys": [oct, good]})).unwrap();
         assert_eq!(mixed.keys.len(), 1);
         assert_eq!(mixed.skipped, ["key \"o\": it is symmetric"]);
-        let none = "it has no key that can be used";
-        let why = format!("{none}; key \"o\": it is symmetric; key number 1: it is no JWK");
+        let none = "it has no usable key";
+        let why = format!("{none}; key \"o\": it is symmetric; key number 1: it is not a JWK");
         assert_eq!(fault(json!({"keys": [oct, 1]})), why);
         assert_eq!(fault(json!({"keys": []})), none);
         let malformed = FetchFault::Malformed.to_string();

@@ -42,7 +42,7 @@ struct Jwk {
 impl Key {
     /// The key of a JWK, or why it is unusable.
     pub(super) fn new(value: Value) -> Result<Self, &'static str> {
-        let jwk: Jwk = serde_json::from_value(value).map_err(|_| "it is no JWK")?;
+        let jwk: Jwk = serde_json::from_value(value).map_err(|_| "it is not a JWK")?;
         if jwk.r#use.as_deref().is_some_and(|usage| usage != "sig") {
             return Err("`use` is not `sig`");
         }
@@ -104,15 +104,15 @@ impl Jwk {
             }
             ("EC", Some("P-256")) => {
                 let both = coordinate(x).zip(coordinate(y));
-                let (x, y) = both.ok_or("`x` and `y` are no coordinates")?;
+                let (x, y) = both.ok_or("`x` and `y` are not coordinates")?;
                 (DecodingKey::from_ec_components(x, y), P256)
             }
             ("OKP", Some("Ed25519")) => {
-                let x = coordinate(x).ok_or("`x` is no public key")?;
+                let x = coordinate(x).ok_or("`x` is not a public key")?;
                 (DecodingKey::from_ed_components(x), ED25519)
             }
             ("oct", _) => return Err("it is symmetric"),
-            _ => return Err("its kind is not taken"),
+            _ => return Err("its kind is not supported"),
         };
         Ok((key.map_err(|_| "it cannot be read")?, algorithms))
     }
@@ -121,7 +121,7 @@ impl Jwk {
 fn rsa(n: &str, e: &str) -> Result<DecodingKey, &'static str> {
     let decode = |text: &str| {
         let bytes = URL_SAFE_NO_PAD.decode(text);
-        bytes.map_err(|_| "`n` or `e` is no number")
+        bytes.map_err(|_| "`n` or `e` is not a number")
     };
     let (n, e) = (decode(n)?, decode(e)?);
     // Some issuers write a sign byte, which `ring` refuses.

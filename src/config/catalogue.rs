@@ -17,7 +17,7 @@ pub(super) static TABLE: SettingTable = SettingTable {
     settings: SETTINGS,
     prefix: "HYPERFLEET_",
     other_variables: &["HYPERFLEET_CONFIG"],
-    unknown_variable: "is no setting",
+    unknown_variable: "is not a setting",
     reference: "docs/reference/configuration.md",
     out_of_range: |key, origin, value, least, most| {
         format!("{key} is {value} (from {origin}): set it to between {least} and {most}")

@@ -287,7 +287,7 @@ fn variables_that_look_like_a_slip_are_told_and_those_of_kubernetes_are_not() {
     let notes: Vec<_> = said.lines().collect();
     let expected = [
         "note: logging.otel.enabled (from HYPERFLEET_LOGGING_OTEL_ENABLED) is now tracing.enabled",
-        "note: HYPERFLEET_SERVR_PORT is no setting; did you mean HYPERFLEET_SERVER_PORT?",
+        "note: HYPERFLEET_SERVR_PORT is not a setting; did you mean HYPERFLEET_SERVER_PORT?",
     ];
     assert_eq!(notes, expected);
 }

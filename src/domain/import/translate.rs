@@ -166,7 +166,7 @@ fn tenancy(text: &str) -> Result<Tenancy, ImportReason> {
     };
     if let Some((key, value)) = tenancy.iter().find(|(key, value)| !is_sound(key, value)) {
         return Err(ImportReason::Tenancy(format!(
-            "{key:?}: {value:?} is no tenant dimension"
+            "{key:?}: {value:?} is not a tenant dimension"
         )));
     }
     if tenancy.len() > DIMENSIONS_MAX {

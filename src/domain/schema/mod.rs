@@ -59,7 +59,7 @@ impl SchemaDocument {
         let is_30 = is_version("3.0.");
         if !is_30 && !is_version("3.1.") {
             return Err(InvalidSchema(format!(
-                "it is no OpenAPI document: its `openapi` must say \"3.0.…\" or \"3.1.…\", not {version}"
+                "it is not an OpenAPI document: its `openapi` must say \"3.0.…\" or \"3.1.…\", not {version}"
             )));
         }
         let components = document.get_mut("components").map(Value::take);

@@ -142,7 +142,7 @@ impl Graph<'_> {
                 .to_owned();
         }
         format!(
-            "`{}` is no keyword of schemas: correct it, or begin it with `x-`",
+            "`{}` is not a keyword of schemas: correct it, or begin it with `x-`",
             shown(name)
         )
     }

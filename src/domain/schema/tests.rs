@@ -169,7 +169,7 @@ fn a_document_that_cannot_be_used_says_why() {
     for (document, message) in [
         (
             json!(null),
-            "it is no OpenAPI document: its `openapi` must say \"3.0.…\" or \"3.1.…\", not null",
+            "it is not an OpenAPI document: its `openapi` must say \"3.0.…\" or \"3.1.…\", not null",
         ),
         (json!({"swagger": "2.0"}), "not null"),
         (json!({"openapi": "2.0"}), "not \"2.0\""),
@@ -291,7 +291,7 @@ fn what_says_nothing_because_it_is_misspelt_is_refused_with_its_place() {
         (
             "3.0.3",
             json!({"S": {"propertis": {}}}),
-            "`propertis` is no keyword of schemas: correct it, or begin it with `x-` (at /components/schemas/S/propertis)",
+            "`propertis` is not a keyword of schemas: correct it, or begin it with `x-` (at /components/schemas/S/propertis)",
         ),
         (
             "3.1.0",

@@ -198,7 +198,7 @@ fn check_header(setting: &str, header: &str, faults: &mut Vec<String>) {
     if header.is_empty() {
         faults.push(fault(setting, "is required: the name of a header"));
     } else if !is_token(header) {
-        faults.push(fault(setting, "is no name that a header can have"));
+        faults.push(fault(setting, "is not a valid header name"));
     } else if FORBIDDEN.iter().any(|f| f.eq_ignore_ascii_case(header)) {
         let message = format!("must not be {header}: its value is secret, but tenancies are shown");
         faults.push(fault(setting, &message));

@@ -107,7 +107,7 @@ fn document(path: &Path) -> anyhow::Result<Value> {
     let value: Value = yaml_serde::from_str(&text)
         .with_context(|| format!("{} is neither JSON nor YAML", path.display()))?;
     if !value.is_object() {
-        bail!("{} is no resource: give an object", path.display());
+        bail!("{} is not a resource: give an object", path.display());
     }
     Ok(value)
 }

@@ -19,7 +19,7 @@ pub(super) fn text(report: &ImportReport) -> String {
         None => text.push_str("Nothing was compared.\n"),
     }
     if report.is_interrupted {
-        text.push_str("Stopped before the end: the same command goes on.\n");
+        text.push_str("Stopped before the end: run the same command to continue.\n");
     }
     text
 }

@@ -193,7 +193,7 @@ async fn a_signal_ends_it_after_the_batch_and_the_next_run_goes_on() {
     let output = program.output();
     assert_eq!(code, Some(130), "{output}");
     assert!(
-        output.contains("Stopped before the end: the same command goes on."),
+        output.contains("Stopped before the end: run the same command to continue."),
         "{output}"
     );
     let here = world
