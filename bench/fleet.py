@@ -72,7 +72,7 @@ class Fleet:
                     done += batch.result()
                     progress.update(done)
             except BaseException:
-                # Whoever gives up does not wait for what has not begun.
+                # After a failure, work that has not begun is cancelled.
                 workers.shutdown(wait=False, cancel_futures=True)
                 raise
 

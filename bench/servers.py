@@ -35,7 +35,7 @@ FOREIGN = ("HYPERFLEET_", "DATABASE_URL", "RUST_LOG", "OTEL_", "PG")
 
 
 def environment():
-    """The caller's environment without anybody's settings for the service or for PostgreSQL."""
+    """The caller's environment without settings for the service or for PostgreSQL."""
     return {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)}
 
 

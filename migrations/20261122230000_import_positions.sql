@@ -1,5 +1,5 @@
--- The latest state of the source of which anything is here, however far the import came: an older state lacks some of
--- it, which does not mean that the source has removed it. NULL where an earlier version has imported.
+-- The latest state of the source of which anything is here, even of an interrupted import: an older state lacks some of
+-- it, which does not mean that the source has removed it. NULL if an earlier version has imported.
 ALTER TABLE imports
     -- The number of the source's table of resources.
     ADD COLUMN latest_table       bigint,

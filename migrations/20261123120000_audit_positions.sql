@@ -1,12 +1,12 @@
--- Positions in the audit trail: the order (era, commit_order, sequence), in which no entry ever appears before one that
--- was there already (docs/database.md, "The order of the audit trail").
+-- Positions in the audit trail: the order (era, commit_order, sequence), in which no entry ever appears before an
+-- existing one (docs/internals/database.md, "The order of the audit trail").
 
 -- The era of new entries: 0, or the time (Unix) of the last restore. Transaction numbers of the state before it mean nothing.
--- A function, because both the default of the column and readers have it as a constant in their plans.
+-- A function, so that both the default of the column and the statements of readers have it as a constant in their plans.
 CREATE FUNCTION audit_era() RETURNS bigint LANGUAGE sql STABLE PARALLEL SAFE AS 'SELECT 0::bigint';
 
--- For an operator who has restored the database: entries from now on come after all that anybody may have seen. Waits for
--- writers, because an entry of the era before must not appear any more.
+-- For an operator who has restored the database: later entries come after every entry that a reader may have seen. Waits
+-- for writers, because no entry of the earlier era may appear any more.
 CREATE FUNCTION begin_audit_era() RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
     begun bigint;
@@ -18,12 +18,12 @@ BEGIN
     RETURN begun;
 END $$;
 
--- Entries that are there get 0 without being written again, and so come first, by their sequence. Every INSERT evaluates
--- the new defaults, also those of the release before, which does not name the columns.
+-- Existing entries get 0 without being written again, and so come first, by their sequence. Every INSERT evaluates the
+-- new defaults, even those of the previous release, which does not name the columns.
 --
 -- `commit_order` is the number of the entry's transaction, or of the latest transaction that had ended when the
--- statement began, whichever is higher: the first may be lower than that of an earlier change of the same resource, for
--- a transaction has its number before it waits for locks.
+-- statement began, whichever is higher: the first may be lower than that of an earlier change of the same resource,
+-- because a transaction has its number before it waits for locks.
 ALTER TABLE audit_entries
     ADD COLUMN era          bigint NOT NULL DEFAULT 0,
     ADD COLUMN commit_order bigint NOT NULL DEFAULT 0,

@@ -1,5 +1,5 @@
--- Large values are compressed with lz4 where the server has it, which takes less of its processor than pglz, its default
--- (docs/performance.md, "What a write costs"). Rows that are there stay as they are until they are written again.
+-- Compresses large values with lz4 if the server has it, which takes less processor time than pglz, the default
+-- (docs/internals/performance.md, "What a write costs"). Existing rows do not change until they are written again.
 CREATE FUNCTION compress_with_lz4(target regclass, VARIADIC columns name[]) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     EXECUTE (SELECT format('ALTER TABLE %s ', target)

@@ -36,7 +36,7 @@ struct Size {
     /// Changes that are timed one by one.
     changes: usize,
     idle_seconds: u64,
-    /// Resources that the adapter works on at a time.
+    /// Number of resources that the adapter works on at a time.
     workers: usize,
 }
 

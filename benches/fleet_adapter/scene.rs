@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::sleep;
 
-/// How often a state is looked at that is waited for.
+/// How often an awaited state is checked.
 const LOOK: Duration = Duration::from_millis(5);
 const ROOT: &str = "/api/hyperfleet/v1";
 const MACHINE_LEASE_SECONDS: u32 = 30;

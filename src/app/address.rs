@@ -1,4 +1,4 @@
-//! What a request is about: a list, or one resource in it.
+//! What a request addresses: a list, or one resource in it.
 
 use super::{Error, Service};
 use crate::domain::tenancy::TenantScope;
@@ -8,17 +8,15 @@ use crate::storage::postgres::{Db, ResourceScope};
 /// A list of resources, as a path names it.
 #[derive(Debug, Clone, Copy)]
 pub enum Collection<'a> {
-    /// Of every kind.
+    /// Resources of every kind.
     All,
-    /// Of one kind, whoever owns them.
+    /// Resources of one kind, whatever owns them.
     Kind(&'a Entity),
-    /// Of one child kind, owned by one resource.
+    /// Resources of one child kind that one resource owns.
     Owned {
-        /// The child kind.
         entity: &'a Entity,
-        /// The owner's kind.
         parent: &'a Entity,
-        /// The owner's id, as it stands in the path.
+        /// The owner's id as the path spells it: any text.
         parent_id: &'a str,
     },
 }
@@ -26,16 +24,15 @@ pub enum Collection<'a> {
 /// One resource, as a path names it.
 #[derive(Debug, Clone, Copy)]
 pub struct Address<'a> {
-    /// As who sees it.
+    /// What the caller may see.
     pub view: &'a TenantScope,
-    /// The list that it is in.
     pub collection: Collection<'a>,
-    /// Its id, as it stands in the path: any text.
+    /// Its id as the path spells it: any text.
     pub id: &'a str,
 }
 
 impl<'a> Collection<'a> {
-    /// The kind of what is in it; `None` if there are several.
+    /// The kind of the list; `None` for a list of several kinds.
     pub fn entity(&self) -> Option<&'a Entity> {
         match self {
             Self::All => None,
@@ -45,7 +42,7 @@ impl<'a> Collection<'a> {
 }
 
 impl<'a> Address<'a> {
-    /// Where to look; `None` if the texts are no ids, so that nothing can be there.
+    /// Which rows to search; `None` if a text is not an id, which no row matches.
     pub(super) fn place(&self) -> Option<ResourceScope<'a>> {
         let owner = match self.collection {
             Collection::Owned { parent_id, .. } => Some(ResourceId::parse(parent_id)?),
@@ -59,13 +56,12 @@ impl<'a> Address<'a> {
         })
     }
 
-    /// The error that nothing is there.
     pub(super) fn not_found(&self) -> Error {
         let kind = self.collection.entity().map_or("Resource", |e| &e.kind);
         Error::not_found(kind, self.id)
     }
 
-    /// The error that nothing is there, or that not even its owner is.
+    /// The error for a missing resource, or for its missing owner.
     pub(super) async fn missing(&self, service: &Service, db: &mut Db<'_>) -> Error {
         let owner = service.require_owner(self.view, self.collection, db).await;
         owner.err().unwrap_or_else(|| self.not_found())
@@ -73,7 +69,7 @@ impl<'a> Address<'a> {
 }
 
 impl Service {
-    /// Checks that a list is there: it is, unless it is that of a missing owner.
+    /// Checks that a list exists: every list does, except that of a missing owner.
     pub async fn require_collection(
         &self,
         view: &TenantScope,
@@ -87,7 +83,7 @@ impl Service {
             .await
     }
 
-    /// The same as [`Address::missing`], where no session is open.
+    /// The same as [`Address::missing`], in a session of its own.
     pub(super) async fn missing(&self, address: Address<'_>) -> Error {
         let owner = self
             .require_collection(address.view, address.collection)
@@ -95,7 +91,7 @@ impl Service {
         owner.err().unwrap_or_else(|| address.not_found())
     }
 
-    /// Checks that the owner of a list is there.
+    /// Checks that the owner of a list exists.
     pub(super) async fn require_owner(
         &self,
         view: &TenantScope,

@@ -1,4 +1,4 @@
-//! The audit trail.
+//! Reads and expires the audit trail.
 
 use chrono::{DateTime, Utc};
 
@@ -7,13 +7,14 @@ use crate::domain::audit::{Filter, TrailPage};
 use crate::domain::page::Page;
 use crate::domain::tenancy::TenantScope;
 
-/// Entries that one transaction of the retention removes at most: its locks stay short.
+/// Entries that one transaction removes at most, so that its locks stay short.
 const EXPIRED_PER_TRANSACTION: i64 = 10_000;
 
 impl Service {
-    /// One page of what is seen of the trail, newest first, or behind a position in the order of
-    /// positions. All but the whole trail behind a position may take its time where the trail is
-    /// long, for entries are counted or left out: it waits in line with searches.
+    /// Returns one page of the entries that a caller sees: newest first, or those after a position.
+    ///
+    /// A read that counts or filters entries is slow on a long trail, so it waits in line with searches. Only the
+    /// whole trail after a position does neither.
     ///
     /// # Errors
     ///
@@ -44,7 +45,7 @@ impl Service {
         })
     }
 
-    /// Removes all entries older than `before`; gives how many.
+    /// Removes all entries older than `before`; returns their number.
     pub async fn expire_audit(&self, before: DateTime<Utc>) -> Result<u64, Error> {
         let mut removed = 0;
         loop {

@@ -1,12 +1,12 @@
-//! Delete and force-delete: a resource with everything below it, and what waited for it above.
+//! Delete and force-delete: a resource with its descendants, and finalizing owners that waited for them.
 //!
 //! ```text
 //! DELETE ─▶ read ─▶ it has no dependents, and waits ───▶ one guarded statement
 //!                └▶ it has some, or is gone at once ───▶ a transaction
 //! ```
 //!
-//! In a transaction the rows are locked from the top: owners, the resource, then level by level what it owns.
-//! They are read once they are locked, and changed in sets.
+//! A transaction locks rows from the top: owners, the resource, then its descendants level by level. It reads them
+//! once they are locked, and changes them in sets (`docs/decisions/0029-lock-order.md`).
 
 use super::effects::{self, Effects};
 use super::{Address, Collection, Error, Service};
@@ -16,21 +16,20 @@ use crate::domain::tenancy::TenantScope;
 use crate::domain::{Resource, ResourceId, ResourceSnapshot, ResourceState};
 use crate::storage::postgres::{Db, LockedRow, Tx, WholeResource};
 
-/// A family whose rows are locked.
 struct LockedFamily {
     family: Family,
     /// The resource and its descendants.
     rows: Vec<LockedRow>,
-    /// Whether any of the family links to a resource, or is linked to.
+    /// Whether any of the family references a resource, or is referenced.
     has_links: bool,
 }
 
-/// Most ids of removed resources that the log line of a force-delete names.
+/// Ids of removed resources that the log line of a force-delete names at most.
 const LOGGED_IDS_MAX: usize = 100;
 
 impl Service {
-    /// Asks for the deletion of a resource and finishes what can be finished at once. Gives the
-    /// resource as it is, or as it was when it was removed.
+    /// Marks a resource as deleted, and removes everything that waits for nothing. Returns the resource as it is now,
+    /// or as it was when it was removed.
     pub async fn delete(&self, address: Address<'_>, origin: &Origin) -> Result<Resource, Error> {
         let mut session = self.store.session().await?;
         let mut db = session.db();
@@ -49,7 +48,7 @@ impl Service {
             snapshot,
             has_dependents,
         } = found;
-        // Links to others go in a statement of their own.
+        // References to other resources need a statement of their own.
         let is_alone = has_dependents == Some(false) && resource.references.is_empty();
         if is_alone
             && let Some((state, effects)) = self.try_delete_alone(&mut db, snapshot, origin).await?
@@ -62,8 +61,8 @@ impl Service {
         effects::keep(tx, result).await
     }
 
-    /// Deletes a resource without dependents and links that becomes finalizing, or is it already. Returns `None` for one
-    /// that would be removed at once, and if the resource was changed since it was read.
+    /// Deletes a resource without dependents and references that becomes finalizing, or already is. Returns `None` if
+    /// it would be removed at once, or was changed since it was read.
     async fn try_delete_alone(
         &self,
         db: &mut Db<'_>,
@@ -87,7 +86,7 @@ impl Service {
         Ok(is_done.then(|| (state, Effects::carried_out([before], outcome))))
     }
 
-    /// The error of a deletion of nothing. Clients of the flat routes know another text.
+    /// The error for a missing resource. The flat routes have a text of their own, which clients know.
     async fn nothing_to_delete(&self, address: Address<'_>, db: &mut Db<'_>) -> Error {
         match address.collection {
             Collection::Kind(entity) => Error::NothingToDelete {
@@ -139,7 +138,7 @@ impl Service {
         Ok((resource, Effects::carried_out(states(&family), outcome)))
     }
 
-    /// Removes a finalizing resource with everything below it, although adapters are not done.
+    /// Removes a finalizing resource with its descendants although adapters are not done.
     pub async fn force_delete(
         &self,
         address: Address<'_>,
@@ -182,7 +181,7 @@ impl Service {
         Ok((locked.family, outcome))
     }
 
-    /// The family of a resource, locked.
+    /// Locks the rows of a resource and its descendants.
     async fn lock_family(
         &self,
         tx: &mut Tx<'_>,
@@ -197,7 +196,7 @@ impl Service {
         };
         let mut rows = lineage.rows;
         let above = rows.len().saturating_sub(1);
-        // A kind that was taken out of the configuration may own whatever is there.
+        // A kind that is no longer configured may own resources of any kind.
         let levels = match self.registry.get(&lineage.kind) {
             Some(entity) => self.registry.levels_below(&entity.kind),
             None => usize::MAX,
@@ -232,9 +231,9 @@ impl Service {
     }
 }
 
-/// Writes one line for a force-delete, once its commit is known: the audit trail has an entry for each resource.
+/// Logs a force-delete in one line, once its commit is known: the audit trail has an entry for each resource.
 ///
-/// Without the database's answer to COMMIT the line says `committed=false`: the trail then tells whether it happened.
+/// If the database did not answer the COMMIT, the line says `committed=false`; the trail then has the truth.
 fn log_forced(
     root: &ResourceState,
     outcome: &Outcome,
@@ -262,20 +261,20 @@ fn log_forced(
     );
 }
 
-/// The first of these ids, as many as a line of the log names.
+/// The first ids, as many as a log line names.
 fn first_ids(ids: &[ResourceId]) -> Option<String> {
     let first = ids.iter().take(LOGGED_IDS_MAX).map(ToString::to_string);
     (!ids.is_empty()).then(|| first.collect::<Vec<_>>().join(" "))
 }
 
-/// Everybody in a family as they were.
+/// The resources of a family before the change.
 fn states(family: &Family) -> impl Iterator<Item = &ResourceState> {
     let everybody = family.ancestors.iter().chain(family.nodes());
     everybody.map(|snapshot| &snapshot.state)
 }
 
-/// A refusal that names only what the caller sees: what is below a resource may be another tenant's, and is
-/// deleted with it all the same, but not named.
+/// Limits a refusal to what the caller sees: descendants may belong to another tenant, and are deleted all the same,
+/// but not named.
 async fn visible(
     refusal: Refusal,
     root: &ResourceState,

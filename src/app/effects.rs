@@ -24,12 +24,12 @@ const FORCE_DELETES: &str = "hyperfleet_api_force_deletes_total";
 const REPORTS: &str = "hyperfleet_api_reports_total";
 const UNREQUIRED_REPORTS: &str = "hyperfleet_api_unrequired_reports_total";
 
-/// What follows from one change. Emitted after commit: a change that is rolled back never happened.
+/// The effects of one change. Emitted after commit: a change that is rolled back never happened.
 #[derive(Debug, Default)]
 #[must_use = "effects that are not emitted are neither counted nor logged"]
 pub(super) struct Effects {
     failures: Vec<Failure>,
-    /// Each of them goes up by one.
+    /// Each is incremented by one.
     counters: Vec<Counter>,
     unrequired: Option<UnrequiredReport>,
 }
@@ -42,7 +42,7 @@ pub(super) async fn keep<T>(tx: Tx<'_>, result: Result<(T, Effects), Error>) -> 
 }
 
 impl Effects {
-    /// The rules that failed, and nothing else yet.
+    /// Effects of failed rules alone.
     pub(super) fn failed(failures: Vec<Failure>) -> Self {
         Self {
             failures,
@@ -50,7 +50,7 @@ impl Effects {
         }
     }
 
-    /// One resource has other conditions than before.
+    /// The conditions of a resource changed.
     pub(super) fn moved(
         mut self,
         state: &ResourceState,
@@ -64,7 +64,6 @@ impl Effects {
         self
     }
 
-    /// One entry of the audit trail.
     pub(super) fn audited(mut self, action: Action, kind: &str) -> Self {
         self.counters.push(audited(action.into_str()));
         match action {
@@ -75,19 +74,17 @@ impl Effects {
         self
     }
 
-    /// A report was taken in.
     pub(super) fn reported(mut self, state: &ResourceState, outcome: ReportOutcome) -> Self {
         self.counters.push(reported(&state.kind, outcome));
         self
     }
 
-    /// The report was stored, and the kind may not require its adapter.
+    /// A report was stored, perhaps of an adapter that the kind does not require.
     pub(super) fn stored(mut self, report: Option<UnrequiredReport>) -> Self {
         self.unrequired = report;
         self
     }
 
-    /// A new resource.
     pub(super) fn created(resource: &Resource, failures: Vec<Failure>) -> Self {
         let state = &resource.state;
         Self::failed(failures)
@@ -95,7 +92,6 @@ impl Effects {
             .audited(Action::Create, &state.kind)
     }
 
-    /// A resource is not as it was.
     pub(super) fn patched(before: &Resource, after: &Resource, failures: Vec<Failure>) -> Self {
         let state = &after.state;
         Self::failed(failures)
@@ -103,7 +99,7 @@ impl Effects {
             .audited(Action::Patch, &state.kind)
     }
 
-    /// What was carried out on resources that were `before`.
+    /// A decision on the resources `before` was carried out.
     pub(super) fn carried_out<'a>(
         before: impl IntoIterator<Item = &'a ResourceState>,
         outcome: Outcome,
@@ -125,7 +121,7 @@ impl Effects {
         effects
     }
 
-    /// The same, with what followed from something else in the same transaction.
+    /// Adds the effects of another change in the same transaction.
     pub(super) fn and(mut self, other: Self) -> Self {
         self.failures.extend(other.failures);
         self.counters.extend(other.counters);
@@ -133,7 +129,6 @@ impl Effects {
         self
     }
 
-    /// Counts and logs all of it.
     pub(super) fn emit(self) {
         for failure in self.failures {
             emit_failure(failure);
@@ -148,8 +143,7 @@ impl Effects {
     }
 }
 
-/// Shows every series that can be counted here, at 0: a first event would not be seen as growth of a
-/// series that it brings along.
+/// Creates every series of these kinds with the value 0: the first event of a new series would not show as growth.
 pub(super) fn count_from_zero(registry: &EntityRegistry) {
     for action in Action::VARIANTS {
         audited(action).absolute(0);
@@ -172,7 +166,7 @@ pub(super) fn count_from_zero(registry: &EntityRegistry) {
     }
 }
 
-/// A rule that failed: the change is made all the same.
+/// Reports a failed rule, which does not stop the change.
 fn emit_failure(failure: Failure) {
     let Failure {
         kind,
@@ -185,49 +179,44 @@ fn emit_failure(failure: Failure) {
         resource_id = %id,
         condition = rule,
         error,
-        "A condition rule failed"
+        "condition rule failed"
     );
     failed(kind, rule).increment(1);
 }
 
-/// Rules that failed.
 fn failed(kind: String, rule: String) -> Counter {
     metrics::counter!(RULE_FAILURES, "kind" => kind, "type" => rule)
 }
 
-/// Resources that stopped being reconciled.
 fn started(kind: &str, is_deleting: bool) -> Counter {
     let (kind, is_deleting) = (resource_type(kind), is_deleting.to_string());
     metrics::counter!(STARTED, "resource_type" => kind, "is_delete" => is_deleting)
 }
 
-/// Entries of the audit trail.
 fn audited(action: &'static str) -> Counter {
     metrics::counter!(AUDITED, "action" => action)
 }
 
-/// Resources that are gone, by one of two ways.
+/// Resources removed in one of two ways.
 fn removed(name: &'static str, kind: &str) -> Counter {
     metrics::counter!(name, "resource_type" => resource_type(kind))
 }
 
-/// What became of reports.
 pub(super) fn reported(kind: &str, outcome: ReportOutcome) -> Counter {
     let kind = resource_type(kind);
     metrics::counter!(REPORTS, "resource_type" => kind, "outcome" => outcome.label())
 }
 
-/// Stored reports of adapters that the kind does not require.
 fn unrequired(kind: &str) -> Counter {
     metrics::counter!(UNREQUIRED_REPORTS, "resource_type" => resource_type(kind))
 }
 
-/// The kind as metrics show it: the older service's gauges say `cluster`.
+/// The kind as metrics show it: the older service's gauges have `cluster`.
 fn resource_type(kind: &str) -> String {
     kind.to_lowercase()
 }
 
-/// Whether a resource is known to be other than wanted.
+/// Whether a resource is known to differ from its desired state.
 fn is_pending(conditions: &[Condition]) -> bool {
     let mut reconciled = conditions.iter().filter(|c| c.kind == RECONCILED);
     reconciled.any(|c| c.status == ConditionStatus::False)

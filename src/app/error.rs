@@ -1,91 +1,69 @@
+//! Errors of use cases: what a client of any transport may see, without HTTP.
+
 use crate::domain::lifecycle::Refusal;
 use crate::domain::page::InvalidOrder;
 use crate::domain::{InvalidReport, ResourceId, Violation, Violations, shown};
 use crate::storage::postgres;
 
-/// Why a use case was refused or failed. Knows nothing of HTTP.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// No such resource.
     #[error("{kind} with id='{id}' not found")]
     NotFound {
-        /// Of what kind; `Resource` where any was asked for.
+        /// The kind, or `Resource` if the path names none.
         kind: String,
-        /// Under which id, as it was asked for.
+        /// The id as the request spells it.
         id: String,
     },
     /// No such resource to delete.
     #[error("{kind} not found")]
-    NothingToDelete {
-        /// Of what kind.
-        kind: String,
-    },
-    /// The input breaks rules.
+    NothingToDelete { kind: String },
     #[error("the input is not valid")]
     Invalid(Violations),
-    /// There is no such kind.
     #[error("Unknown entity kind: {0}")]
     UnknownKind(String),
-    /// Resources of a kind have no links of that type.
+    /// The kind declares no references of the type.
     #[error("Unknown ref_type \"{ref_type}\" for entity {kind}")]
-    UnknownReference {
-        /// Which type.
-        ref_type: String,
-        /// Of which kind.
-        kind: String,
-    },
+    UnknownReference { ref_type: String, kind: String },
     /// A child kind can only be created below its parent.
     #[error("kind \"{kind}\" is a child kind; create it via /{parent_plural}/{{id}}/{plural}")]
     ChildKind {
-        /// Which kind.
         kind: String,
-        /// Its path segment.
+        /// The path segment of the kind.
         plural: String,
-        /// Its parent's path segment.
+        /// The path segment of its parent.
         parent_plural: String,
     },
-    /// An active resource has the name already.
+    /// An active resource has the name.
     #[error("This {kind} already exists")]
-    NameTaken {
-        /// Of what kind.
-        kind: String,
-    },
+    NameTaken { kind: String },
     /// The state of the resource does not allow it.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// What is below a resource does not allow its deletion, and is not for the caller to see.
+    /// Descendants that the caller does not see prevent the deletion.
     #[error("Cannot delete {kind} '{id}': resources of other tenants below it do not allow it")]
-    HeldBack {
-        /// Of what kind.
-        kind: String,
-        /// Which one.
-        id: ResourceId,
-    },
-    /// The report cannot be taken.
+    HeldBack { kind: String, id: ResourceId },
     #[error(transparent)]
     Report(#[from] InvalidReport),
-    /// The order of a list cannot be used.
     #[error(transparent)]
     Order(#[from] InvalidOrder),
-    /// Entries are asked for behind a position that the audit trail has not reached.
+    /// The position is after the end of the audit trail.
     #[error(
         "after is ahead of the audit trail: the database was set back to an earlier state, and its operator has not \
          begun a new era of the trail (SELECT begin_audit_era())"
     )]
     AheadOfTrail,
-    /// The database cannot serve right now; the same request may succeed later.
+    /// The database is unavailable; the same request may succeed later.
     #[error("storage is unavailable")]
     Unavailable(#[source] postgres::Error),
-    /// The list takes more time than a request may, or waits too long for others that are slow.
+    /// The list exceeds the time of a request, or waits too long for other slow lists.
     #[error("the list takes too long: narrow it down, or try again later")]
     TooSlow,
-    /// The database failed us.
     #[error("storage failed")]
     Storage(#[source] postgres::Error),
 }
 
 impl Error {
-    /// There is nothing of that kind under that id, which is repeated as far as a reader needs it.
+    /// No resource of the kind has the id, which is shortened to what a reader needs.
     pub(super) fn not_found(kind: &str, id: &str) -> Self {
         Self::NotFound {
             kind: kind.to_owned(),

@@ -1,4 +1,5 @@
-//! Which kinds' finalizing resources clients have listed: a poller that never lists them never sees a deletion.
+//! Remembers of which kinds clients have listed finalizing resources: a poller that never lists them never sees a
+//! deletion.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::Service;
 use crate::domain::{EntityRegistry, ListFilter};
 
-/// The kinds of which a list of this process has included finalizing resources.
+/// The kinds whose finalizing resources a list of this process has included.
 #[derive(Debug)]
 pub(super) struct FinalizingLists(BTreeMap<String, AtomicBool>);
 
@@ -20,7 +21,7 @@ impl FinalizingLists {
         )
     }
 
-    /// Remembers that a list with these filters was answered.
+    /// Notes that a list with these filters was answered.
     pub(super) fn note(&self, filters: &[ListFilter]) {
         if !filters.contains(&ListFilter::IncludeDeleted(true)) {
             return;
@@ -28,7 +29,7 @@ impl FinalizingLists {
         for (kind, is_included) in &self.0 {
             let is_listed =
                 |filter: &ListFilter| !matches!(filter, ListFilter::Kind(k) if k != kind);
-            // Read first: threads that only read do not take the cache line from each other.
+            // Read first, so that threads which only read do not take the cache line from each other.
             if filters.iter().all(is_listed) && !is_included.load(Ordering::Relaxed) {
                 is_included.store(true, Ordering::Relaxed);
             }
@@ -37,8 +38,9 @@ impl FinalizingLists {
 }
 
 impl Service {
-    /// Whether every list of the kind that this process has answered left finalizing resources out.
-    /// Never so where lists include them by default (setting `lists.include_deleted`).
+    /// Whether every list of the kind in this process has left finalizing resources out.
+    ///
+    /// Never true if lists include them by default (setting `lists.include_deleted`).
     pub fn hides_finalizing(&self, kind: &str) -> bool {
         let is_included = self.finalizing_lists.0.get(kind);
         !self.lists_include_deleted && is_included.is_some_and(|is| !is.load(Ordering::Relaxed))

@@ -8,25 +8,23 @@ use crate::domain::tsl::Filter;
 use crate::domain::{ListFilter, ResourceId, StoredResource, shown};
 use crate::storage::postgres::ListQuery;
 
-/// Which part of a list, in which order, and what narrows it.
+/// Page, order and filters of a list.
 #[derive(Debug, Clone)]
 pub struct ListRequest {
-    /// The page.
     pub page: Page,
-    /// Where the page begins, instead of where its number says.
+    /// Where the page begins, in place of its number.
     pub after: Option<Position>,
-    /// How the list is sorted.
     pub order: Order,
-    /// The filters that the list has, as [`Service::filters`] gives them.
+    /// Filters of the list, from [`Service::filters`].
     pub filters: Vec<ListFilter>,
 }
 
 impl Service {
-    /// Leaves out the filters that a list does not have.
+    /// Removes the filters that a list does not have.
     ///
     /// # Errors
     ///
-    /// The kind is not configured, or its resources have no links of the type.
+    /// The kind is not configured, or declares no references of the type.
     pub fn filters(
         &self,
         collection: Collection<'_>,
@@ -56,7 +54,7 @@ impl Service {
         Ok(kept)
     }
 
-    /// One page of what a caller sees of a list.
+    /// Returns one page of what a caller sees of a list.
     pub async fn list(
         &self,
         view: &TenantScope,

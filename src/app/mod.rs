@@ -1,8 +1,8 @@
 //! Use cases: load, let the domain decide, store. One transaction each.
 //!
-//! Writers of one row read it, decide, and save under the condition that the row has not moved on;
-//! otherwise they start over, and after a few attempts they lock it first, so that a busy row
-//! lets everybody through. What touches several rows locks them from the start.
+//! A writer of one row reads it, decides, and saves on the condition that the row has not changed. Otherwise it starts
+//! over, and after a few attempts it locks the row first, so that every writer of a busy row succeeds
+//! (`docs/decisions/0028-compare-and-set.md`). Writers of several rows lock them from the start.
 
 mod address;
 mod audit;
@@ -29,10 +29,10 @@ use crate::storage::postgres::{self, Store};
 use finalizing_lists::FinalizingLists;
 use unrequired_adapters::UnrequiredAdapters;
 
-/// How often a writer saves on the chance that nobody else does, before it locks the row.
+/// How often a writer saves on the condition that the row has not changed, before it locks the row.
 const UNLOCKED_ATTEMPTS_MAX: usize = 5;
 
-/// Everything that can be done with resources. Cheap to clone.
+/// Every use case of the API. Cheap to clone.
 #[derive(Clone)]
 pub struct Service {
     store: Store,
@@ -43,9 +43,8 @@ pub struct Service {
 }
 
 impl Service {
-    /// Serves the kinds of `registry` from `store`. `lists_include_deleted` is the default for
-    /// lists that do not say (setting `lists.include_deleted`,
-    /// `docs/decisions/0003-lists-leave-out-deleted.md`).
+    /// Serves the kinds of `registry` from `store`. `lists_include_deleted` is the default of lists (setting
+    /// `lists.include_deleted`, `docs/decisions/0003-lists-leave-out-deleted.md`).
     pub fn new(store: Store, registry: Arc<EntityRegistry>, lists_include_deleted: bool) -> Self {
         Self {
             finalizing_lists: Arc::new(FinalizingLists::new(&registry)),
@@ -56,7 +55,7 @@ impl Service {
         }
     }
 
-    /// The same service over connections of its own, one of `shares` equal parts.
+    /// The same service with its own connections, one of `shares` equal parts.
     pub fn share(&self, shares: usize) -> Self {
         Self {
             store: self.store.share(shares),
@@ -64,7 +63,7 @@ impl Service {
         }
     }
 
-    /// The same service for one request that begins now: all that it does in the database ends by one deadline,
+    /// The same service for one request that begins now: everything it does in the database ends by one deadline,
     /// whatever the number of statements and waits.
     pub fn for_request(&self) -> Self {
         let service = self.clone();
@@ -74,19 +73,17 @@ impl Service {
         }
     }
 
-    /// Shows what can be counted of these kinds, and of the database, from now on, at 0.
+    /// Creates the series of these kinds and of the database with the value 0.
     pub fn count_from_zero(&self) {
         effects::count_from_zero(&self.registry);
         postgres::count_from_zero();
     }
 
-    /// The kind of that name.
     pub fn entity(&self, kind: &str) -> Result<&Entity, Error> {
         let found = self.registry.get(kind);
         found.ok_or_else(|| Error::UnknownKind(shown(kind)))
     }
 
-    /// The kinds that are served.
     pub fn registry(&self) -> &Arc<EntityRegistry> {
         &self.registry
     }

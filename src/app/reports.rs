@@ -10,18 +10,17 @@ use crate::domain::page::{Listing, Page};
 use crate::domain::{InvalidReport, Report, ReportOutcome, ResourceSnapshot};
 use crate::storage::postgres::{Db, ResourceScope, Tx};
 
-/// The adapter's stored report, `None` if the incoming one was discarded; and the effects to emit
-/// after commit.
+/// The adapter's stored report, `None` if the incoming one was discarded; and the effects to emit after commit.
 type Taken = (Option<Report>, Effects);
 
 impl Service {
-    /// Counts a report whose body cannot be read.
+    /// Counts a report whose body is unreadable.
     pub fn reject_report(&self, address: Address<'_>) {
         let kind = address.collection.entity().map_or("unknown", |e| &e.kind);
         effects::reported(kind, ReportOutcome::Rejected(InvalidReport::Unreadable)).increment(1);
     }
 
-    /// One page of the reports on a resource.
+    /// Returns one page of the reports on a resource.
     pub async fn reports(
         &self,
         address: Address<'_>,
@@ -37,9 +36,8 @@ impl Service {
         Err(self.missing(address).await)
     }
 
-    /// Judges and stores an adapter's report, updates the conditions, and removes the resource if the
-    /// report completes its deletion. Returns the adapter's stored report, or `None` if the incoming
-    /// one was discarded.
+    /// Judges and stores an adapter's report, updates the conditions, and removes the resource if the report completes
+    /// its deletion. Returns the adapter's stored report, or `None` if the incoming one was discarded.
     pub async fn report(
         &self,
         address: Address<'_>,
@@ -102,7 +100,7 @@ impl Service {
         Ok((stored, effects))
     }
 
-    /// The stored report, if the kind does not require its adapter.
+    /// Returns the stored report if the kind does not require its adapter.
     fn unrequired(
         &self,
         snapshot: &ResourceSnapshot,

@@ -1,4 +1,4 @@
-//! Create, read and change one resource.
+//! Create, read and patch one resource.
 
 use uuid::Uuid;
 
@@ -14,11 +14,10 @@ use crate::domain::{
 };
 use crate::storage::postgres::{self, Created, Db, ResourceScope, Tx};
 
-/// A resource as it is after a patch, and what follows from that.
+/// A resource after a patch, and the effects of the patch.
 type Patched = (Resource, Effects);
 
 impl Service {
-    /// One resource.
     pub async fn get(&self, address: Address<'_>) -> Result<StoredResource, Error> {
         if let Some(place) = address.place()
             && let Some(resource) = self.store.find_resource(place).await?
@@ -30,7 +29,7 @@ impl Service {
 
     /// Creates a resource of a root kind, or of a child kind below `parent`, on behalf of a tenant.
     ///
-    /// One statement without links; with links their targets are locked first.
+    /// Without references this is one statement; with references their targets are locked first.
     pub async fn create(
         &self,
         entity: &Entity,
@@ -63,7 +62,7 @@ impl Service {
         let (resource, failures) = lifecycle::create(entity, draft, origin);
         let parent = owner.map(|(parent, _)| parent);
         let created = match references {
-            // A parent that will not do is the greater fault.
+            // A fault of the parent takes precedence.
             Err(violation) => {
                 self.check_parent(view, owner).await?;
                 return Err(violation.into());
@@ -148,7 +147,7 @@ impl Service {
             let Some((id, parent)) = owner else {
                 return Err(violation.into());
             };
-            // A parent that will not do is the greater fault.
+            // A fault of the parent takes precedence.
             let parent = locked.iter().find(|t| t.id == id && t.kind == parent.kind);
             return match parent {
                 None => Ok(Created::NoParent),
@@ -165,8 +164,8 @@ impl Service {
         Ok(created)
     }
 
-    /// Locks the targets of links, and one more resource with them, in the order in which
-    /// everything is locked: owners' kinds first, then by id. Gives what is there of them.
+    /// Locks the targets of references, and one more resource with them, in the order of every lock: owners' kinds
+    /// first, then by id. Returns those that exist.
     async fn lock_targets(
         &self,
         tx: &mut Tx<'_>,
@@ -185,9 +184,7 @@ impl Service {
         Ok(tx.db().lock_targets(view, &ids).await?)
     }
 
-    /// Changes what is wanted of a resource. Nothing is written where nothing really differs.
-    ///
-    /// Gives the resource as it is then.
+    /// Changes the desired state of a resource, and returns it. Writes nothing if nothing differs.
     pub async fn patch(
         &self,
         address: Address<'_>,
@@ -255,7 +252,7 @@ impl Service {
         }
     }
 
-    /// `None`: the row has moved on between reading and saving it.
+    /// Returns `None` if the row changed between reading and saving it.
     async fn try_patch(
         &self,
         db: &mut Db<'_>,
@@ -343,7 +340,7 @@ fn finalizing(parent: &Entity, id: ResourceId) -> Error {
     Refusal { kind, id, reason }.into()
 }
 
-/// A locked row moved on: only a writer that ignores the rules can do that.
+/// A locked row changed: only a writer that ignores the rules can do that.
 pub(super) fn still_changing() -> Error {
     Error::Storage(postgres::Error::Corrupt {
         column: "revision",

@@ -1,4 +1,4 @@
-//! What waits for its adapters, for the gauges that alerts look at.
+//! Counts resources that wait for their adapters, for the gauges of alerts.
 
 use chrono::{DateTime, Utc};
 
@@ -6,9 +6,9 @@ use super::{Error, Service};
 use crate::storage::postgres::{Connections, Unreconciled};
 
 impl Service {
-    /// Counts what is not reconciled: what has not been since `stuck_before`, and what is finalizing
-    /// since before `finalizing_before`, too. Only kinds with required adapters count: others wait
-    /// for nothing (`docs/decisions/0015-kinds-without-adapters.md`).
+    /// Counts resources that are not reconciled: those that have not been since `stuck_before`, and those that are
+    /// finalizing since before `finalizing_before`. Only kinds with required adapters count: others wait for nothing
+    /// (`docs/decisions/0015-kinds-without-adapters.md`).
     pub async fn count_unreconciled(
         &self,
         stuck_before: DateTime<Utc>,
@@ -22,14 +22,12 @@ impl Service {
         tx.finish(counted.map_err(Error::from)).await
     }
 
-    /// The kinds with required adapters.
     pub fn reconcilable_kinds(&self) -> impl Iterator<Item = &str> {
         let entities = self.registry.entities().iter();
         let reconcilable = entities.filter(|e| e.is_reconcilable());
         reconcilable.map(|e| e.kind.as_str())
     }
 
-    /// How the connections to the database are used.
     pub fn connections(&self) -> Connections {
         self.store.connections()
     }

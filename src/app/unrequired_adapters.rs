@@ -1,13 +1,13 @@
-//! Adapters that report on resources of a kind that does not require them. `Reconciled` ignores their reports, so the
-//! kind waits in vain for an adapter whose name is misspelled.
+//! Finds adapters that report on resources of a kind that does not require them. `Reconciled` ignores their reports,
+//! so the kind waits in vain for an adapter whose name is misspelled.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::domain::Entity;
 
-/// Most pairs of kind and adapter that the log names. Clients choose the names of adapters: without a limit they could
-/// fill the log and the memory.
+/// Pairs of kind and adapter that the log names at most. Clients choose the names of adapters: without a limit they
+/// could fill the log and the memory.
 const NAMED_MAX: usize = 100;
 
 /// The pairs of kind and adapter that the log has named since the start.
@@ -24,7 +24,7 @@ pub(super) struct UnrequiredReport {
 }
 
 impl UnrequiredAdapters {
-    /// The stored report of an adapter, if the kind does not require that adapter.
+    /// Returns a warning for the stored report of an adapter that the kind does not require.
     pub(super) fn report(
         self: &Arc<Self>,
         kind: &Entity,
@@ -38,7 +38,7 @@ impl UnrequiredAdapters {
         })
     }
 
-    /// Whether the log is to name a pair: once for each, up to the limit.
+    /// Whether the log has yet to name a pair: once each, up to the limit.
     fn is_new(&self, kind: &str, adapter: &str) -> bool {
         let mut named = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         named.len() < NAMED_MAX && named.insert((kind.to_owned(), adapter.to_owned()))
@@ -54,7 +54,7 @@ impl UnrequiredReport {
                 adapter = self.adapter,
                 required_adapters = self.required,
                 to_do = "if the name is misspelled, correct it in the adapter or in entities[].required_adapters",
-                "the kind does not require an adapter that reports: Reconciled ignores it"
+                "report of an adapter that the kind does not require"
             );
         }
     }

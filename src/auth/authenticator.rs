@@ -1,4 +1,4 @@
-//! Who may call: tokens of any issuer that is set, in their order.
+//! Decides whether a caller may call: tries the token with each configured issuer in turn.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,29 +19,27 @@ use super::{IdentityFault, Refusal, TokenFault, signature};
 use hyperfleet_server_kit::clock::Clock;
 use hyperfleet_server_kit::supervise::{PAUSE, supervise};
 
-/// Callers that were refused, by reason.
+/// Counts refused callers by reason.
 const FAILURES: &str = "hyperfleet_api_auth_failures_total";
 
-/// Whether callers have to prove who they are.
+/// Whether callers must authenticate.
 #[derive(Debug, Clone)]
 pub enum Authentication {
-    /// Anybody may call, and nobody is asked.
+    /// Every caller may call.
     Off,
-    /// With a token.
     On(Authenticator),
 }
 
-/// What has to be known of a caller.
+/// What a request needs to know of its caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Need {
-    /// That they may call.
+    /// That the caller is authenticated.
     Proof,
-    /// Who they are, too: they change something.
+    /// The caller's identity, too: the request changes something.
     Identity,
 }
 
-/// Knows the issuers and their keys. Clones are the same one; what keeps its keys ends with the
-/// last.
+/// Knows the issuers and their keys. Clones share them; the tasks that renew the keys end with the last clone.
 #[derive(Debug, Clone)]
 pub struct Authenticator {
     issuers: Arc<[Arc<Live>]>,
@@ -49,8 +47,8 @@ pub struct Authenticator {
 }
 
 impl Authenticator {
-    /// Starts to fetch keys and to watch files, in the current runtime. Files have been read, so
-    /// that their keys are there at once.
+    /// Starts to fetch keys and to watch files, in the current runtime. Files have been read already, so their keys
+    /// are there at once.
     pub fn start(issuers: Vec<Issuer>, pace: Pace, clock: &Clock) -> Self {
         signature::install();
         let mut tasks = JoinSet::new();
@@ -69,7 +67,7 @@ impl Authenticator {
         };
         let issuers: Arc<[_]> = issuers.map(live).collect();
         for reason in reasons() {
-            // So that the first refusal is seen as growth.
+            // So that the first refusal shows as growth.
             metrics::counter!(FAILURES, "reason" => reason).absolute(0);
         }
         for live in &*issuers {
@@ -92,7 +90,7 @@ impl Authenticator {
         }
     }
 
-    /// Waits until every issuer was asked for its keys once, but not for longer than this.
+    /// Waits until every issuer was asked for its keys once, for at most `limit`.
     pub async fn settle(&self, limit: Duration) {
         let all = self.issuers.iter();
         let fetching = all.filter(|live| live.issuer.address.is_some());
@@ -107,7 +105,7 @@ impl Authenticator {
         names.filter(move |name| seen.insert(*name))
     }
 
-    /// The headers that tokens and identities are looked for in.
+    /// The headers that tokens and identities are read from.
     pub fn headers(&self) -> impl Iterator<Item = &str> {
         self.issuers.iter().flat_map(|live| {
             let identity = live.issuer.identity.header.as_deref();
@@ -117,14 +115,13 @@ impl Authenticator {
         })
     }
 
-    /// Who is calling, as far as that is known, by the fields of the request's header.
+    /// Authenticates the caller of a request by its header fields.
     ///
-    /// The first issuer whose token is good decides where the caller's identity is looked for.
+    /// The first issuer that accepts the token decides where the caller's identity is.
     ///
     /// # Errors
     ///
-    /// No token of an issuer; a token at fault (that it has expired is told before anything else);
-    /// no identity where one is needed.
+    /// No token of an issuer; an invalid token (an expired one takes precedence); no identity where one is needed.
     pub async fn authenticate<'a>(
         &self,
         field: impl Fn(&str) -> HeaderField<'a>,
@@ -139,14 +136,14 @@ impl Authenticator {
         };
         outcome.map_err(|(live, refusal)| {
             let (reason, issuer) = (refusal.reason(), live.map(|live| &live.issuer.url));
-            // The line of the request has the reason, too.
-            tracing::debug!(issuer, reason, "a caller is refused");
+            // The log line of the request has the reason, too.
+            tracing::debug!(issuer, reason, "caller refused");
             metrics::counter!(FAILURES, "reason" => reason).increment(1);
             refusal
         })
     }
 
-    /// The issuer whose token is good; else what is wrong, and with which issuer's.
+    /// The issuer that accepts the token; otherwise the fault, and the issuer it belongs to.
     async fn proven<'a>(
         &self,
         field: &impl Fn(&str) -> HeaderField<'a>,
@@ -170,8 +167,8 @@ impl Authenticator {
     }
 }
 
-/// Which of several refusals is told: what says most about the token. An entry that is for its audience says more than
-/// others of the issuer.
+/// Ranks refusals: the one that says most about the token is reported. An entry for the token's audience says more
+/// than others of the issuer.
 fn weight(refusal: &Refusal) -> u8 {
     match refusal {
         Refusal::Missing => 0,
@@ -183,7 +180,7 @@ fn weight(refusal: &Refusal) -> u8 {
     }
 }
 
-/// Who is calling, if that is known or has to be.
+/// The caller's identity, if it is known or needed.
 fn identity<'a>(
     live: &Live,
     verified: &Verified,

@@ -1,22 +1,20 @@
-//! Where a token stands in a request.
+//! Finds the token in a request.
 
 /// A field of a request's header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HeaderField<'a> {
-    /// It is not there.
     Absent,
-    /// Its value.
     One(&'a [u8]),
-    /// It is there more than once: nobody can say which of them counts.
+    /// Repeated, so that it is unclear which value counts.
     Several,
 }
 
-/// There is something, and it is no bearer token.
+/// The field has a value without a bearer token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct NotBearer;
 
 impl<'a> HeaderField<'a> {
-    /// From all values of the field.
+    /// Of all values of the field.
     pub fn of(mut values: impl Iterator<Item = &'a [u8]>) -> Self {
         match (values.next(), values.next()) {
             (None, _) => Self::Absent,
@@ -25,15 +23,15 @@ impl<'a> HeaderField<'a> {
         }
     }
 
-    /// The token in it: the second of two words of which the first is `Bearer`, in any case. `None`
-    /// where there is no header, or nothing in it.
+    /// The token: the second of two words of which the first is `Bearer`, in any case. `None` without a header or with
+    /// an empty one.
     pub(super) fn token(self) -> Option<Result<&'a str, NotBearer>> {
         let value = match self {
             Self::Absent => return None,
             Self::Several => return Some(Err(NotBearer)),
             Self::One(value) => value,
         };
-        // Anything but UTF-8 holds no token, and is something all the same.
+        // A value that is not UTF-8 is present, but has no token.
         let mut words = str::from_utf8(value)
             .unwrap_or("?")
             .split_ascii_whitespace();

@@ -13,7 +13,7 @@ use super::identity::IdentityRule;
 use super::pace::Pace;
 use hyperfleet_server_kit::causes::chain;
 
-/// Headers that browsers and proxies fill with other things than a caller's name.
+/// Headers that browsers and proxies fill with something else than a caller's name.
 const NOT_FOR_IDENTITIES: [&str; 7] = [
     "authorization",
     "cookie",
@@ -23,14 +23,14 @@ const NOT_FOR_IDENTITIES: [&str; 7] = [
     "x-forwarded-authorization",
     "proxy-authorization",
 ];
-/// Headers that browsers fill by themselves.
+/// Headers that browsers send on their own.
 const NOT_FOR_TOKENS: [&str; 2] = ["cookie", "set-cookie"];
 
 /// Checks the settings of issuers. Reads the files that they name, and nothing else.
 ///
 /// # Errors
 ///
-/// All that is wrong, in the order of the settings.
+/// Every fault, in the order of the settings.
 pub fn issuers(configs: &[IssuerConfig], pace: Pace) -> Result<Vec<Issuer>, Vec<String>> {
     let mut faults = Vec::new();
     let mut issuers = Vec::new();
@@ -56,16 +56,16 @@ pub fn issuers(configs: &[IssuerConfig], pace: Pace) -> Result<Vec<Issuer>, Vec<
     }
 }
 
-/// Checks that settings can name an issuer so.
+/// Checks an issuer's URL.
 ///
 /// # Errors
 ///
-/// What is wrong with the address.
+/// What is wrong with it.
 pub fn issuer_url(text: &str) -> Result<(), &'static str> {
     url(text).map(drop)
 }
 
-/// Gathers what is wrong with one issuer.
+/// Collects the faults of one issuer.
 struct Check<'a> {
     issuer: usize,
     faults: &'a mut Vec<String>,
@@ -78,12 +78,12 @@ impl Check<'_> {
             .push(format!("configs[{issuer}].{setting} {text}"));
     }
 
-    /// What a setting says; what is wrong with it is a fault.
+    /// The value of a setting; its fault is collected.
     fn good<T>(&mut self, setting: &str, checked: Result<T, impl Display>) -> Option<T> {
         checked.map_err(|text| self.fault(setting, text)).ok()
     }
 
-    /// The issuer as it would be: what is at fault is missing.
+    /// The issuer, without the parts that have faults.
     fn issuer(&mut self, config: &IssuerConfig, pace: Pace) -> Issuer {
         if config.issuer_url.is_empty() {
             self.fault("issuer_url", "is required");
@@ -150,9 +150,9 @@ impl Check<'_> {
     }
 }
 
-/// An address that nobody on the way can change answers of, and that everybody may see.
+/// A URL whose answers cannot be changed on the way, and that contains no secret.
 fn url(text: &str) -> Result<Url, &'static str> {
-    let url = Url::parse(text).map_err(|_| "is no URL, such as https://issuer.example.com")?;
+    let url = Url::parse(text).map_err(|_| "is not a URL such as https://issuer.example.com")?;
     let is_safe = match url.scheme() {
         "https" => url.has_host(),
         "http" => fetch::is_loopback(&url),
@@ -190,7 +190,7 @@ fn key_file(path: &Path) -> Result<KeyFile, String> {
 
 fn check_header(name: &str, refused: &[&str], what: &str) -> Result<(), String> {
     if HeaderName::from_bytes(name.as_bytes()).is_err() {
-        return Err(format!("{name:?} is no name of a header"));
+        return Err(format!("{name:?} is not a valid header name"));
     }
     if refused.iter().any(|known| known.eq_ignore_ascii_case(name)) {
         return Err(format!("{name} cannot carry {what}"));
@@ -198,8 +198,8 @@ fn check_header(name: &str, refused: &[&str], what: &str) -> Result<(), String> 
     Ok(())
 }
 
-/// Whether both take the same tokens, so that the second one would never decide who is calling. Issuers and audiences
-/// are compared to the letter, as those of tokens are.
+/// Whether both accept the same tokens, so that the second one would never decide the identity. Issuers and audiences
+/// are compared exactly, as in tokens.
 fn takes_same_tokens(one: &IssuerConfig, other: &IssuerConfig) -> bool {
     !one.issuer_url.is_empty()
         && one.issuer_url == other.issuer_url
@@ -310,7 +310,7 @@ mod tests {
         // `iss` is compared to the letter: this is another one, as after a move.
         let slash = faults(|config| config.issuer_url = self::config().issuer_url + "/");
         assert!(slash.is_empty(), "{slash:?}");
-        // What is missing in both is told as missing.
+        // A setting that is missing in both is reported as missing.
         let none = vec![IssuerConfig::default(); 2];
         let found = issuers(&none, Pace::default()).unwrap_err();
         assert!(

@@ -1,16 +1,16 @@
-//! What a token must say to be taken (RFC 7519 §4.1).
+//! Checks the claims that a token must have (RFC 7519 §4.1).
 
 use chrono::{DateTime, Utc};
 use serde_json::{Map, Number, Value};
 
 use super::TokenFault;
 
-/// How far the clocks of issuer and service may be apart, in microseconds.
+/// Allowed difference between the clocks of issuer and service, in microseconds.
 const LEEWAY: i64 = 30_000_000;
-/// The latest moment that is one: the end of the year 9999, in seconds.
+/// The latest valid time: the end of the year 9999, in seconds.
 const SECONDS_MAX: f64 = 253_402_300_800.0;
 
-/// When a token may be used, in microseconds since 1970.
+/// When a token is valid, in microseconds since 1970.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Validity {
     expires: i64,
@@ -18,7 +18,7 @@ pub(super) struct Validity {
 }
 
 impl Validity {
-    /// Reads `exp`, which must be there, and `nbf`. `iat` says nothing of validity.
+    /// Reads `exp`, which is required, and `nbf`. `iat` does not limit validity.
     pub(super) fn of(claims: &Map<String, Value>) -> Result<Self, TokenFault> {
         let expires = claims.get("exp").and_then(moment);
         let begins = match claims.get("nbf") {
@@ -31,7 +31,6 @@ impl Validity {
         })
     }
 
-    /// Whether it is that time.
     pub(super) fn check(self, now: DateTime<Utc>) -> Result<(), TokenFault> {
         let now = now.timestamp_micros();
         if now >= self.expires + LEEWAY {
@@ -44,7 +43,7 @@ impl Validity {
     }
 }
 
-/// A `NumericDate`: seconds since 1970, with a fraction or without.
+/// A `NumericDate`: seconds since 1970, possibly with a fraction.
 fn moment(value: &Value) -> Option<i64> {
     let seconds = value.as_number().and_then(Number::as_f64)?;
     #[expect(
@@ -55,7 +54,7 @@ fn moment(value: &Value) -> Option<i64> {
     micros
 }
 
-/// Whether a token is of an issuer. Both are compared as they stand: a slash more is another one.
+/// Whether the issuer made the token. Both are compared exactly: a further slash makes another issuer.
 pub(super) fn is_of(claims: &Map<String, Value>, issuer: &str) -> bool {
     claims.get("iss").and_then(Value::as_str) == Some(issuer)
 }

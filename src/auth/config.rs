@@ -1,4 +1,4 @@
-//! Issuers: as operators set them, and as they are once that is checked.
+//! Issuers, as operators configure them and after the check.
 
 use std::path::PathBuf;
 
@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 use super::fetch::Published;
 use super::identity::IdentityRule;
 
-/// One issuer, as an entry of `server.jwt.configs` sets it. Texts and paths are empty for none.
+/// One entry of `server.jwt.configs`. Empty texts and paths are unset.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct IssuerConfig {
-    /// What `iss` must say.
+    /// Required value of `iss`.
     pub issuer_url: String,
-    /// Where its keys are published.
+    /// Address of its keys.
     pub jwk_cert_url: String,
     /// File with its keys, read again when it changes.
     pub jwk_cert_file: PathBuf,
@@ -22,13 +22,13 @@ pub struct IssuerConfig {
     pub jwk_cert_ca_file: PathBuf,
     /// Header that carries the token, after `Bearer`.
     pub header: String,
-    /// What `aud` must contain.
+    /// Value that `aud` must contain.
     pub audience: String,
-    /// Claim that says who is calling.
+    /// Claim with the caller's identity.
     pub identity_claim: String,
-    /// Regular expression that identities must match somewhere.
+    /// Regular expression that must match a part of each identity.
     pub identity_claim_pattern: String,
-    /// Header that says who is calling instead of the claim.
+    /// Header with the caller's identity, in place of the claim.
     pub identity_header: String,
 }
 
@@ -48,7 +48,6 @@ impl Default for IssuerConfig {
     }
 }
 
-/// An issuer whose settings are right.
 #[derive(Debug)]
 pub struct Issuer {
     pub(super) url: String,
@@ -59,14 +58,14 @@ pub struct Issuer {
     pub(super) address: Option<KeyAddress>,
 }
 
-/// A file of keys, with what it held first.
+/// A file of keys, with its content at the start.
 #[derive(Debug)]
 pub(super) struct KeyFile {
     pub(super) path: PathBuf,
     pub(super) published: Published,
 }
 
-/// An address of keys, with the client that asks it.
+/// An address of keys, with the client for it.
 #[derive(Debug)]
 pub(super) struct KeyAddress {
     pub(super) url: Url,

@@ -1,4 +1,4 @@
-//! Key sets from where they are kept: an address or a file.
+//! Reads key sets from an address or a file.
 
 use std::io;
 use std::path::Path;
@@ -17,25 +17,23 @@ use hyperfleet_server_kit::causes::chain;
 use hyperfleet_server_kit::files;
 use hyperfleet_server_kit::telemetry::{TraceContext, client_span};
 
-/// Largest key set, in bytes.
 pub const KEY_SET_BYTES_MAX: u64 = 1024 * 1024;
-/// Most keys of a set, usable or not.
+/// Keys in a set at most, usable or not.
 pub const KEYS_MAX: usize = 100;
-/// Longest name that a key may have for a message to mention it, in characters.
+/// Names of keys up to this length appear in messages, in characters.
 const SHOWN_MAX: usize = 64;
 
-/// A key set, read.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Published {
-    /// What it was read from.
+    /// The document of the key set.
     pub(super) text: Vec<u8>,
-    /// The keys that can be used.
+    /// The usable keys.
     pub(super) keys: Vec<Arc<Key>>,
-    /// Why others cannot.
+    /// Why each of the others is unusable.
     pub(super) skipped: Vec<String>,
 }
 
-/// Why there is no key set to be had, by the name of the outcome in metrics. What was had before stays.
+/// Why there is no key set; the name is the outcome in metrics. The earlier key set stays in use.
 #[derive(Debug, thiserror::Error, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "snake_case")]
 pub(super) enum FetchFault {
@@ -49,18 +47,18 @@ pub(super) enum FetchFault {
     TooLarge,
     #[error("it cannot be read: {0}")]
     Unreadable(#[from] io::Error),
-    #[error("it is no JSON object with an array `keys`")]
+    #[error("it is not a JSON object with an array `keys`")]
     #[strum(serialize = "invalid")]
     Malformed,
     #[error("it has more than {KEYS_MAX} keys")]
     #[strum(serialize = "invalid")]
     TooMany,
-    /// None of the keys is for us; why, of each.
+    /// No key is usable; the reason of each.
     #[error("{0}")]
     Empty(String),
 }
 
-/// The outcome where there is no fault.
+/// The outcome without a fault.
 pub(super) const SUCCESS: &str = "success";
 
 impl From<reqwest::Error> for FetchFault {
@@ -73,7 +71,7 @@ impl From<reqwest::Error> for FetchFault {
     }
 }
 
-/// A client that follows no redirects: whoever can answer for the address is to answer.
+/// A client that follows no redirects: only the configured address is trusted to answer.
 pub(super) fn client(
     url: &Url,
     authorities: Vec<Certificate>,
@@ -85,25 +83,25 @@ pub(super) fn client(
         .connect_timeout(pace.connect)
         .timeout(pace.fetch)
         .referer(false);
-    // Without TLS nobody has to be trusted, and the system's authorities need not be there.
+    // Plain HTTP needs no authorities, so the system's may be missing.
     builder = if url.scheme() == "https" {
         builder.tls_certs_merge(authorities)
     } else {
         builder.tls_certs_only([])
     };
-    // A proxy has another idea of which machine is this one.
+    // A proxy resolves this machine's names to itself.
     if is_loopback(url) {
         builder = builder.no_proxy();
     }
     builder.build()
 }
 
-/// Whether an address is one of this machine, by its name alone.
+/// Whether an address is on this machine, by its name alone.
 pub(super) fn is_loopback(url: &Url) -> bool {
     matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]"))
 }
 
-/// Gets the key set at an address, in a span below the one that asks for it.
+/// Fetches the key set at an address, in a span below the one of the request that asks for it.
 pub(super) async fn fetch(
     client: &Client,
     url: &Url,
@@ -135,12 +133,11 @@ async fn send(client: &Client, request: Request) -> Result<Published, FetchFault
     parse(body)
 }
 
-/// Reads a file, as long as it is no larger than a key set may be. Links are followed: Kubernetes
-/// changes mounted files by swapping one.
+/// Reads a file up to the largest size of a key set. Follows links: Kubernetes changes mounted files by swapping one.
 pub(super) fn read(path: &Path) -> Result<Vec<u8>, FetchFault> {
-    // A pipe would be waited for.
+    // Reading a pipe would wait.
     if !std::fs::metadata(path)?.is_file() {
-        return Err(io::Error::other("it is no file").into());
+        return Err(io::Error::other("it is not a file").into());
     }
     files::read(path, KEY_SET_BYTES_MAX).map_err(|error| match error.kind() {
         io::ErrorKind::FileTooLarge => FetchFault::TooLarge,
@@ -148,8 +145,7 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>, FetchFault> {
     })
 }
 
-/// Reads a key set. Keys that are for something else are left out: an issuer may publish keys of
-/// kinds that are not invented yet.
+/// Reads a key set. Ignores keys for other purposes: an issuer may publish kinds of keys that do not exist yet.
 pub(super) fn parse(text: Vec<u8>) -> Result<Published, FetchFault> {
     #[derive(Deserialize)]
     struct Jwks {
@@ -171,7 +167,7 @@ pub(super) fn parse(text: Vec<u8>) -> Result<Published, FetchFault> {
         }
     }
     if keys.is_empty() {
-        skipped.insert(0, "it has no key that can be used".to_owned());
+        skipped.insert(0, "it has no usable key".to_owned());
         return Err(FetchFault::Empty(skipped.join("; ")));
     }
     Ok(Published {
@@ -197,8 +193,8 @@ mod tests {
         let mixed = read(json!({"keys": [oct, good]})).unwrap();
         assert_eq!(mixed.keys.len(), 1);
         assert_eq!(mixed.skipped, ["key \"o\": it is symmetric"]);
-        let none = "it has no key that can be used";
-        let why = format!("{none}; key \"o\": it is symmetric; key number 1: it is no JWK");
+        let none = "it has no usable key";
+        let why = format!("{none}; key \"o\": it is symmetric; key number 1: it is not a JWK");
         assert_eq!(fault(json!({"keys": [oct, 1]})), why);
         assert_eq!(fault(json!({"keys": []})), none);
         let malformed = FetchFault::Malformed.to_string();

@@ -1,4 +1,4 @@
-//! Lets through one fetch at a time, and one per cooldown at the wish of requests.
+//! Lets one fetch through at a time, and one per cooldown when requests ask for it.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use tokio::time::{Instant, timeout};
 
 use hyperfleet_server_kit::telemetry::TraceContext;
 
-/// Between those who wish for a fetch and the one task that fetches.
+/// Connects requests that ask for a fetch with the one task that fetches.
 #[derive(Debug)]
 pub(super) struct Gate {
     cooldown: Duration,
@@ -17,18 +17,17 @@ pub(super) struct Gate {
 #[derive(Debug, Default)]
 struct State {
     is_wanted: bool,
-    /// The first request that wants it.
+    /// The first request that asks.
     asked_by: TraceContext,
     is_under_way: bool,
     last: Option<Instant>,
-    /// How many fetches have ended.
+    /// Number of completed fetches.
     ended: u64,
 }
 
-/// A fetch that is under way.
 pub(super) struct Fetching<'a> {
     gate: &'a Gate,
-    /// The request that asked for it; empty where none did.
+    /// The request that asked for it; empty if none did.
     pub(super) asked_by: TraceContext,
 }
 
@@ -49,8 +48,7 @@ impl Gate {
         }
     }
 
-    /// Wishes for a fetch. Gives how many had ended by then, for [`Gate::ended`]; `None` if there was
-    /// one just now.
+    /// Asks for a fetch. Returns the number of completed fetches, for [`Gate::ended`]; `None` if one has just ended.
     pub(super) fn wish(&self) -> Option<u64> {
         let mut ended = None;
         self.state.send_if_modified(|state| {
@@ -68,15 +66,15 @@ impl Gate {
         ended
     }
 
-    /// Waits until more than so many have ended, be it long ago.
+    /// Waits until more than `count` fetches have ended.
     pub(super) async fn ended(&self, count: u64) {
         let mut state = self.state.subscribe();
-        // The sender is ours: it does not go away.
+        // This gate owns the sender, so it cannot close.
         let _ = state.wait_for(|state| state.ended > count).await;
     }
 
-    /// A fetch begins: it grants all wishes so far. It has ended when what is given is dropped,
-    /// however that comes: nobody waits for one that has panicked.
+    /// Begins a fetch, which serves all requests so far. It ends when the returned value is dropped, so that no
+    /// request waits for one that panicked.
     pub(super) fn begin(&self) -> Fetching<'_> {
         let mut asked_by = TraceContext::default();
         self.state.send_modify(|state| {
@@ -91,7 +89,7 @@ impl Gate {
         }
     }
 
-    /// Waits until it is time, or somebody wishes.
+    /// Waits until the time is over, or a request asks for a fetch.
     pub(super) async fn rest(&self, time: Duration) {
         let mut state = self.state.subscribe();
         let _ = timeout(time, state.wait_for(|state| state.is_wanted)).await;

@@ -1,12 +1,12 @@
-//! What metrics show of the keys of an issuer. Several entries of the settings may name one issuer, and metrics know
-//! it by its name alone: they show the entry that fares worst.
+//! Metrics of an issuer's keys. Several entries of the settings may name one issuer, but metrics have one series for
+//! it: the entry in the worst state decides its value.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use strum::IntoStaticStr;
 
-/// Which source keys are from, by its name in metrics. Keys of a file are tried first.
+/// The source of keys, by its name in metrics. Keys of a file are tried first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub(super) enum Origin {
@@ -30,7 +30,7 @@ struct IssuerGauges {
 #[derive(Debug, Default)]
 struct EntryValues {
     keys: u32,
-    /// When keys were last had from each source, in seconds since 1970.
+    /// When keys were last read from each source, in seconds since 1970.
     successes: BTreeMap<Origin, f64>,
 }
 
@@ -53,7 +53,7 @@ pub(super) fn gauges_of(issuers: &[String]) -> Vec<EntryGauges> {
 }
 
 impl EntryGauges {
-    /// The entry has so many keys that can be used. The least of all entries is shown, for an alert on 0.
+    /// Sets the entry's number of usable keys. The metric is the least of all entries, for an alert on 0.
     pub(super) fn show_keys(&self, keys: usize) {
         let keys = u32::try_from(keys).unwrap_or(u32::MAX);
         self.change(
@@ -66,7 +66,8 @@ impl EntryGauges {
         );
     }
 
-    /// The entry had keys from a source then. The earliest of all entries is shown, for an alert on its age.
+    /// Sets when the entry last read keys from a source. The metric is the earliest of all entries, for an alert on
+    /// its age.
     pub(super) fn show_success(&self, origin: Origin, seconds: f64) {
         self.change(
             |values| {
@@ -84,7 +85,7 @@ impl EntryGauges {
         );
     }
 
-    /// Changes the values of this entry, and shows those of all before another entry changes its own.
+    /// Changes this entry's values and updates the metric, under one lock for all entries.
     fn change(
         &self,
         change: impl FnOnce(&mut EntryValues),

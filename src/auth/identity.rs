@@ -1,4 +1,4 @@
-//! The caller of a request whose token is good: the identity header, else the claim
+//! Finds the identity of an authenticated caller: in the identity header, else in the claim
 //! (`docs/guides/authentication.md`).
 
 use regex::Regex;
@@ -6,61 +6,53 @@ use serde_json::{Map, Value};
 
 use super::HeaderField;
 
-/// Longest identity, in bytes.
 const IDENTITY_BYTES_MAX: usize = 256;
 
-/// Claims that say the same under another name.
+/// Claims with the same meaning under another name.
 const ALIASES: [(&str, &str); 3] = [
     ("username", "preferred_username"),
     ("first_name", "given_name"),
     ("last_name", "family_name"),
 ];
 
-/// Where an issuer's callers say who they are, and what they may say.
+/// Where the identities of an issuer's callers are, and what they may contain.
 #[derive(Debug)]
 pub(super) struct IdentityRule {
-    /// The claim.
     pub(super) claim: String,
-    /// The header that counts before the claim.
+    /// The header that takes precedence over the claim.
     pub(super) header: Option<String>,
-    /// What every identity must match somewhere.
+    /// Must match a part of each identity.
     pub(super) pattern: Option<Regex>,
 }
 
-/// Where an identity stands.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Source {
-    /// In a header.
     #[error("header {0:?}")]
     Header(String),
-    /// In a claim.
     #[error("JWT claim {0:?}")]
     Claim(String),
 }
 
-/// Why nobody knows who is calling.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum IdentityFault {
-    /// Nothing says it.
     #[error("identity claim {0:?} not found or empty")]
     NotFound(String),
-    /// It is too long.
     #[error("{0} value exceeds maximum length {IDENTITY_BYTES_MAX}")]
     TooLong(Source),
-    /// It has control characters, or is no text.
+    /// It has control characters, or is not a text.
     #[error("{0} value contains invalid characters")]
     Characters(Source),
-    /// The header breaks the issuer's pattern.
+    /// The header's value does not match the issuer's pattern.
     #[error("identity header value does not match required pattern")]
     HeaderPattern,
-    /// The claim breaks the issuer's pattern.
+    /// The claim's value does not match the issuer's pattern.
     #[error("identity claim value does not match required pattern")]
     ClaimPattern,
 }
 
 impl IdentityRule {
-    /// Who the header says is calling; `None` where it says nothing, so that the claim counts. A
-    /// header at fault counts, too: the claim must not stand in for it.
+    /// The identity in the header; `None` without one, so that the claim counts. An invalid header is a fault: the
+    /// claim must not replace it.
     pub(super) fn of_header<'a>(
         &self,
         field: impl Fn(&str) -> HeaderField<'a>,
@@ -79,7 +71,6 @@ impl IdentityRule {
         (!text.is_empty()).then(|| self.checked(text, source, IdentityFault::HeaderPattern))
     }
 
-    /// Who the claims say is calling.
     pub(super) fn of_claims(&self, claims: &Map<String, Value>) -> Result<String, IdentityFault> {
         let text =
             said(claims, &self.claim).ok_or_else(|| IdentityFault::NotFound(self.claim.clone()))?;
@@ -106,7 +97,7 @@ impl IdentityRule {
     }
 }
 
-/// What a claim says, or one of its aliases.
+/// The text of a claim, or of one of its aliases.
 fn said<'a>(claims: &'a Map<String, Value>, claim: &str) -> Option<&'a str> {
     let text = |name: &str| {
         let text = claims.get(name)?.as_str()?.trim();

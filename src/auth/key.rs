@@ -1,4 +1,4 @@
-//! Keys of an issuer, as it publishes them (RFC 7517).
+//! Keys of an issuer, as published (RFC 7517).
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -8,14 +8,14 @@ use serde_json::Value;
 
 use super::token::{Token, algorithm};
 
-/// Sizes of RSA keys that are taken, in bits (RFC 7518 §3.3 for the least).
+/// Accepted sizes of RSA keys, in bits (RFC 7518 §3.3 for the least).
 const RSA_BITS: std::ops::RangeInclusive<usize> = 2048..=8192;
 
 const RSA: &[Algorithm] = &[Algorithm::RS256, Algorithm::RS384, Algorithm::RS512];
 const P256: &[Algorithm] = &[Algorithm::ES256];
 const ED25519: &[Algorithm] = &[Algorithm::EdDSA];
 
-/// A public key and what may be signed with it.
+/// A public key and the algorithms that it may be used with.
 #[derive(Debug)]
 pub(super) struct Key {
     kid: Option<String>,
@@ -23,7 +23,7 @@ pub(super) struct Key {
     public: DecodingKey,
 }
 
-/// Members of a key. What they say of the same thing must agree.
+/// Members of a key. Those that describe the same property must agree.
 #[derive(Deserialize)]
 struct Jwk {
     kty: String,
@@ -40,9 +40,9 @@ struct Jwk {
 }
 
 impl Key {
-    /// The key of a JWK, or why there is none for us.
+    /// The key of a JWK, or why it is unusable.
     pub(super) fn new(value: Value) -> Result<Self, &'static str> {
-        let jwk: Jwk = serde_json::from_value(value).map_err(|_| "it is no JWK")?;
+        let jwk: Jwk = serde_json::from_value(value).map_err(|_| "it is not a JWK")?;
         if jwk.r#use.as_deref().is_some_and(|usage| usage != "sig") {
             return Err("`use` is not `sig`");
         }
@@ -52,7 +52,7 @@ impl Key {
             return Err("`key_ops` lacks `verify`");
         }
         let (key, fitting) = jwk.key()?;
-        // Who publishes it has given it away: anybody can sign with it.
+        // A published private key is no secret: anyone can sign with it.
         if jwk.d.is_some() {
             return Err("it is private, and not to be published");
         }
@@ -60,7 +60,7 @@ impl Key {
             None => fitting.to_vec(),
             Some(name) => {
                 let only = algorithm(name).filter(|only| fitting.contains(only));
-                vec![only.ok_or("`alg` is none that is taken of such a key")?]
+                vec![only.ok_or("`alg` is not accepted for a key of this kind")?]
             }
         };
         Ok(Self {
@@ -70,18 +70,17 @@ impl Key {
         })
     }
 
-    /// Whether a token may mean this key: by its name if it gives one, and by its algorithm.
+    /// Whether a token may mean this key: by its name if it has one, and by its algorithm.
     pub(super) fn fits(&self, token: &Token<'_>) -> bool {
         let is_meant = token.kid.is_none() || token.kid == self.kid;
         is_meant && self.algorithms.contains(&token.algorithm)
     }
 
-    /// Whether it has this name.
     pub(super) fn is_called(&self, kid: &str) -> bool {
         self.kid.as_deref() == Some(kid)
     }
 
-    /// Whether a token that fits is signed with it.
+    /// Whether the token has a valid signature of this key.
     pub(super) fn signed(&self, token: &Token<'_>) -> bool {
         let (message, algorithm) = (token.message.as_bytes(), token.algorithm);
         let verified = crypto::verify(token.signature, message, &self.public, algorithm);
@@ -90,7 +89,7 @@ impl Key {
 }
 
 impl Jwk {
-    /// The key, and what its kind can do. The kind decides, not what a token says.
+    /// The key, and the algorithms of its kind. The kind decides, not the token.
     fn key(&self) -> Result<(DecodingKey, &'static [Algorithm]), &'static str> {
         fn coordinate(text: Option<&str>) -> Option<&str> {
             let bytes = URL_SAFE_NO_PAD.decode(text?).ok()?;
@@ -105,15 +104,15 @@ impl Jwk {
             }
             ("EC", Some("P-256")) => {
                 let both = coordinate(x).zip(coordinate(y));
-                let (x, y) = both.ok_or("`x` and `y` are no coordinates")?;
+                let (x, y) = both.ok_or("`x` and `y` are not coordinates")?;
                 (DecodingKey::from_ec_components(x, y), P256)
             }
             ("OKP", Some("Ed25519")) => {
-                let x = coordinate(x).ok_or("`x` is no public key")?;
+                let x = coordinate(x).ok_or("`x` is not a public key")?;
                 (DecodingKey::from_ed_components(x), ED25519)
             }
             ("oct", _) => return Err("it is symmetric"),
-            _ => return Err("its kind is not taken"),
+            _ => return Err("its kind is not supported"),
         };
         Ok((key.map_err(|_| "it cannot be read")?, algorithms))
     }
@@ -122,10 +121,10 @@ impl Jwk {
 fn rsa(n: &str, e: &str) -> Result<DecodingKey, &'static str> {
     let decode = |text: &str| {
         let bytes = URL_SAFE_NO_PAD.decode(text);
-        bytes.map_err(|_| "`n` or `e` is no number")
+        bytes.map_err(|_| "`n` or `e` is not a number")
     };
     let (n, e) = (decode(n)?, decode(e)?);
-    // Some issuers write a sign byte, which `ring` takes for a fault.
+    // Some issuers write a sign byte, which `ring` refuses.
     let (n, e) = (unsigned(&n), unsigned(&e));
     let leading = n.first().map_or(0, |byte| byte.leading_zeros() as usize);
     let bits = n.len() * 8 - leading;
@@ -136,7 +135,7 @@ fn rsa(n: &str, e: &str) -> Result<DecodingKey, &'static str> {
         return Err("it is RSA of more than 8192 bits");
     }
     if e.is_empty() || e.len() > 4 || e == [1] || e.last().is_some_and(|last| last % 2 == 0) {
-        return Err("`e` is none of a safe RSA key");
+        return Err("`e` is not that of a safe RSA key");
     }
     Ok(DecodingKey::from_rsa_raw_components(n, e))
 }

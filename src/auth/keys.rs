@@ -11,20 +11,20 @@ use super::identity::IdentityFault;
 use super::key::Key;
 use super::token::Token;
 
-/// How many keys a token without `kid` is tried with.
+/// Number of keys that a token without `kid` is tried with.
 const TRIES_MAX: usize = 16;
-/// How many verified tokens are remembered.
+/// Number of remembered tokens.
 const REMEMBERED_MAX: usize = 1024;
 
-/// What a token says whose signature, issuer and audience are right. Whether it is its time has to
-/// be asked each time.
+/// The claims of a token with a valid signature, issuer and audience. Its validity in time is checked with each
+/// request.
 #[derive(Debug)]
 pub(super) struct Verified {
     pub(super) validity: Validity,
     pub(super) identity: Result<String, IdentityFault>,
 }
 
-/// What verified tokens are remembered by.
+/// Key of remembered tokens.
 pub(super) type TokenDigest = [u8; 32];
 
 pub(super) fn digest(token: &str) -> TokenDigest {
@@ -33,7 +33,7 @@ pub(super) fn digest(token: &str) -> TokenDigest {
     bytes
 }
 
-/// Keys, which never change: other keys are another set, which remembers nothing of this one.
+/// An immutable set of keys. A new set starts with no remembered tokens.
 #[derive(Debug, Default)]
 pub(super) struct KeySet {
     keys: Vec<Arc<Key>>,
@@ -48,12 +48,11 @@ impl KeySet {
         }
     }
 
-    /// How many.
     pub(super) fn len(&self) -> usize {
         self.keys.len()
     }
 
-    /// Checks that a token is signed by one of these keys.
+    /// Checks that one of these keys has signed the token.
     pub(super) fn verify(&self, token: &Token<'_>) -> Result<(), TokenFault> {
         if let Some(kid) = &token.kid {
             let mut named = self.keys.iter().filter(|key| key.is_called(kid)).peekable();
@@ -81,8 +80,8 @@ impl KeySet {
         remembered.get(digest).cloned()
     }
 
-    /// Remembers a verified token. There are few at a time, so that starting over when there are
-    /// too many costs little.
+    /// Remembers a verified token. Forgets all when there are too many, which costs little because few are in use at a
+    /// time.
     pub(super) fn remember(&self, digest: TokenDigest, verified: Arc<Verified>) {
         let remembered = self.remembered.lock();
         let mut remembered = remembered.unwrap_or_else(PoisonError::into_inner);

@@ -1,7 +1,7 @@
-//! An issuer at work: its keys as they are now, and the tokens that they are asked about.
+//! An issuer in use: its current keys, and the verification of tokens.
 //!
-//! Requests only ever read the keys of the moment; one whose key is not known asks the task that
-//! fetches (`upkeep`) to be quick, and waits a little.
+//! Requests only read the current keys. A request with an unknown key asks the fetching task (`upkeep`) to fetch now,
+//! and waits for a short time.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -20,7 +20,6 @@ use super::pace::Pace;
 use super::token::{TOKEN_BYTES_MAX, Token};
 use hyperfleet_server_kit::clock::Clock;
 
-/// An issuer with its keys.
 #[derive(Debug)]
 pub(super) struct Live {
     pub(super) issuer: Issuer,
@@ -29,7 +28,7 @@ pub(super) struct Live {
     gauges: EntryGauges,
     pub(super) pace: Pace,
     clock: Clock,
-    /// Swapped whole; nobody holds the lock for longer than a copy of the pointer.
+    /// Replaced as a whole; the lock is held only while the pointer is copied.
     keys: RwLock<Arc<KeySet>>,
     /// The last good keys of each source.
     parts: Mutex<BTreeMap<Origin, Published>>,
@@ -54,7 +53,7 @@ impl Live {
             gate: Gate::new(pace.cooldown),
             issuer,
         };
-        // An issuer without keys is to be seen, too.
+        // Metrics include issuers without keys.
         live.gauges.show_keys(live.keys().len());
         if let Some(file) = &live.issuer.file {
             live.take(Origin::File, file.published.clone());
@@ -62,7 +61,7 @@ impl Live {
         live
     }
 
-    /// Checks a token. May wait for a fetch, but not for long.
+    /// Checks a token. May wait for a fetch, for a short time.
     pub(super) async fn verify(&self, text: &str) -> Result<Arc<Verified>, TokenFault> {
         if text.len() > TOKEN_BYTES_MAX {
             return Err(TokenFault::TooLong);
@@ -75,11 +74,11 @@ impl Live {
             return Ok(verified);
         }
         let token = Token::parse(text)?;
-        // First, so that the tokens of one issuer do not make another one's keys be fetched.
+        // First, so that tokens of one issuer cause no fetch of another issuer's keys.
         if !claims::is_of(&token.claims, &self.issuer.url) {
             return Err(TokenFault::Issuer);
         }
-        // Another entry may be for it, or none: no key is fetched or tried for that here.
+        // Another entry may be for this audience, or none: here no key is fetched or tried for it.
         if self.is_named_again && !self.is_for(&token) {
             return Err(TokenFault::Audience);
         }
@@ -103,29 +102,28 @@ impl Live {
         Ok(verified)
     }
 
-    /// Whether a token is for the audience that is set, if one is.
+    /// Whether a token is for the configured audience, if there is one.
     fn is_for(&self, token: &Token<'_>) -> bool {
         let audience = self.issuer.audience.as_ref();
         audience.is_none_or(|audience| claims::is_for(&token.claims, audience))
     }
 
-    /// The keys of the moment.
     pub(super) fn keys(&self) -> Arc<KeySet> {
         let keys = self.keys.read();
         keys.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Has the keys fetched unless that was done just now, and waits for it for a while.
+    /// Asks for a fetch unless one has just ended, and waits for it for a short time.
     async fn refresh(&self) {
         if self.issuer.address.is_some()
             && let Some(ended) = self.gate.wish()
         {
-            // Whether it came in time is seen by the keys.
+            // The caller reads the keys again either way.
             let _ = timeout(self.pace.wait, self.gate.ended(ended)).await;
         }
     }
 
-    /// Whether this is what the file held when its keys were last taken.
+    /// Whether this is the file's content from which its keys were last taken.
     pub(super) fn is_in_file(&self, text: &[u8]) -> bool {
         let parts = self.parts();
         parts
@@ -137,12 +135,12 @@ impl Live {
         self.parts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The keys of a source were looked at just now, and are as they should be.
+    /// A source was read successfully just now.
     pub(super) fn note_success(&self, origin: Origin) {
         self.gauges.show_success(origin, seconds(self.clock.now()));
     }
 
-    /// Takes the good keys of a source in place of those it had.
+    /// Replaces the keys of a source.
     pub(super) fn take(&self, origin: Origin, published: Published) {
         let mut parts = self.parts();
         self.note_success(origin);
@@ -158,10 +156,10 @@ impl Live {
             issuer = self.issuer.url,
             keys = keys.len(),
             from = ?origin,
-            "the issuer has new keys"
+            "issuer keys replaced"
         );
         for why in &parts[&origin].skipped {
-            tracing::warn!(issuer = self.issuer.url, "left out: {why}");
+            tracing::warn!(issuer = self.issuer.url, key = %why, "key of an issuer ignored");
         }
         *self.keys.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(keys);
     }

@@ -1,5 +1,5 @@
-//! Who is calling: tokens (RFC 7519), the keys that they are signed with, and what they say of the
-//! caller. Knows nothing of what is called.
+//! Authenticates callers: tokens (RFC 7519), the keys that verify them, and the identity in their claims. Knows
+//! nothing of the called route.
 //!
 //! ```text
 //! header ▸ bearer ▸ token ▸ keys ◂ upkeep ◂ fetch (address, file)

@@ -1,27 +1,25 @@
-//! How often keys are looked for, and how long that may take.
+//! How often keys are fetched and read, and the timeouts for it.
 
 use std::time::Duration;
 
-/// How often keys are looked for, and how long that may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pace {
-    /// Between two fetches while all is well, more or less by a tenth, so that instances do not
-    /// all ask at once.
+    /// Between two fetches, varied by up to a tenth, so that instances do not all fetch at the same time.
     pub period: Duration,
-    /// Until a fetch for a token of an unknown key, at the least, since whatever fetch was the last:
-    /// however many such tokens come.
+    /// Minimum time between the last fetch and one for a token with an unknown key, whatever the number of such
+    /// tokens.
     pub cooldown: Duration,
-    /// Until the first new try when a fetch has failed; twice as long for each further one.
+    /// Until the first retry of a failed fetch; doubles with each further one.
     pub retry_min: Duration,
-    /// Until a new try at the most, however often it has failed.
+    /// Longest time until a retry.
     pub retry_max: Duration,
-    /// Between two looks at a file.
+    /// Between two reads of a file.
     pub file_period: Duration,
-    /// For a connection.
+    /// Timeout of a connection.
     pub connect: Duration,
-    /// For a whole fetch.
+    /// Timeout of a whole fetch.
     pub fetch: Duration,
-    /// How long a request waits for a fetch; then it is answered by the keys that are known.
+    /// How long a request waits for a fetch; then the known keys decide.
     pub wait: Duration,
 }
 

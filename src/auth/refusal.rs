@@ -1,4 +1,4 @@
-//! Why a caller is not let in.
+//! Why a caller is refused.
 
 use strum::{IntoStaticStr, VariantNames};
 
@@ -8,57 +8,52 @@ const MISSING: &str = "missing";
 const NOT_BEARER: &str = "not_bearer";
 const IDENTITY: &str = "identity";
 
-/// What is wrong with a token, by the name of the reason. What a client is told is less: [`Refusal`].
+/// What is wrong with a token; the name is the reason in metrics and in the log. Clients see less of it: [`Refusal`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "snake_case")]
 pub enum TokenFault {
-    /// Longer than any token should be.
+    /// Longer than a token may be.
     TooLong,
-    /// No compact JWS of two JSON objects, or a name in them stands twice.
+    /// Not a compact JWS of two JSON objects, or with a repeated name in one of them.
     Malformed,
-    /// An algorithm that is not taken.
+    /// An algorithm that the service does not accept.
     Algorithm,
-    /// A header that must be understood, and is not.
+    /// An extension that the service does not know and must understand.
     Critical,
-    /// A token of another type.
     Type,
-    /// Of another issuer.
     Issuer,
-    /// No key of the issuer is meant.
+    /// No key of the issuer fits the token.
     UnknownKey,
-    /// Not signed by the key that is meant.
+    /// Not signed by the key that fits.
     Signature,
-    /// `exp` or `nbf` is missing, or no moment.
+    /// `exp` or `nbf` is missing, or not a time.
     Times,
-    /// No longer valid.
     Expired,
-    /// Not valid yet.
     NotYetValid,
-    /// For somebody else.
     Audience,
 }
 
-/// Every reason in metrics and in the log, by its name.
+/// The name of every reason in metrics and in the log.
 pub(super) fn reasons() -> impl Iterator<Item = &'static str> {
     [MISSING, NOT_BEARER, IDENTITY]
         .into_iter()
         .chain(TokenFault::VARIANTS.iter().copied())
 }
 
-/// Why a caller is not let in, as clients are told.
+/// Why a caller is refused, as clients see it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// None of the headers that may carry a token is there.
+    /// No header that may carry a token is present.
     #[error("missing authorization header")]
     Missing,
-    /// There is a header, and no bearer token in it.
+    /// A header is present, but has no bearer token.
     #[error("authorization header does not use Bearer scheme")]
     NotBearer,
-    /// The token is no good. That it was good once is told; any other reason is for the log: it would
-    /// help whoever tries tokens.
+    /// The token is invalid. Clients see only that it has expired; any other reason is for the log, because it would
+    /// help an attacker.
     #[error("{}", if *.0 == TokenFault::Expired { "JWT token has expired" } else { "invalid JWT token" })]
     Invalid(TokenFault),
-    /// The token is good, and nobody knows whose it is.
+    /// The token is valid, but the identity is unknown.
     #[error("Unable to resolve caller identity: {0}")]
     Unidentified(IdentityFault),
 }

@@ -1,4 +1,4 @@
-//! The algorithms of `jsonwebtoken`, by `ring`: the library is built without any of its own.
+//! Verifies signatures for `jsonwebtoken` with `ring`: the library is built without algorithms of its own.
 
 use jsonwebtoken::crypto::{CryptoProvider, JwtVerifier, KeyUtils};
 use jsonwebtoken::errors::{Error, ErrorKind};
@@ -18,9 +18,9 @@ static PROVIDER: CryptoProvider = CryptoProvider {
     key_utils: KeyUtils::new_unimplemented(),
 };
 
-/// Chooses it for the process, once; needed before a signature is verified.
+/// Installs it for the process, once; needed before a signature is verified.
 pub(super) fn install() {
-    // Fails only if it was chosen before.
+    // Fails only if one is installed already.
     let _ = PROVIDER.install_default();
 }
 

@@ -1,4 +1,4 @@
-//! A token as it stands, before anything in it is believed.
+//! Parses a token, before any of it is trusted.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -8,43 +8,38 @@ use serde_json::{Map, Value};
 use super::TokenFault;
 use hyperfleet_server_kit::json::unique_object;
 
-/// Longest token, in bytes. What is longer is not even split.
+/// Longest token, in bytes. A longer one is not even split.
 pub(super) const TOKEN_BYTES_MAX: usize = 16 * 1024;
 /// Longest name of a key, in bytes.
 const KID_BYTES_MAX: usize = 256;
 
-/// The algorithms that can be taken at all. A key decides which of them it takes.
+/// The algorithms that the service can accept. The key decides which of them it is used with.
 const ALGORITHMS: [Algorithm; 5] = {
     use Algorithm::{ES256, EdDSA, RS256, RS384, RS512};
     [RS256, RS384, RS512, ES256, EdDSA]
 };
 
-/// The algorithm of this name (RFC 7518 §3.1, RFC 8037), if it can be taken. Names are compared as they stand.
+/// The acceptable algorithm of this name (RFC 7518 §3.1, RFC 8037). Names are compared exactly.
 pub(super) fn algorithm(name: &str) -> Option<Algorithm> {
     let known = name.parse().ok();
     known.filter(|algorithm| ALGORITHMS.contains(algorithm))
 }
 
-/// A compact JWS (RFC 7515 §3.1), taken apart.
+/// A parsed compact JWS (RFC 7515 §3.1).
 ///
-/// Where keys might be found, as `jku`, `jwk`, `x5u` and `x5c` say, is never looked at: a token must
-/// not name its own judge.
+/// Ignores `jku`, `jwk`, `x5u` and `x5c`, which say where keys are: a token must not choose its own judge.
 #[derive(Debug)]
 pub(super) struct Token<'a> {
-    /// What is signed.
+    /// The signed part.
     pub(super) message: &'a str,
-    /// The signature, as it is written.
+    /// The signature, in its encoded form.
     pub(super) signature: &'a str,
-    /// What it is said to be signed with.
     pub(super) algorithm: Algorithm,
-    /// Which key is meant.
     pub(super) kid: Option<String>,
-    /// What it says.
     pub(super) claims: Map<String, Value>,
 }
 
 impl<'a> Token<'a> {
-    /// Takes a token apart.
     pub(super) fn parse(text: &'a str) -> Result<Self, TokenFault> {
         if text.len() > TOKEN_BYTES_MAX {
             return Err(TokenFault::TooLong);
@@ -74,7 +69,7 @@ fn object(part: &str) -> Result<Map<String, Value>, TokenFault> {
 fn read_header(header: &Map<String, Value>) -> Result<(Algorithm, Option<String>), TokenFault> {
     let name = header.get("alg").and_then(Value::as_str);
     let algorithm = name.and_then(algorithm).ok_or(TokenFault::Algorithm)?;
-    // We understand no extension, so none may be critical (RFC 7515 §4.1.11).
+    // The service understands no extension, so none may be critical (RFC 7515 §4.1.11).
     if header.contains_key("crit") {
         return Err(TokenFault::Critical);
     }

@@ -1,4 +1,4 @@
-//! What keeps an issuer's keys as they are: one task fetches them, another looks at the file.
+//! Keeps an issuer's keys up to date: one task fetches them, another reads the file.
 
 use std::iter;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::live::Live;
 const REFRESHES: &str = "hyperfleet_api_jwks_refreshes_total";
 
 impl Live {
-    /// Fetches the keys now, then whenever it is time or somebody asks. Never ends.
+    /// Fetches the keys now, then periodically and when a request asks. Never ends.
     pub(super) async fn keep_fetching(self: Arc<Self>) {
         let Some(address) = &self.issuer.address else {
             return;
@@ -32,7 +32,8 @@ impl Live {
                     tracing::warn!(
                         issuer = self.issuer.url,
                         keys = self.keys().len(),
-                        "the issuer's keys stay as they are: {fault}"
+                        %fault,
+                        "issuer keys not fetched: keeping the earlier ones"
                     );
                     self.count(Origin::Address, fault.into());
                     failures += 1;
@@ -43,7 +44,7 @@ impl Live {
         }
     }
 
-    /// Until the next fetch.
+    /// The time until the next fetch.
     fn pause(&self, failures: u32) -> Duration {
         if failures == 0 {
             return self.pace.period.mul_f64(0.9 + 0.2 * random());
@@ -52,8 +53,7 @@ impl Live {
         doubled.min(self.pace.retry_max)
     }
 
-    /// Looks at the file again and again. By what it holds, not by its time: links are swapped, and
-    /// clocks are coarse.
+    /// Reads the file periodically. Compares its content, not its time: links are swapped, and clocks are coarse.
     pub(super) async fn keep_reading(self: Arc<Self>) {
         let Some(file) = &self.issuer.file else {
             return;
@@ -76,13 +76,15 @@ impl Live {
                     self.take(Origin::File, published);
                     complaint.clear();
                 }
-                // Once for each fault, not at each look.
+                // Logs each fault once, not with each read.
                 Err(fault) if complaint != fault.to_string() => {
                     complaint = fault.to_string();
                     let path = file.path.display();
                     tracing::warn!(
                         issuer = self.issuer.url,
-                        "the keys of {path} stay as they were: {fault}"
+                        %path,
+                        %fault,
+                        "issuer keys not read: keeping the earlier ones"
                     );
                     self.count(Origin::File, fault.into());
                 }
@@ -95,7 +97,7 @@ impl Live {
         self.refreshes(origin, outcome).increment(1);
     }
 
-    /// Shows every outcome of a source at 0: a first failure would not be seen as growth.
+    /// Creates the series of every outcome of a source with the value 0: a first failure would not show as growth.
     pub(super) fn count_from_zero(&self, origin: Origin) {
         for outcome in iter::once(&fetch::SUCCESS).chain(FetchFault::VARIANTS) {
             self.refreshes(origin, outcome).absolute(0);
@@ -109,7 +111,7 @@ impl Live {
     }
 }
 
-/// From 0 to 1; in the middle where the machine has no randomness to give.
+/// From 0 to 1; 0.5 if the system has no random bytes.
 fn random() -> f64 {
     let bytes = ring::rand::generate::<[u8; 1]>(&SystemRandom::new());
     bytes.map_or(0.5, |bytes| f64::from(bytes.expose()[0]) / 255.0)

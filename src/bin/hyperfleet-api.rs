@@ -1,4 +1,4 @@
-//! The control-plane service.
+//! Runs the control-plane service.
 
 use std::process::ExitCode;
 
@@ -7,7 +7,7 @@ use hyperfleet::config::{Args, with_command_of_name};
 use hyperfleet::startup;
 
 fn main() -> ExitCode {
-    // Dropped when everything else has ended, be it by a panic.
+    // Dropped when everything else has ended, even by a panic.
     let _log = startup::LogWritten;
     hyperfleet_server_kit::crypto::install();
     let arguments = with_command_of_name(std::env::args_os());

@@ -1,16 +1,15 @@
-//! Addresses, which may hold passwords. What is wrong with one is told without repeating anything
-//! that could be part of a password.
+//! Checks addresses, which may hold passwords. Faults repeat no part that could be one.
 
 use reqwest::Url;
 
 use super::{Database, Jwt};
 use hyperfleet_server_kit::settings::{REDACTED, Secret, SettingFault};
 
-/// What the URL of a database begins with. The driver takes any scheme, and connects to somewhere.
+/// Schemes of a database URL. The driver accepts any scheme and connects somewhere.
 const SCHEMES: [&str; 2] = ["postgres://", "postgresql://"];
-/// What says how much of TLS is verified.
+/// Parameters for the TLS mode.
 const SSL_MODE: [&str; 2] = ["sslmode", "ssl-mode"];
-/// What it may say: those of PostgreSQL's own clients.
+/// Values of these, as PostgreSQL's own clients have them.
 const SSL_MODES: [&str; 6] = [
     "disable",
     "allow",
@@ -19,10 +18,10 @@ const SSL_MODES: [&str; 6] = [
     "verify-ca",
     "verify-full",
 ];
-/// What names the authorities to trust.
+/// Parameters for the authorities to trust.
 const SSL_ROOTS: [&str; 3] = ["sslrootcert", "ssl-root-cert", "ssl-ca"];
-/// Other parameters that the URL may have. The driver passes over what it does not know, but not
-/// without logging it and what it says, be it a password.
+/// Further parameters that a database URL may have. The driver ignores unknown ones, but logs them with their values,
+/// even passwords.
 const PARAMETERS: [&str; 13] = [
     "sslcert",
     "ssl-cert",
@@ -39,7 +38,7 @@ const PARAMETERS: [&str; 13] = [
     "options",
 ];
 
-/// What is wrong with the URL of the database.
+/// The faults of the database's URL.
 pub(super) fn of_database(database: &Database) -> Vec<SettingFault> {
     let url = database.url.iter();
     let faults = url.flat_map(|url| faults_of_url(url, database));
@@ -47,7 +46,7 @@ pub(super) fn of_database(database: &Database) -> Vec<SettingFault> {
     faults.map(fault).collect()
 }
 
-/// The URL of a database without what may be a password; none where that cannot be told. The URL has no faults.
+/// The URL of a database without anything that may be a password; `None` if that is unclear. The URL has no faults.
 pub(super) fn without_password(url: &Secret) -> Option<String> {
     let mut url = url.expose().parse::<Url>().ok()?;
     if url.password().is_some() {
@@ -64,7 +63,7 @@ pub(super) fn without_password(url: &Secret) -> Option<String> {
     Some(url.into())
 }
 
-/// Each to follow the name of the URL.
+/// Faults, each to follow the name of the URL.
 fn faults_of_url(url: &Secret, database: &Database) -> Vec<String> {
     let mut schemes = SCHEMES.iter();
     let Some(rest) = schemes.find_map(|scheme| url.expose().strip_prefix(scheme)) else {
@@ -72,7 +71,7 @@ fn faults_of_url(url: &Secret, database: &Database) -> Vec<String> {
     };
     let end_of_host = rest.find(['/', '?', '#']).unwrap_or(rest.len());
     let (_, beyond) = rest.split_at(end_of_host);
-    // Where a password has one of these, what comes after it would count as another part, to be told.
+    // After such a character, the rest of a password would count as another part, and appear in messages.
     if beyond.contains(['@', '#']) {
         let text = "has an @ or # beyond its host: in the password and elsewhere, write / as %2F, \
                     ? as %3F, # as %23 and @ as %40";
@@ -103,14 +102,14 @@ fn faults_of_parameters(pairs: &[(&str, &str)]) -> Vec<String> {
     let is_mode = |text: &str| SSL_MODES.iter().any(|mode| mode.eq_ignore_ascii_case(text));
     let mut pairs = pairs.iter();
     if pairs.any(|(name, value)| SSL_MODE.contains(name) && !is_mode(value)) {
-        // Which the driver would repeat.
+        // The driver would repeat the value.
         let modes = SSL_MODES.join(", ");
         faults.push(format!("has an sslmode that is not one of: {modes}"));
     }
     faults
 }
 
-/// What of TLS the URL and the settings both say.
+/// TLS options that the URL and the settings both give.
 fn said_twice(pairs: &[(&str, &str)], database: &Database) -> Vec<String> {
     let ssl = &database.ssl;
     let has_roots = !ssl.root_cert_file.as_os_str().is_empty();
@@ -139,8 +138,8 @@ fn is_plain(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(is_plain)
 }
 
-/// What is wrong with the addresses of issuers, which are shown: anything before an `@` may be a
-/// password, however the rest is to be read.
+/// The faults of issuers' addresses, which are shown: anything before an `@` may be a password, however the rest is
+/// parsed.
 pub(super) fn of_issuers(jwt: &Jwt) -> Vec<SettingFault> {
     let mut faults = Vec::new();
     for (index, issuer) in jwt.configs.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! The defaults of `dev`, which tries the service on this machine.
+//! Defaults of `dev`, which tries the service on this machine.
 
 use super::Settings;
 use super::catalogue::TABLE;
@@ -13,20 +13,19 @@ const DEFAULTS: [(&str, &str); 9] = [
     ("health.port", "0"),
     ("metrics.host", "127.0.0.1"),
     ("metrics.port", "0"),
-    // No load balancer has to notice that it ends.
+    // No load balancer needs time to notice the shutdown.
     ("health.shutdown_delay", "0s"),
     ("logging.format", "text"),
-    // Standard output is for what is printed for people.
+    // Standard output is for people.
     ("logging.output", "stderr"),
 ];
 
-/// The default of a setting with `dev`.
 pub(super) fn dev_default(setting: &Setting) -> &'static str {
     let found = DEFAULTS.iter().find(|(key, _)| *key == setting.key);
     found.map_or(setting.default, |(_, default)| default)
 }
 
-/// The settings of `dev` where nothing says otherwise.
+/// The settings of `dev` without any source.
 pub fn dev_defaults() -> Settings {
     let settings = TABLE.settings.iter().map(|setting| Setting {
         default: dev_default(setting),

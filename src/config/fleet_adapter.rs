@@ -1,4 +1,4 @@
-//! The command line of the fleet adapter.
+//! Defines the command line of the fleet adapter.
 #![allow(
     clippy::doc_markdown,
     reason = "these comments are the text of --help, where backticks would be noise"
@@ -12,47 +12,43 @@ use clap::Subcommand;
 use super::OutputFormat;
 use super::scope::{AdapterScope, FileScope, ScopedArgs};
 
-/// The name of the program that is the fleet adapter alone: a link to this one.
+/// Name of a link to the program. Under it the program is the fleet adapter alone.
 const LINK: &str = "hyperfleet-fleet-adapter";
-/// The command that it stands for.
 const COMMAND: &str = "fleet-adapter";
 
-/// What the fleet adapter can do.
 #[derive(Debug, Subcommand)]
 pub enum FleetAdapterCommand {
     /// Run the fleet adapter without the API
     ///
-    /// Needs the API at fleet.adapter.api_url and etcd, but no database. Reads the same settings as
-    /// `serve`, of which fleet, entities, logging, tracing, metrics and health count. Several replicas
-    /// may run: one works, the others stand by. SIGTERM or Ctrl-C stops it gracefully; a second signal
+    /// Needs the API at fleet.adapter.api_url and etcd, but no database. Reads the settings of
+    /// `serve`: fleet, entities, logging, tracing, metrics and health. Several replicas may run: one
+    /// works, the others stand by. SIGTERM or Ctrl-C stops it gracefully; a second signal
     /// stops it immediately.
     Run(Box<ScopedArgs<AdapterScope>>),
     /// Print the units that a resource would have, by the configured workloads
     ///
-    /// Asks neither the API nor etcd. Fails if the units cannot be made.
+    /// Needs neither the API nor etcd. Fails if a workload is invalid for the resource.
     Render(Box<RenderArgs>),
     /// Approve removals that exceed fleet.adapter.removal_limit, for ten minutes
     ApproveRemovals(Box<ScopedArgs<FileScope>>),
 }
 
-/// Options of `fleet-adapter render`.
 #[derive(Debug, clap::Args)]
 pub struct RenderArgs {
-    /// File with the resource as JSON or YAML, as the API shows it or takes it; - for standard input
+    /// File with the resource as JSON or YAML, in the form of the API; - for standard input
     #[arg(value_name = "FILE")]
     pub resource: PathBuf,
     /// File with the parent resource, for workloads that use owner
     #[arg(long, value_name = "FILE")]
     pub owner: Option<PathBuf>,
-    /// How it is written
+    /// Output format
     #[arg(short, long, value_name = "FORMAT", default_value = "text")]
     pub output: OutputFormat,
-    /// The settings.
     #[command(flatten)]
     pub settings: ScopedArgs<FileScope>,
 }
 
-/// The command line with the command that the program's name stands for.
+/// The command line, with the command that the program's name implies.
 pub fn with_command_of_name(arguments: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     let mut arguments: Vec<_> = arguments.into_iter().collect();
     let is_link = |name: &OsString| Path::new(name).file_name().is_some_and(|n| n == LINK);

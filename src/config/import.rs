@@ -1,4 +1,4 @@
-//! The command line of `import`.
+//! Defines the command line of `import`.
 #![allow(
     clippy::doc_markdown,
     reason = "these comments are the text of --help, where backticks would be noise"
@@ -8,22 +8,21 @@ use std::convert::Infallible;
 
 use super::Secret;
 
-/// What `import` does.
 #[derive(Debug, clap::Args)]
 #[expect(
     clippy::struct_excessive_bools,
     reason = "each is a flag of the command line"
 )]
 pub struct ImportOptions {
-    /// Database of the older service, as postgres://USER@HOST:PORT/NAME, without a password: that of
-    /// PGPASSWORD or ~/.pgpass counts. A URL with a password belongs in HYPERFLEET_IMPORT_FROM, or in
+    /// URL of the older service's database, postgres://USER@HOST:PORT/NAME, without a password, which
+    /// comes from PGPASSWORD or ~/.pgpass. Put a URL with a password in HYPERFLEET_IMPORT_FROM, or in
     /// a file that HYPERFLEET_IMPORT_FROM_FILE names
     #[arg(long, value_name = "URL", value_parser = secret)]
     pub from: Option<Secret>,
-    /// Write nothing: report what an import would do, and which rows it would refuse
+    /// Write nothing; report what an import would do, and which rows it would refuse
     #[arg(long)]
     pub dry_run: bool,
-    /// Resources in one transaction
+    /// Number of resources in one transaction
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u16).range(1..=10_000))]
     pub batch: u16,
     /// What to compare at the end, by a digest of each resource in both databases
@@ -32,16 +31,15 @@ pub struct ImportOptions {
     /// Read everything again, not only what was written since the last import
     #[arg(long)]
     pub full: bool,
-    /// Import into a database that has resources of its own, which stay as they are
+    /// Import into a database that has other resources, without changing them
     #[arg(long)]
     pub beside_others: bool,
-    /// Import a state of the source that may lack what was imported before, as of a restored backup:
-    /// reads everything, and removes here what the source lacks
+    /// Import a source that may be older than the last import, such as a restored backup: reads
+    /// everything, and removes imported resources that the source lacks
     #[arg(long)]
     pub allow_older_source: bool,
 }
 
-/// What is compared at the end of an import.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum VerifyArg {
     /// Every imported resource

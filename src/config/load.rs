@@ -1,4 +1,4 @@
-//! Where the settings of `hyperfleet-api` come from, and what they must be together.
+//! Loads the settings of `hyperfleet-api`, and checks them together.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use super::{Loaded, Settings, SettingsArgs, addresses};
 use crate::domain::entity_config::EntityConfig;
 use hyperfleet_server_kit::settings::{Layer, SettingFault, host_fault, is_host, shared_ports};
 
-/// The settings that say which database to use.
+/// The settings that name the database.
 pub(super) const DATABASE: [&str; 6] = [
     "database.url",
     "database.host",
@@ -23,19 +23,18 @@ pub(super) const DATABASE: [&str; 6] = [
     "database.username",
     "database.password",
 ];
-/// Where a file is looked for when none is named.
+/// Default paths of the settings file.
 const FILES: [&str; 2] = ["/etc/hyperfleet/config.yaml", "./configs/config.yaml"];
-/// Shortest time for which audit entries are kept, if not for ever: a slip must not empty the trail.
+/// Shortest retention of audit entries: a typing error must not empty the trail.
 const RETENTION_MIN: Duration = Duration::from_hours(1);
 
-/// Reads all sources. `defaults` stand where none of them says anything. Faults are kept for
-/// [`Loaded::refuse`].
+/// Reads all sources; `defaults` apply to settings without any. Faults are kept for [`Loaded::refuse`].
 pub fn load(args: &SettingsArgs, defaults: &Settings) -> Loaded {
     let file = file(args).map(|file| Layer::of_yaml(&TABLE, &file));
     let variables = Layer::of_variables(&TABLE, std::env::vars_os());
     let flags = Layer::of_flags(&TABLE, &args.given);
     let mut layers: Vec<_> = file.into_iter().chain([variables, flags]).collect();
-    // `DATABASE_URL` counts only where nothing else says which database to use.
+    // `DATABASE_URL` counts only if no other source names the database.
     if layers
         .iter()
         .any(|layer| layer.gives(&DATABASE, DATABASE_URL))
@@ -56,13 +55,13 @@ pub fn load(args: &SettingsArgs, defaults: &Settings) -> Loaded {
     loaded
 }
 
-/// The setting that says which database to use, even if it says what the default says, and its source.
+/// The setting that names the database, even with its default value, and its source.
 pub fn named_database(loaded: &Loaded) -> Option<(&'static str, &str)> {
     let mut keys = DATABASE.into_iter();
     keys.find_map(|key| Some((key, loaded.origin(key)?)))
 }
 
-/// The file that was named, or else the one that is where one usually is.
+/// The named file, or else the first existing default path.
 fn file(args: &SettingsArgs) -> Option<PathBuf> {
     let variable = || std::env::var_os("HYPERFLEET_CONFIG").filter(|path| !path.is_empty());
     let named = args
@@ -73,8 +72,8 @@ fn file(args: &SettingsArgs) -> Option<PathBuf> {
     named.or_else(usual)
 }
 
-/// Shows entries with their defaults, kinds with the adapters that they require, and of the database's URL all but the
-/// password. Nothing in entries is secret.
+/// Shows entries with their defaults, kinds with their required adapters, and the database's URL without its password.
+/// Entries hold no secrets.
 fn show_entries(loaded: &mut Loaded) {
     fn json(entries: impl Serialize) -> String {
         let value = Value::serialize(entries).ok();
@@ -97,7 +96,7 @@ fn show_entries(loaded: &mut Loaded) {
     }
 }
 
-/// Kinds with the adapters that they require.
+/// Kinds with their required adapters.
 fn kinds(entities: &[EntityConfig]) -> String {
     let kind = |entity: &EntityConfig| match &entity.required_adapters[..] {
         [] => entity.kind.clone(),
@@ -111,13 +110,13 @@ fn database_named_twice(loaded: &Loaded) -> Option<SettingFault> {
     let mut parts = DATABASE.iter().skip(1);
     let (part, origin) = parts.find_map(|key| Some((key, loaded.origin(key)?)))?;
     let text = format!(
-        "database.url (from {url}) and {part} (from {origin}) both say which database to use; leave one out"
+        "database.url (from {url}) and {part} (from {origin}) both name a database; leave one out"
     );
     Some(SettingFault::of_key("database.url", text))
 }
 
 impl Settings {
-    /// What of values that are within their limits makes no sense.
+    /// Faults of valid values that contradict each other or make no sense.
     pub(super) fn faults(&self) -> Vec<String> {
         let (server, metrics, health) = (&self.server, &self.metrics, &self.health);
         let mut faults = Vec::new();
@@ -136,11 +135,11 @@ impl Settings {
             ("health.host", &health.host),
         ];
         let database = &self.database;
-        // PostgreSQL may be asked over a socket, too.
+        // A path: the folder of PostgreSQL's socket.
         if !database.host.starts_with('/') {
             hosts.push(("database.host", &database.host));
         }
-        let urls = "; a URL of the database belongs into database.url";
+        let urls = "; a URL of the database belongs in database.url";
         faults.extend(
             hosts
                 .iter()
@@ -153,7 +152,7 @@ impl Settings {
             ));
         }
         if database.url.is_none() && database.name.trim().is_empty() {
-            faults.push("database.name is empty: say which database".to_owned());
+            faults.push("database.name is empty: name the database".to_owned());
         }
         faults.extend(shared_ports(&[
             ("server", &server.host, server.port),

@@ -1,6 +1,6 @@
-//! Settings of `hyperfleet-api`, and those of fleetd: what they are, and what they must be.
+//! Settings of `hyperfleet-api` and its command line.
 //!
-//! How sources are read and merged is in [`hyperfleet_server_kit::settings`].
+//! [`hyperfleet_server_kit::settings`] reads and merges the sources.
 
 mod addresses;
 mod args;
@@ -36,7 +36,6 @@ pub use shared_args::SettingsArgs;
 
 pub use hyperfleet_server_kit::settings::{Format, Output, OutputFormat, Secret, Tls};
 
-/// Settings of `hyperfleet-api` with their sources and faults.
 pub type Loaded = kit::settings::Loaded<Settings>;
 
 /// The tables of docs/reference/configuration.md: one for each section.

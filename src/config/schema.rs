@@ -1,4 +1,4 @@
-//! The file with the schemas of specs.
+//! Reads the file with the schemas of specs.
 
 use std::path::Path;
 
@@ -29,7 +29,7 @@ pub(super) fn document(path: &Path) -> anyhow::Result<SchemaDocument> {
     })
 }
 
-/// The same as JSON. Keys that are no texts, such as the statuses of answers, become texts.
+/// Converts to JSON. Keys that are not texts, such as the statuses of answers, become texts.
 fn json(yaml: Yaml) -> anyhow::Result<Value> {
     Ok(match yaml {
         Yaml::Null => Value::Null,

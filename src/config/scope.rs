@@ -1,5 +1,5 @@
-//! Which settings a command uses: its help shows the flags of these alone. Those of others are accepted all the same, so
-//! that one command line serves several commands.
+//! Which settings a command uses: its help shows only their flags. It accepts the others, too, so that one command
+//! line serves several commands.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -13,12 +13,12 @@ use super::load::DATABASE;
 use super::shared_args::SettingsArgs;
 use hyperfleet_server_kit::settings::Setting;
 
-/// What a command does with settings.
+/// The settings of a command.
 pub trait Scope: fmt::Debug + 'static {
     /// Whether the setting has an effect.
     fn uses(setting: &Setting) -> bool;
 
-    /// What the setting is at where nothing says otherwise.
+    /// The setting's default with this command.
     fn default(setting: &Setting) -> &'static str {
         setting.default
     }
@@ -40,20 +40,19 @@ pub struct ImportScope;
 /// `openapi`: the kinds and the schemas of their specs.
 #[derive(Debug)]
 pub struct OpenapiScope;
-/// `healthcheck`: where the health listener is.
+/// `healthcheck`: the address of the health listener.
 #[derive(Debug)]
 pub struct HealthcheckScope;
 /// `fleet-adapter run`: listeners beside the API's, and the log.
 #[derive(Debug)]
 pub struct AdapterScope;
-/// Other commands of the fleet adapter: what only a file or the environment gives.
+/// Other commands of the fleet adapter: settings only of a file or the environment.
 #[derive(Debug)]
 pub struct FileScope;
 /// `dev`: everything, with defaults for trying the service on this machine.
 #[derive(Debug)]
 pub struct DevScope;
 
-/// Whether a setting is one of the log.
 fn is_of_log(setting: &Setting) -> bool {
     setting.section() == "logging" || setting.key == "server.hostname"
 }

@@ -1,4 +1,4 @@
-//! What several commands take.
+//! Arguments of several commands.
 #![allow(
     clippy::doc_markdown,
     reason = "these comments are the text of --help, where backticks would be noise"
@@ -13,16 +13,15 @@ use clap::{Arg, ArgMatches};
 use super::catalogue::TABLE;
 use hyperfleet_server_kit::settings::{GivenFlags, Setting, flags, given_flags};
 
-/// Settings that flags can give, made from the table. Unset ones leave the environment, the file or the
-/// default.
+/// Settings given as flags, which the table defines. Unset ones leave the environment, the file or the default.
 #[derive(Clone, Default)]
 pub struct SettingsArgs {
-    /// The file with settings, if one was named.
+    /// The settings file, if one was named.
     pub config: Option<PathBuf>,
     pub(super) given: GivenFlags,
 }
 
-/// Which flags were given, not what they say: some of it is secret.
+/// Names the given flags without their values: some are secret.
 impl fmt::Debug for SettingsArgs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let flags: Vec<_> = self.given.iter().filter_map(|(s, _)| s.flag).collect();
@@ -69,7 +68,7 @@ impl clap::FromArgMatches for SettingsArgs {
     }
 }
 
-/// What flags of a section stand under.
+/// Heading of a section's flags.
 fn heading(section: &str) -> &'static str {
     match section {
         "server" => "Server",

@@ -63,7 +63,7 @@ fn flags_and_variables_are_told_apart() {
     }
 }
 
-/// What operators of the older service have in their files, variables and scripts.
+/// Operators of the older service have these names in their files, variables and scripts.
 #[test]
 fn names_are_those_that_operators_know() {
     for (key, variable, flag) in [
@@ -119,7 +119,7 @@ fn names_are_those_that_operators_know() {
     }
 }
 
-/// What a file comes to, or the faults that are found in it, without the numbers of lines.
+/// The settings of a file, or its faults without line numbers.
 fn loaded(text: &str) -> Result<Loaded, String> {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), text).unwrap();

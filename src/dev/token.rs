@@ -1,7 +1,7 @@
-//! Tokens for trying the service on this machine, signed with a key that is made for it.
+//! Makes tokens for trying the service on this machine, signed with a generated key.
 //!
-//! The private key stays in its folder. The service knows the public one only, as it knows those of
-//! any other issuer: from the key set beside it.
+//! The private key stays in its folder. The service knows only the public key, as of any other issuer: from the key
+//! set in the same folder.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind, Read as _, Write as _};
@@ -17,56 +17,42 @@ use ring::rand::SystemRandom;
 use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _};
 use serde_json::{Value, json};
 
-/// The issuer of such tokens, unless another is asked for. Its scheme and host are those that
-/// settings take for this machine.
+/// The default issuer. Its scheme and host are those that settings accept for this machine.
 pub const ISSUER: &str = "http://localhost/dev-token";
-/// The key set, in the folder.
+/// Name of the key set in the folder.
 pub const KEY_SET_FILE: &str = "jwks.json";
-/// The private key, in the folder: PKCS#8, DER.
+/// Name of the private key in the folder: PKCS#8, DER.
 const KEY_FILE: &str = "key.pk8";
 
-/// Why there is no token.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A file cannot be used.
     #[error("{path}")]
-    File {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// A file is there, and holds no key of ours.
+    File { path: PathBuf, source: io::Error },
+    /// The file has no private key for ES256.
     #[error("{0} holds no private key for ES256: name another folder with --folder, or remove it")]
     NoKey(PathBuf),
-    /// Others than the owner may read or replace the key: whoever has read it signs tokens, too.
+    /// Others than the owner may read or replace the key: every reader of it can sign tokens.
     #[error("{path} holds a private key that others may use (mode {mode:04o}): chmod 600 '{path}'")]
     Exposed {
-        /// Where it is.
         path: PathBuf,
-        /// What is allowed to whom.
+        /// The file's permissions.
         mode: u32,
     },
-    /// The machine has no randomness to give.
-    #[error("the machine gives no randomness")]
+    /// The system has no random bytes.
+    #[error("the system has no random bytes")]
     Random,
-    /// A time that no token can say.
+    /// A token cannot be valid for that long.
     #[error("a token cannot be valid for that long")]
     TooLong,
 }
 
-/// What a token says.
 #[derive(Debug, Clone)]
 pub struct Claims {
-    /// Who it is from.
     pub issuer: String,
-    /// Whom it is for, if for somebody in particular.
     pub audience: Option<String>,
-    /// Who it is about.
     pub subject: String,
-    /// How to name them.
+    /// Identity of the caller.
     pub email: String,
-    /// How long it is good for.
     pub valid_for: Duration,
 }
 
@@ -78,12 +64,12 @@ pub struct Minter {
 }
 
 impl Minter {
-    /// Finds the key of a folder, or makes it. What is made is whole or not there: of two that are
-    /// asked at once, both end up with the same key.
+    /// Opens the key of a folder, or creates it. Created files are complete or absent: two processes at the same time
+    /// end up with the same key.
     ///
     /// # Errors
     ///
-    /// A folder or a file that cannot be used, or a key that others can.
+    /// A folder or file that is unusable, or a key that others can use.
     pub fn open(folder: &Path) -> Result<Self, Error> {
         let mut builder = DirBuilder::new();
         let made = builder.recursive(true).mode(0o755).create(folder);
@@ -104,7 +90,7 @@ impl Minter {
         Ok(minter)
     }
 
-    /// Writes the key set, if it does not stand there already.
+    /// Writes the key set if it differs.
     fn publish(&self, path: &Path) -> Result<(), Error> {
         let (x, y) = coordinates(&self.pair);
         let set = json!({"keys": [
@@ -119,11 +105,11 @@ impl Minter {
         fs::rename(&part, path).map_err(file(path))
     }
 
-    /// A token that is good from now on.
+    /// A token that is valid from now on.
     ///
     /// # Errors
     ///
-    /// A time that is out of all reason: beyond the year 9999, which no service takes.
+    /// An expiry after the year 9999, which no service accepts.
     pub fn mint(&self, claims: &Claims, now: DateTime<Utc>) -> Result<String, Error> {
         let time = chrono::TimeDelta::from_std(claims.valid_for).ok();
         let expires = time.and_then(|time| now.checked_add_signed(time));
@@ -156,7 +142,7 @@ fn file(path: &Path) -> impl FnOnce(io::Error) -> Error {
     |source| Error::File { path, source }
 }
 
-/// A new file beside another, of this process alone.
+/// The path of a new file beside another, for this process alone.
 fn part_of(path: &Path) -> PathBuf {
     path.with_extension(format!("new-{}", uuid::Uuid::now_v7()))
 }
@@ -168,13 +154,13 @@ fn write(path: &Path, mode: u32, bytes: &[u8]) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Makes a key, unless somebody else has just done so: then theirs counts.
+/// Creates a key; uses the one of another process if that was faster.
 fn make_key(folder: &Path, path: &Path) -> Result<Vec<u8>, Error> {
     let made = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &SystemRandom::new());
     let made = made.map_err(|_| Error::Random)?;
     let part = part_of(path);
     write(&part, 0o600, made.as_ref()).map_err(file(folder))?;
-    // A link, unlike a rename, does not replace what is there.
+    // A link, unlike a rename, does not replace an existing file.
     let linked = fs::hard_link(&part, path);
     fs::remove_file(&part).map_err(file(&part))?;
     match linked {
@@ -183,7 +169,7 @@ fn make_key(folder: &Path, path: &Path) -> Result<Vec<u8>, Error> {
     }
 }
 
-/// Reads a key that its owner alone may use, as ssh does.
+/// Reads a key, which its owner alone may be able to use, as with ssh.
 fn read_key(path: &Path) -> Result<Vec<u8>, Error> {
     let mut opened = File::open(path).map_err(file(path))?;
     let mode = opened.metadata().map_err(file(path))?.mode() & 0o777;
@@ -196,15 +182,15 @@ fn read_key(path: &Path) -> Result<Vec<u8>, Error> {
     Ok(key)
 }
 
-/// Both coordinates of the public key, as key sets spell them.
+/// Both coordinates of the public key, as key sets encode them.
 fn coordinates(pair: &EcdsaKeyPair) -> (String, String) {
     let point = pair.public_key().as_ref();
-    // One byte that says that both follow, then 32 for each.
+    // One byte for the form of the point, then 32 bytes for each coordinate.
     let (x, y) = point[1..].split_at(32);
     (URL_SAFE_NO_PAD.encode(x), URL_SAFE_NO_PAD.encode(y))
 }
 
-/// The name of a key, made from it (RFC 7638).
+/// The name of a key, computed from it (RFC 7638).
 fn thumbprint(pair: &EcdsaKeyPair) -> String {
     let (x, y) = coordinates(pair);
     let text = format!(r#"{{"crv":"P-256","kty":"EC","x":"{x}","y":"{y}"}}"#);

@@ -1,4 +1,4 @@
-//! From what the adapters report to the conditions that users wait for.
+//! Aggregates the reports of adapters into the conditions that users wait for.
 //!
 //! ```text
 //! stored reports ─▶ usable ones ─▶ Reconciled              all required adapters at this generation?
@@ -6,9 +6,9 @@
 //!                       └───────▶ <Adapter>Successful      one per required adapter that reported
 //! ```
 //!
-//! No wall clock takes part: times are those of the reports, or the resource's own update time.
-//! `last_updated_at` of `Reconciled` is the age of the *stalest* evidence, because pollers decide
-//! by it when to look again; it may therefore go backwards.
+//! It reads no clock: times are those of the reports, or the resource's own update time. `last_updated_at` of
+//! `Reconciled` is the age of the *stalest* evidence, because pollers decide by it when to read again; it may
+//! therefore go backwards (`docs/concepts/conditions.md`).
 
 use chrono::{DateTime, Utc};
 
@@ -19,38 +19,36 @@ use super::{Condition, ConditionStatus, ReportState};
 pub const RECONCILED: &str = "Reconciled";
 /// Type of the condition «done at some generation, and not contradicted since».
 pub const LAST_KNOWN_RECONCILED: &str = "LastKnownReconciled";
-/// What the condition type of an adapter ends in.
+/// Suffix of an adapter's condition type.
 const ADAPTER_SUFFIX: &str = "Successful";
 
 const NOT_YET_REPORTED: &str = "Required adapters have not yet reported status";
 
-/// What aggregation needs to know of a resource.
+/// The part of a resource that aggregation reads.
 #[derive(Debug, Clone, Copy)]
 pub struct Subject<'a> {
-    /// Its generation.
     pub generation: i32,
-    /// Its update time: stands in where no report gives a time.
+    /// Replaces the time of reports where there is none.
     pub updated_at: DateTime<Utc>,
-    /// Whether deletion was asked for.
     pub is_deleting: bool,
-    /// Whether any resource is owned by it, finalizing ones too.
+    /// Whether it owns any resource, finalizing ones included.
     pub has_children: bool,
-    /// Which adapters its kind waits for, in order.
+    /// The adapters that its kind requires, in order.
     pub required: &'a [String],
     /// The stored reports, one per adapter, in any order.
     pub reports: &'a [ReportState],
-    /// The conditions as they were.
+    /// The conditions before.
     pub previous: &'a [Condition],
 }
 
-/// Computes every aggregated condition: `Reconciled`, `LastKnownReconciled`, then one per required
-/// adapter with a usable report, in the order of `required`.
+/// Computes every aggregated condition: `Reconciled`, `LastKnownReconciled`, then one per required adapter with a
+/// usable report, in the order of `required`.
 ///
 /// # Guarantees
 ///
-/// Deterministic, whatever the order of reports, and idempotent: its own result as `previous`
-/// changes nothing. `Reconciled` speaks of the current generation. A finalizing resource with
-/// children is never reconciled. Reports of adapters that are not required take no part.
+/// Deterministic, whatever the order of reports, and idempotent: its own result as `previous` changes nothing.
+/// `Reconciled` describes the current generation. A finalizing resource with children is never reconciled. Reports of
+/// adapters that are not required are ignored.
 pub fn aggregate(subject: &Subject<'_>) -> Vec<Condition> {
     let usable: Vec<_> = subject
         .required
@@ -76,7 +74,7 @@ pub fn adapter_condition_type(adapter: &str) -> String {
     kind + ADAPTER_SUFFIX
 }
 
-/// A report that aggregation looks at.
+/// A report that aggregation uses.
 struct Usable<'a> {
     adapter: &'a str,
     generation: i32,
@@ -87,8 +85,7 @@ struct Usable<'a> {
     message: Option<&'a str>,
 }
 
-/// The adapter's report, unless it speaks of a generation to come or does not say whether it is
-/// available.
+/// The adapter's report, unless it is about a future generation or lacks a known availability.
 fn usable<'a>(adapter: &'a str, subject: &Subject<'a>) -> Option<Usable<'a>> {
     let report = subject.reports.iter().find(|r| r.adapter == adapter)?;
     let available = report.condition(AVAILABLE)?;
@@ -149,7 +146,7 @@ fn reconciled(subject: &Subject<'_>, usable: &[Usable<'_>]) -> Condition {
     let last_updated_at = oldest.unwrap_or(subject.updated_at);
     let last_transition_at = match previous {
         Some(p) if p.status == status => p.last_transition_at,
-        // What was wanted changed and took the condition with it: that moment counts.
+        // The change of the desired state reset the condition: its time counts.
         Some(p)
             if p.status == ConditionStatus::True && subject.generation > p.observed_generation =>
         {
@@ -169,7 +166,7 @@ fn reconciled(subject: &Subject<'_>, usable: &[Usable<'_>]) -> Condition {
     }
 }
 
-/// Which adapters hold the resource back, and which have said anything at all; sorted.
+/// Names the adapters that are not done, and those that have reported anything; sorted.
 fn diagnosis(is_deleting: bool, mut unmet: Vec<&str>, usable: &[Usable<'_>]) -> String {
     let goal = if is_deleting {
         "Finalized"
@@ -186,8 +183,8 @@ fn diagnosis(is_deleting: bool, mut unmet: Vec<&str>, usable: &[Usable<'_>]) -> 
     )
 }
 
-/// «Did all required adapters agree on `Available=True` at some common generation, and has nobody
-/// contradicted it *at that generation* since?»
+/// «Did all required adapters agree on `Available=True` at some common generation, without a contradiction *at that
+/// generation* since?»
 fn last_known_reconciled(subject: &Subject<'_>, usable: &[Usable<'_>]) -> Condition {
     let previous = previous(subject, LAST_KNOWN_RECONCILED);
     let was_true = previous.is_some_and(|p| p.status == ConditionStatus::True);
@@ -202,7 +199,7 @@ fn last_known_reconciled(subject: &Subject<'_>, usable: &[Usable<'_>]) -> Condit
     let is_contradicted = usable
         .iter()
         .any(|r| !r.is_available && r.generation == tracked);
-    // Sticky: once true, only silence or a failure at that very generation takes it back.
+    // Sticky: once true, only silence or a failure at that very generation makes it false.
     let holds = agreed.is_some() || (was_true && !is_missing && !is_contradicted);
 
     let observed_generation = if subject.required.is_empty() {
@@ -277,7 +274,7 @@ fn previous<'a>(subject: &Subject<'a>, kind: &str) -> Option<&'a Condition> {
     subject.previous.iter().find(|c| c.kind == kind)
 }
 
-/// The transition time moves only when the status does.
+/// The transition time changes only with the status.
 fn transition(
     previous: Option<&Condition>,
     status: ConditionStatus,

@@ -1,4 +1,4 @@
-//! The audit trail: who changed what, when and why. Written with the change, never changed after.
+//! The audit trail: the author, the time and the reason of each change. Written with the change, never changed after.
 
 use std::fmt;
 
@@ -8,55 +8,47 @@ use strum::{EnumString, IntoStaticStr, VariantNames};
 use super::page::Listing;
 use super::{ResourceId, ResourceState, Tenancy};
 
-/// What was done to a resource, stored and shown by its name.
+/// The kind of a change, stored and shown by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, EnumString, IntoStaticStr, VariantNames)]
 #[strum(const_into_str, serialize_all = "snake_case")]
 pub enum Action {
-    /// It was created.
     Create,
-    /// What is wanted of it was changed.
+    /// The desired state was changed.
     Patch,
-    /// Its deletion was asked for, directly or with its parent.
+    /// Its deletion was requested, directly or with its parent.
     Delete,
-    /// It was removed because all work was done.
+    /// It was removed after its adapters were done.
     HardDelete,
-    /// It was removed although work was not done.
+    /// It was removed before its adapters were done.
     ForceDelete,
 }
 
-/// Who asks for a change, and when: the same for everything that one request changes.
+/// The caller and the time of a request: the same for all its changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Origin {
-    /// The caller's identity.
     pub actor: String,
     /// The request's id, as in its answer and in the log.
     pub request_id: String,
-    /// When the service began to work on the request, in whole microseconds. Not the order of
-    /// changes: requests wait for each other, and instances have clocks of their own.
+    /// When the service began to work on the request, in whole microseconds. Not the order of changes: requests wait
+    /// for each other, and instances have clocks of their own.
     pub at: DateTime<Utc>,
 }
 
-/// One change of one resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// What was done.
     pub action: Action,
-    /// To which kind of resource.
     pub kind: String,
-    /// To which resource.
     pub id: ResourceId,
-    /// What it was called.
     pub name: String,
-    /// Its generation before; unset when it is new.
+    /// Unset for a new resource.
     pub generation_before: Option<i32>,
-    /// Its generation after; unset when it is gone.
+    /// Unset for a removed resource.
     pub generation_after: Option<i32>,
-    /// Why, where the caller has to say.
+    /// The reason, if the caller must give one.
     pub reason: Option<String>,
 }
 
 impl Change {
-    /// The removal of a resource.
     pub fn removal(action: Action, state: &ResourceState, reason: Option<&str>) -> Self {
         Self {
             generation_after: None,
@@ -65,7 +57,7 @@ impl Change {
         }
     }
 
-    /// A change that a resource survives.
+    /// A change that leaves the resource.
     pub fn of(action: Action, before: Option<i32>, state: &ResourceState) -> Self {
         Self {
             action,
@@ -79,41 +71,32 @@ impl Change {
     }
 }
 
-/// A change as it stands in the trail.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// Its number: later changes of a resource have higher ones. An entry may appear after one
-    /// with a higher number.
+    /// Later changes of a resource have higher numbers. An entry may appear after one with a higher number.
     pub sequence: i64,
-    /// Who and when.
     pub origin: Origin,
-    /// What.
     pub change: Change,
-    /// Whose the resource is or was.
     pub tenancy: Tenancy,
 }
 
-/// Which entries to list; unset fields do not restrict.
+/// Selects entries; unset fields do not restrict.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// Of one resource.
     pub resource_id: Option<ResourceId>,
-    /// Of one kind.
     pub kind: Option<String>,
-    /// By one caller.
     pub actor: Option<String>,
-    /// Of one action.
     pub action: Option<Action>,
     /// At this time or later.
     pub since: Option<DateTime<Utc>>,
     /// Before this time.
     pub until: Option<DateTime<Utc>>,
-    /// Behind this position: settled entries alone, in the order of positions.
+    /// After this position: settled entries only, in the order of positions.
     pub after: Option<TrailPosition>,
 }
 
 impl Filter {
-    /// Whether it names a position and nothing else: then entries are read one after the other.
+    /// Whether it has a position and nothing else: then entries are read one after the other.
     pub fn is_after_alone(&self) -> bool {
         let after_alone = Self {
             after: self.after,
@@ -123,16 +106,15 @@ impl Filter {
     }
 }
 
-/// A place in the order in which entries settle. An entry is settled when no entry can appear before
-/// it any more (`docs/internals/database.md`, "The order of the audit trail").
+/// A position in the order in which entries settle. An entry is settled when no entry can appear before it any more
+/// (`docs/internals/database.md`, "The order of the audit trail").
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TrailPosition {
-    /// Raised when the database is restored: transactions are counted from an earlier number then.
+    /// Incremented when the database is restored: transactions then count from an earlier number.
     pub era: i64,
-    /// The number of the entry's transaction, or of the latest one that had ended before it was
-    /// written, whichever is higher.
+    /// The number of the entry's transaction, or of the latest one that had ended before it was written, whichever is
+    /// higher.
     pub commit_order: i64,
-    /// The entry's number.
     pub sequence: i64,
 }
 
@@ -143,15 +125,15 @@ impl TrailPosition {
         commit_order: 0,
         sequence: 0,
     };
-    /// How [`TrailPosition::START`] is written.
+    /// The text of [`TrailPosition::START`].
     const START_TEXT: &str = "start";
 
-    /// Reads what [`TrailPosition`] prints.
+    /// Reads the text of a [`TrailPosition`].
     pub fn parse(text: &str) -> Option<Self> {
         if text == Self::START_TEXT {
             return Some(Self::START);
         }
-        // No signs: a position is written in one way.
+        // No signs: a position has only one text.
         let number = |text: &str| {
             let is_plain = text.bytes().all(|byte| byte.is_ascii_digit());
             is_plain.then(|| text.parse().ok()).flatten()
@@ -176,38 +158,34 @@ impl fmt::Display for TrailPosition {
     }
 }
 
-/// How far the trail is settled at one moment.
+/// The end of the settled part of the trail, at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SettledTrail {
     /// The era of new entries.
     pub era: i64,
-    /// The oldest transaction that is open: entries of this era below its number are settled.
+    /// The oldest open transaction: entries of this era below its number are settled.
     pub transaction: i64,
-    /// The last settled entry.
     pub last: Option<TrailPosition>,
 }
 
 impl SettledTrail {
-    /// Whether readers can have got as far as `position`. They cannot have in this state of the
-    /// database if it was set back since.
+    /// Whether readers can have reached `position`. They cannot have in this state of the database if it was set back
+    /// since.
     pub fn reaches(&self, position: TrailPosition) -> bool {
         (position.era, position.commit_order) < (self.era, self.transaction)
     }
 
-    /// From where a reader goes on who has got all settled entries behind `after`, or has seen the
-    /// newest ones.
+    /// Where a reader continues who has read all settled entries after `after`, or the newest ones.
     pub fn end(&self, after: Option<TrailPosition>) -> TrailPosition {
         let last = self.last.max(after);
         last.unwrap_or(TrailPosition::START)
     }
 }
 
-/// A page of the trail.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrailPage {
-    /// The entries.
     pub listing: Listing<Entry>,
-    /// Where to go on: every entry that is not settled yet is behind it.
+    /// Where a reader continues: every entry that is not settled yet is after it.
     pub position: TrailPosition,
 }
 

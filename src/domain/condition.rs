@@ -1,4 +1,4 @@
-//! Conditions: one typed fact each about a resource, with the moment it last changed.
+//! Conditions: typed facts about a resource, each with the time of its last change.
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -6,32 +6,29 @@ use strum::{EnumString, IntoStaticStr};
 
 use super::moment;
 
-/// Whether a condition holds. Resources show `True` and `False` only; adapters may say `Unknown`.
+/// Whether a condition holds. Resources have `True` and `False` only; adapters may report `Unknown`.
 ///
-/// Clients spell it exactly so, case-sensitive.
+/// Clients write it exactly like this, case-sensitive.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, EnumString, IntoStaticStr,
 )]
 #[strum(const_into_str)]
 pub enum ConditionStatus {
-    /// It holds.
     True,
-    /// It does not hold.
     False,
-    /// The adapter cannot say yet.
+    /// The adapter does not know yet.
     Unknown,
 }
 
 impl ConditionStatus {
-    /// `True` or `False`.
     pub fn from_bool(holds: bool) -> Self {
         if holds { Self::True } else { Self::False }
     }
 }
 
-/// One fact about a resource, computed from what its adapters report (`docs/concepts/conditions.md`).
+/// One fact about a resource, computed from the reports of its adapters (`docs/concepts/conditions.md`).
 ///
-/// Stored and shown in this very shape; members are in alphabetical order, as in every answer.
+/// Stored and shown in this form; members are in alphabetical order, as in every answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Condition {
     /// When this type of condition first appeared on the resource.
@@ -42,21 +39,19 @@ pub struct Condition {
     #[serde(rename = "last_transition_time")]
     #[serde(serialize_with = "moment::serialize")]
     pub last_transition_at: DateTime<Utc>,
-    /// How old the oldest evidence for this condition is.
+    /// Time of the oldest evidence for this condition.
     #[serde(rename = "last_updated_time")]
     #[serde(serialize_with = "moment::serialize")]
     pub last_updated_at: DateTime<Utc>,
-    /// For people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// The generation that the status speaks of.
+    /// The generation that the status is about.
     pub observed_generation: i32,
     /// For programs, `PascalCase`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Whether it holds.
     pub status: ConditionStatus,
-    /// What it is about, `PascalCase`, unique within a resource.
+    /// Type of the condition, `PascalCase`, unique within a resource.
     #[serde(rename = "type")]
     pub kind: String,
 }

@@ -1,8 +1,8 @@
-//! All conditions of a resource: the aggregated ones, then those that the rules of its kind derive,
-//! sorted by type. Every change of a resource or its reports updates them.
+//! Computes all conditions of a resource: the aggregated ones, then those that the rules of its kind derive, sorted by
+//! type. Every change of a resource or its reports updates them.
 //!
-//! A kind that no adapter works on has no conditions until something reports, and none while it waits
-//! for its children: its rules are not applied then.
+//! A kind without required adapters has no conditions until something reports, and none while it waits for its
+//! children: its rules are not applied then.
 
 use super::aggregation::{
     LAST_KNOWN_RECONCILED, RECONCILED, Subject, adapter_condition_type, aggregate,
@@ -10,11 +10,10 @@ use super::aggregation::{
 use super::mapping::{self, Facts, Failure, Rules};
 use super::{Condition, Entity, ReportState, ResourceState};
 
-/// What the conditions of a resource follow from, beside its state.
+/// The input of a resource's conditions, beside its state.
 pub(super) struct Evidence<'a> {
-    /// The adapters that its kind waits for.
+    /// The adapters that its kind requires.
     pub(super) required: &'a [String],
-    /// The rules of its kind.
     pub(super) rules: Option<&'a Rules>,
     pub(super) reports: &'a [ReportState],
     pub(super) has_children: bool,
@@ -22,7 +21,7 @@ pub(super) struct Evidence<'a> {
 }
 
 impl<'a> Evidence<'a> {
-    /// Evidence without reports. `None` is a kind that was removed from the configuration.
+    /// Evidence without reports. `None` is a kind that is no longer configured.
     pub(super) fn of(entity: Option<&'a Entity>) -> Self {
         Self {
             required: entity.map_or(&[], |e| &e.required_adapters),
@@ -62,7 +61,7 @@ impl<'a> Evidence<'a> {
             return Vec::new();
         }
         let Some(facts) = self.facts else {
-            // They are read for every kind with rules. If ever not, nothing is lost.
+            // They are read for every kind with rules. If not, the conditions stay.
             let derived = previous.iter().filter(|c| !self.is_aggregated(c));
             state.conditions.extend(derived.cloned());
             return Vec::new();

@@ -1,14 +1,14 @@
-//! What a JSON document that a client sends may be: a spec, the data of a report, a whole body.
+//! Limits of JSON documents that clients send: a spec, the data of a report, a whole body.
 
 use serde_json::Value;
 
 /// Deepest nesting of arrays and objects.
 pub const DEPTH_MAX: usize = 64;
-/// Most arrays and objects. Small ones take a hundred times as much memory as text: this holds a
-/// body to about 20 MiB.
+/// Arrays and objects at most. Small ones take a hundred times as much memory as text: this limits a body to about 20
+/// MiB.
 pub const NESTS_MAX: usize = 20_000;
 
-/// How deep a document nests, and how many arrays and objects it has.
+/// The depth of a document, and its number of arrays and objects.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Nesting {
     /// Levels of arrays and objects, the document's own included.
@@ -18,7 +18,7 @@ pub struct Nesting {
 }
 
 impl Nesting {
-    /// Measures a document. Its parser has limited how deep it can be.
+    /// Measures a document. Its parser has limited the depth.
     pub fn of(value: &Value) -> Self {
         let below = |values: &mut dyn Iterator<Item = &Value>| {
             values.map(Self::of).fold(Self::default(), Self::join)

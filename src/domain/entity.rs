@@ -1,4 +1,4 @@
-//! Which kinds of resources there are. Kinds are configuration: there is no code per kind.
+//! The kinds of resources. Kinds are configuration: there is no code per kind.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,73 +12,67 @@ use super::{PATHS_BASE, ResourceId, Violations};
 /// What deleting a parent does to its children of a kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum DeletePolicy {
-    /// It is refused while an active child exists. What an unset policy means.
+    /// It is refused while an active child exists. The default.
     #[default]
     Restrict,
     /// The children are deleted with it.
     Cascade,
 }
 
-/// How resources of one kind may link to others.
+/// How resources of one kind may reference others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReferenceRule {
-    /// Name of the link.
     pub ref_type: String,
-    /// Kind of its targets.
     pub target_kind: String,
-    /// Fewest targets; from 1 on the link is required.
+    /// Fewest targets; from 1 on the reference is required.
     pub min: usize,
-    /// Most targets; 0 is no limit.
+    /// Most targets; 0 for no limit.
     pub max: usize,
 }
 
-/// One kind of resource. Checked: [`EntityRegistry`] makes sure that what it names exists.
+/// One kind of resource. Checked: [`EntityRegistry`] ensures that everything it names exists.
 #[derive(Debug, Clone)]
 pub struct Entity {
-    /// The discriminator, as in `kind`.
+    /// The name, as in `kind`.
     pub kind: String,
     /// The path segment.
     pub plural: String,
     /// The kind that owns it, for child kinds.
     pub parent: Option<String>,
-    /// What deleting the owner does.
     pub on_parent_delete: DeletePolicy,
-    /// The adapters that must report before it counts as reconciled, in the order of their
-    /// conditions. None: the kind is never reconciled, and deleted at once.
+    /// The adapters that must report before a resource counts as reconciled, in the order of their conditions. Without
+    /// any, it is never reconciled, and deleted at once.
     pub required_adapters: Vec<String>,
-    /// Shortest name, in bytes.
     pub name_bytes_min: usize,
-    /// Longest name, in bytes.
     pub name_bytes_max: usize,
-    /// Its links.
     pub references: Vec<ReferenceRule>,
-    /// What its specs must fit; unset if anything will do.
+    /// The schema of its specs; unset if any spec is accepted.
     pub spec_schema: Option<SpecSchema>,
-    /// What derives further conditions; unset for a kind without such rules.
+    /// The rules for further conditions, if there are any.
     pub rules: Option<Arc<Rules>>,
 }
 
 impl Entity {
-    /// Adds everything in which a spec does not fit the schema of the kind.
+    /// Adds every violation of the kind's schema by a spec.
     pub fn check_spec(&self, spec: &Map<String, Value>, faults: &mut Violations) {
         if let Some(schema) = &self.spec_schema {
             schema.check(spec, faults);
         }
     }
 
-    /// Whether adapters work on it.
+    /// Whether it requires adapters.
     pub fn is_reconcilable(&self) -> bool {
         !self.required_adapters.is_empty()
     }
 
-    /// Whether the kind requires adapters, and this one is none of them: `Reconciled` ignores its reports.
+    /// Whether the kind requires adapters, but not this one: `Reconciled` ignores its reports.
     pub fn ignores(&self, adapter: &str) -> bool {
         self.is_reconcilable() && !self.required_adapters.iter().any(|name| name == adapter)
     }
 }
 
-/// All kinds of this service, in the order of the configuration. Made by
-/// [`super::entity_config::registry`], which checks them against each other.
+/// All kinds of this service, in the order of the configuration. Made by [`super::entity_config::registry`], which
+/// checks them against each other.
 #[derive(Debug, Clone, Default)]
 pub struct EntityRegistry {
     entities: Vec<Entity>,
@@ -87,7 +81,7 @@ pub struct EntityRegistry {
 }
 
 impl EntityRegistry {
-    /// Indexes kinds that were checked.
+    /// Indexes checked kinds.
     pub(super) fn new(entities: Vec<Entity>) -> Self {
         let kinds = entities.iter().enumerate();
         let by_kind = kinds.map(|(at, e)| (e.kind.clone(), at)).collect();
@@ -100,36 +94,32 @@ impl EntityRegistry {
         }
     }
 
-    /// Says what the specs of a kind must fit.
     pub(super) fn set_spec_schema(&mut self, kind: &str, schema: SpecSchema) {
         if let Some(&at) = self.by_kind.get(kind) {
             self.entities[at].spec_schema = Some(schema);
         }
     }
 
-    /// The kind of that name.
     pub fn get(&self, kind: &str) -> Option<&Entity> {
         self.by_kind.get(kind).map(|&at| &self.entities[at])
     }
 
-    /// Every kind.
     pub fn entities(&self) -> &[Entity] {
         &self.entities
     }
 
-    /// The kinds that `kind` owns.
     pub fn children_of(&self, kind: &str) -> impl Iterator<Item = &Entity> {
         let owned = move |e: &&Entity| e.parent.as_deref() == Some(kind);
         self.entities.iter().filter(owned)
     }
 
-    /// How many levels of children resources of `kind` may have below them.
+    /// How many levels of children resources of `kind` may have.
     pub fn levels_below(&self, kind: &str) -> usize {
         let below = |child: &Entity| 1 + self.levels_below(&child.kind);
         self.children_of(kind).map(below).max().unwrap_or(0)
     }
 
-    /// How many owners resources of `kind` have above them: the order in which rows are locked.
+    /// How many owners resources of `kind` have: the order in which rows are locked.
     pub fn depth(&self, kind: &str) -> usize {
         match self.get(kind).and_then(|e| e.parent.as_deref()) {
             Some(parent) => 1 + self.depth(parent),
@@ -137,7 +127,7 @@ impl EntityRegistry {
         }
     }
 
-    /// The path of a resource: below its owner for child kinds, one level deep, which is where routes are
+    /// The path of a resource: below its owner for child kinds, one level deep, as routes are
     /// (`docs/decisions/0013-nested-hrefs.md`).
     pub fn href(&self, kind: &str, id: ResourceId, owner: Option<ResourceId>) -> String {
         let entity = self.get(kind);
@@ -151,14 +141,13 @@ impl EntityRegistry {
         }
     }
 
-    /// The path of a resource without its owner's. A kind that is no longer configured can still be reached among all
+    /// The path of a resource without its owner's. A kind that is no longer configured is still available among all
     /// resources.
     pub fn flat_href(&self, kind: &str, id: ResourceId) -> String {
         let plural = self.get(kind).map_or("resources", |e| &e.plural);
         format!("{PATHS_BASE}/{plural}/{id}")
     }
 
-    /// The kinds with rules.
     pub fn kinds_with_rules(&self) -> &[String] {
         &self.with_rules
     }

@@ -1,4 +1,4 @@
-//! JSON that goes from the database to a client as text, without values in between.
+//! JSON as text from the database to a client, without parsed values in between.
 
 use std::cmp::Ordering;
 
@@ -8,33 +8,33 @@ use serde_json::Value;
 
 /// Deepest nesting of arrays and objects: that of `serde_json`.
 const DEPTH_MAX: usize = 128;
-/// How often, on average, each byte may be copied to put members in order.
+/// How often, on average, each byte may be copied to sort members.
 const COPIES_MAX: usize = 4;
-/// Every integer of so many characters is one of 64 bits.
+/// Every integer of this length fits in 64 bits.
 const PLAIN_CHARACTERS_MAX: usize = 18;
 
-/// JSON as answers show it: no blanks, members in the order of their names, numbers as `serde_json` writes them.
+/// JSON as answers have it: no blanks, members sorted by name, numbers as `serde_json` writes them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JsonText(String);
 
 impl JsonText {
     /// The text of a value whose maps are sorted.
     pub fn of(value: &impl Serialize) -> Self {
-        // Fails only for maps whose names are no texts.
+        // Fails only for maps whose keys are not texts.
         Self(serde_json::to_string(value).unwrap_or_default())
     }
 
-    /// Rewrites the text of a value: what [`JsonText::of`] gives of the value, without making it. Strings stay as they
-    /// stand: they must hold no escapes but those that JSON requires, as they do in a `jsonb` column.
+    /// Rewrites the text of a value: the same as [`JsonText::of`] of the value, without making it. Strings stay
+    /// unchanged: they must have no escapes but those that JSON requires, as in a `jsonb` column.
     ///
-    /// `None` if the text is no JSON. That is no check: not every such text is noticed.
+    /// `None` if the text is not JSON. This is not a validation: some invalid texts pass.
     pub fn rewrite(text: &str) -> Option<Self> {
-        // What is nested deeply and out of order would be copied for each level.
+        // Deeply nested members out of order would be copied for each level.
         Self::rewrite_in_one_pass(text)
             .or_else(|| Some(Self::of(&serde_json::from_str::<Value>(text).ok()?)))
     }
 
-    /// `None` also if putting members in order takes too many copies.
+    /// `None` also if sorting members takes too many copies.
     fn rewrite_in_one_pass(text: &str) -> Option<Self> {
         let mut rewriter = Rewriter {
             text: text.as_bytes(),
@@ -51,38 +51,35 @@ impl JsonText {
         rewritten.filter(|_| is_all).map(Self)
     }
 
-    /// The text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// One pass over a text. The members of an object are written as they come, and put in order at its end.
+/// One pass over a text. The members of an object are written as they come, and sorted at its end.
 struct Rewriter<'t> {
     text: &'t [u8],
     at: usize,
     out: Vec<u8>,
-    /// Of the objects that are open, outermost first.
+    /// Of the open objects, outermost first.
     members: Vec<Member<'t>>,
     spare: Vec<u8>,
-    /// How many more bytes may be copied to put members in order.
+    /// How many more bytes may be copied to sort members.
     copies_left: usize,
 }
 
-/// A member that is written.
 struct Member<'t> {
     name: Name<'t>,
-    /// Where it stands in the output.
+    /// Its start in the output.
     begin: usize,
     end: usize,
 }
 
-/// The name of a member.
 #[derive(Clone, Copy)]
 struct Name<'t> {
-    /// Its first eight bytes: to compare these numbers decides nearly always.
+    /// Its first eight bytes: comparing these numbers nearly always decides.
     beginning: u64,
-    /// As it stands in the text, with its quotes.
+    /// As in the text, with its quotes.
     quoted: &'t [u8],
     has_escapes: bool,
 }
@@ -149,7 +146,7 @@ impl<'t> Rewriter<'t> {
         })
     }
 
-    /// Puts the members of the innermost object in order.
+    /// Sorts the members of the innermost object.
     fn sort(&mut self, first: usize) -> Option<()> {
         let members = &mut self.members[first..];
         let begin = members.first()?.begin;
@@ -192,7 +189,7 @@ impl<'t> Rewriter<'t> {
         (next == b',' || next == end).then_some(next == b',')
     }
 
-    /// A string with its quotes, the first of which is there; and whether it has escapes.
+    /// A string with its quotes, of which the first was seen; and whether it has escapes.
     fn string(&mut self) -> Option<(&'t [u8], bool)> {
         let rest = self.text.get(self.at..)?;
         let (mut length, mut has_escapes) = (1, false);
@@ -231,7 +228,7 @@ impl<'t> Rewriter<'t> {
         Some(())
     }
 
-    /// The next byte that is no blank.
+    /// The next byte that is not blank.
     fn peek(&mut self) -> Option<u8> {
         loop {
             match *self.text.get(self.at)? {
@@ -247,7 +244,7 @@ impl<'t> Rewriter<'t> {
 }
 
 impl Name<'_> {
-    /// The order of what they say.
+    /// The order of their unescaped texts.
     fn order(self, other: Self) -> Ordering {
         let beginnings = self.beginning.cmp(&other.beginning);
         beginnings.then_with(|| {
@@ -261,12 +258,12 @@ impl Name<'_> {
     }
 }
 
-/// What a string says.
+/// The unescaped text of a string.
 fn read(quoted: &[u8]) -> String {
     serde_json::from_slice(quoted).unwrap_or_default()
 }
 
-/// The first eight bytes of a name as a number, which is in the order of the names.
+/// The first eight bytes of a name as a number, in the order of the names.
 fn beginning(name: &[u8]) -> u64 {
     let mut first = [0; 8];
     for (place, byte) in first.iter_mut().zip(name) {

@@ -19,7 +19,7 @@ impl Labels {
     /// Longest name part of a key, and longest value, in bytes.
     pub const VALUE_BYTES_MAX: usize = 63;
 
-    /// Most labels of one resource.
+    /// Labels of one resource at most.
     pub const COUNT_MAX: usize = 256;
 
     /// Checks every pair and names each bad one, in the order of the keys.
@@ -81,7 +81,7 @@ fn is_value(value: &str) -> bool {
     value.len() <= Labels::VALUE_BYTES_MAX && framed(value, |b| b.is_ascii_alphanumeric(), b"._-")
 }
 
-/// Every byte is an `outer` one, or one of `inner` anywhere but at the ends.
+/// Every byte is an `outer` one, or one of `inner` except at the ends.
 fn framed(text: &str, outer: impl Fn(u8) -> bool, inner: &[u8]) -> bool {
     let bytes = text.as_bytes();
     bytes.iter().enumerate().all(|(at, &byte)| {

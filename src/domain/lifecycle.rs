@@ -1,4 +1,4 @@
-//! The life of a resource: created, changed, reported on, deleted, gone.
+//! The life of a resource: created, changed, reported on, deleted, removed.
 //!
 //! ```text
 //!            PATCH, reports          reports
@@ -7,9 +7,9 @@
 //!                                             └─▶ gone   force-delete
 //! ```
 //!
-//! Every function takes what is known and gives what is to be: the caller holds the locks and
-//! carries the result out in one transaction. A child's removal is settled upwards at once: a
-//! finalizing parent that waited for nothing else goes with its last child.
+//! Every function takes the current state and returns the next one: the caller holds the locks and carries the result
+//! out in one transaction. The removal of a child is settled upwards at once: a finalizing parent that waited for
+//! nothing else is removed with its last child (`docs/concepts/deletion.md`).
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
@@ -27,35 +27,27 @@ use super::{
     ResourceSnapshot, ResourceState, Tenancy,
 };
 
-/// Something may not be done to a resource in its present state.
+/// An operation that the state of a resource does not allow.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct Refusal {
-    /// Of what kind the resource is.
     pub kind: String,
-    /// Which one it is.
     pub id: ResourceId,
-    /// What is in the way.
     pub reason: RefusalReason,
 }
 
-/// Why something may not be done to a resource.
+/// Why the state of a resource does not allow an operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RefusalReason {
     /// It is finalizing: nothing about it may be changed any more.
     MarkedForDeletion,
     /// It has active children of a kind that must be deleted first.
-    ActiveChildren {
-        /// Of what kind the children are.
-        child_kind: String,
-    },
-    /// Active resources link to it.
+    ActiveChildren { child_kind: String },
     Referenced {
-        /// What it is called.
         name: String,
-        /// Who links to it, in order.
+        /// The referring resources, in order.
         by: String,
     },
-    /// It is active: only finalizing resources can be forced out.
+    /// It is active: only finalizing resources can be removed by force.
     NotFinalizing,
     /// Its generation has reached the largest number that clients can read.
     GenerationsExhausted,
@@ -95,27 +87,20 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// What a new resource is made from. Everything is checked.
+/// The checked parts of a new resource.
 #[derive(Debug, Clone)]
 pub struct Draft {
-    /// Its identity.
     pub id: ResourceId,
-    /// Its name.
     pub name: ResourceName,
-    /// Its parent.
     pub owner: Option<ResourceId>,
-    /// What is wanted.
     pub spec: Map<String, Value>,
-    /// Its labels.
     pub labels: Labels,
-    /// Its links.
     pub references: References,
-    /// Whose it is.
     pub tenancy: Tenancy,
 }
 
-/// Makes a new resource at generation 1. Kinds with required adapters start not reconciled. Also
-/// returns the rules that failed.
+/// Makes a new resource at generation 1. Kinds with required adapters start not reconciled. Also returns the rules
+/// that failed.
 pub fn create(entity: &Entity, draft: Draft, origin: &Origin) -> (Resource, Vec<Failure>) {
     let mut resource = Resource {
         state: ResourceState {
@@ -150,22 +135,20 @@ pub fn create(entity: &Entity, draft: Draft, origin: &Origin) -> (Resource, Vec<
     (resource, failures)
 }
 
-/// What a client wants changed; unset parts stay as they are, set ones are replaced whole.
+/// A requested change; unset parts stay as they are, set ones are replaced whole.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Patch {
-    /// What is wanted.
     pub spec: Option<Map<String, Value>>,
-    /// The labels.
     pub labels: Option<Labels>,
-    /// The links. Sending them counts as a change, also if they are the same.
+    /// Sending references counts as a change, even if they are the same.
     pub references: Option<References>,
 }
 
-/// Changes what is wanted of an active resource. `snapshot` is unset for a kind without required
-/// adapters and rules.
+/// Changes the desired state of an active resource. `snapshot` is unset for a kind without required adapters and
+/// rules.
 ///
-/// `None` means that nothing really differs: nothing is to be written. Otherwise the generation
-/// is one higher, however many parts changed. Also returns the rules that failed.
+/// `None` means that nothing differs: nothing is to be written. Otherwise the generation is one higher, whatever the
+/// number of changed parts. Also returns the rules that failed.
 pub fn patch(
     resource: &Resource,
     snapshot: Option<&ResourceSnapshot>,
@@ -216,10 +199,9 @@ pub fn marked_for_deletion(state: &ResourceState) -> Refusal {
     Refusal::of(state, RefusalReason::MarkedForDeletion)
 }
 
-/// What an incoming report leads to.
+/// The effect of an incoming report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReportDecision {
-    /// What becomes of the report.
     pub outcome: ReportOutcome,
     /// The resource's conditions from now on, if the report is accepted.
     pub conditions: Vec<Condition>,
@@ -296,36 +278,31 @@ impl ReportDecision {
     }
 }
 
-/// A resource with the owners above it and the resources below it, all locked.
+/// A resource with its owners and its descendants, all locked.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Family {
     /// The owner, its owner and so on.
     pub ancestors: Vec<ResourceSnapshot>,
-    /// The resource itself.
     pub root: ResourceSnapshot,
-    /// Everything that it owns, owners before what they own.
+    /// All descendants, owners before their children.
     pub descendants: Vec<ResourceSnapshot>,
 }
 
 impl Family {
-    /// The resource and what it owns, owners first.
+    /// The resource and its descendants, owners first.
     pub fn nodes(&self) -> impl DoubleEndedIterator<Item = &ResourceSnapshot> {
         std::iter::once(&self.root).chain(&self.descendants)
     }
 }
 
-/// An active resource that links to another.
+/// An active resource that references another.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Referrer {
-    /// To which one.
     pub target: ResourceId,
-    /// Of what kind it is.
     pub kind: String,
-    /// What it is called.
     pub name: String,
-    /// Which one it is.
     pub id: ResourceId,
-    /// Whether the caller sees it: what it does not see is not named.
+    /// Whether the caller sees it: an unseen one is not named.
     pub is_seen: bool,
 }
 
@@ -336,25 +313,24 @@ pub struct Outcome {
     pub saved: Vec<ResourceState>,
     /// Rows to remove, children before parents.
     pub removed: Vec<ResourceId>,
-    /// Rows that became finalizing: their links to others are dropped at once, so that targets
-    /// can be deleted too.
+    /// Rows that became finalizing: their references are dropped at once, so that targets can be deleted too.
     pub released: Vec<ResourceId>,
-    /// What the audit trail says of it.
+    /// The entries of the audit trail.
     pub changes: Vec<Change>,
-    /// The rules that failed; they hold nothing up.
+    /// The rules that failed; they stop nothing.
     pub failures: Vec<Failure>,
 }
 
-/// Deletes a resource and, as the policies of the kinds say, what it owns.
+/// Deletes a resource and, by the policies of the kinds, its descendants.
 ///
-/// Whatever has nothing to wait for is removed at once; the rest becomes finalizing. A resource
-/// that is finalizing already keeps its generation, time and author, and is finished if it can be.
-/// Gives the resource as it is (or was, when removed) and what to write.
+/// Resources that wait for nothing are removed at once; the others become finalizing. A resource that is finalizing
+/// already keeps its generation, time and author, and is removed if it is done. Returns the resource as it is (or was,
+/// when removed) and what to write.
 ///
 /// # Errors
 ///
-/// Active children of a `restrict` kind, or active referrers from outside the family, anywhere in
-/// it: nothing is deleted then.
+/// Active children of a `restrict` kind, or active referrers from outside the family, anywhere in it: nothing is
+/// deleted then.
 pub fn delete(
     family: &Family,
     referrers: &[Referrer],
@@ -371,7 +347,7 @@ pub fn delete(
     for node in family.nodes() {
         marked.push(outcome.mark(node, &children, &referrers, origin)?);
     }
-    // Children are settled before their owner, which is told how many of them went.
+    // Children are settled before their owner, which needs the number of removed ones.
     let mut lost: HashMap<ResourceId, usize> = HashMap::new();
     let mut settle = |node: &ResourceSnapshot, mut snapshot: ResourceSnapshot| {
         let lost_here = lost.get(&snapshot.state.id).copied().unwrap_or(0);
@@ -393,8 +369,8 @@ pub fn delete(
     Ok((state, outcome))
 }
 
-/// Removes a resource whose deletion is complete, and every owner above it that was only waiting
-/// for it. `snapshot` has the report that completes it.
+/// Removes a resource whose deletion is complete, and every owner that was only waiting for it. `snapshot` has the
+/// report that completes it.
 pub fn remove(
     snapshot: &ResourceSnapshot,
     ancestors: &[ResourceSnapshot],
@@ -406,7 +382,7 @@ pub fn remove(
     outcome
 }
 
-/// Removes a finalizing resource and everything below it, whatever state that is in.
+/// Removes a finalizing resource and all its descendants, whatever their state.
 pub fn force_delete(
     family: &Family,
     reason: &str,
@@ -455,7 +431,7 @@ impl Outcome {
         })
     }
 
-    /// Removes a resource that is done, or brings its conditions up to date; true if it is gone.
+    /// Removes a resource that is done, or updates its conditions; true if it is removed.
     fn settle(
         &mut self,
         snapshot: &mut ResourceSnapshot,
@@ -485,7 +461,7 @@ impl Outcome {
         false
     }
 
-    /// One child of the first ancestor is gone: settles it, then the next if that one went too.
+    /// One child of the first ancestor was removed: settles that ancestor, then the next one if it was removed, too.
     fn settle_upwards(&mut self, ancestors: &[ResourceSnapshot], registry: &EntityRegistry) {
         for ancestor in ancestors {
             if !ancestor.state.is_finalizing() {
@@ -493,8 +469,8 @@ impl Outcome {
             }
             let mut ancestor = ancestor.clone();
             ancestor.children = ancestor.children.saturating_sub(1);
-            // Saved even where nothing shows: a report that was judged with the child still
-            // there must notice that it is not.
+            // Saved even without a visible change: a concurrent report that was judged with the child must notice its
+            // removal.
             if !self.settle(&mut ancestor, registry, true) {
                 return;
             }
@@ -507,7 +483,7 @@ impl Outcome {
     }
 }
 
-/// Whether nothing keeps a finalizing resource: no children, and every required adapter says
+/// Whether a finalizing resource waits for nothing: it has no children, and every required adapter reports
 /// `Finalized=True` at the current generation. The raw condition counts, whatever `Available` is.
 fn is_done(
     state: &ResourceState,
@@ -528,13 +504,13 @@ fn next_generation(state: &ResourceState) -> Result<i32, Refusal> {
     state.generation.checked_add(1).ok_or_else(exhausted)
 }
 
-/// When a change happens to a resource: now, but not before the last one. Clocks are set back, and
-/// differ between the instances of a service; the audit trail says what each of them showed.
+/// The time of a change: now, but not before the last change. Clocks are set back, and differ between the instances of
+/// a service; the audit trail has the time of each of them.
 fn next_moment(state: &ResourceState, origin: &Origin) -> DateTime<Utc> {
     origin.at.max(state.updated_at)
 }
 
-/// What each resource of a family owns.
+/// The children of each resource of a family.
 type Children<'a> = HashMap<ResourceId, Vec<&'a ResourceState>>;
 
 fn children_of(family: &Family) -> Children<'_> {
@@ -572,7 +548,7 @@ fn refuse_restricting_children(
     }
 }
 
-/// The referrers from outside a family. Links from inside do not hold it back: they go with it.
+/// The referrers from outside a family. References from inside do not prevent its deletion: they are deleted with it.
 fn outsiders<'a>(family: &Family, referrers: &'a [Referrer]) -> Vec<&'a Referrer> {
     let inside: HashSet<_> = family.nodes().map(|n| n.state.id).collect();
     let mut outside: Vec<_> = referrers

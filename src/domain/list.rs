@@ -1,4 +1,4 @@
-//! What narrows a list of resources.
+//! Filters of lists of resources.
 
 use strum::{EnumDiscriminants, EnumIter};
 
@@ -7,11 +7,10 @@ use super::tsl::Filter;
 
 /// A condition that every listed resource meets.
 ///
-/// A new filter is a new variant here. The compiler then asks how it is read (`wire::query`),
-/// documented (`wire::schemas::parameters`), which lists have it (`app::list`), what it is in SQL,
-/// and whether kept totals count with it (`storage::postgres::list`). Tokens that continue a list
-/// are bound to the value of every filter (`wire::continuation`), by its place in this list: add
-/// new ones at the end.
+/// A new filter is a new variant here. The compiler then asks how it is read (`wire::query`), documented
+/// (`wire::schemas::parameters`), which lists have it (`app::list`), its SQL, and whether kept totals count with it
+/// (`storage::postgres::list`). Tokens that continue a list are bound to the value of every filter
+/// (`wire::continuation`), by its place in this list: add new ones at the end.
 #[derive(Debug, Clone, PartialEq, Hash, EnumDiscriminants)]
 #[strum_discriminants(
     name(ListFilterKind),
@@ -21,15 +20,13 @@ use super::tsl::Filter;
 pub enum ListFilter {
     /// Resources of this kind, which is configured.
     Kind(String),
-    /// Resources that match a search.
     Search(Filter),
-    /// Finalizing resources too, if `true`; without them, if `false`.
+    /// Includes finalizing resources if `true`.
     IncludeDeleted(bool),
-    /// Resources with a link to another one.
+    /// Resources with a reference to another one.
     Reference {
-        /// Type of the link.
         ref_type: String,
-        /// Linked resource; `None` for an id that no resource can have, which matches nothing.
+        /// `None` for an id that no resource can have, which matches nothing.
         target: Option<ResourceId>,
     },
 }

@@ -1,7 +1,7 @@
 //! Rules of the control plane, as plain functions over plain values.
 //!
-//! Nothing here awaits, reads a clock, draws a random number or knows a transport. Time comes in
-//! as an argument; what a rule decides goes out as data that `storage` carries out.
+//! Nothing here awaits, reads a clock, draws a random number or knows a transport. Time is an argument, and a decision
+//! is data that `storage` carries out.
 
 pub mod aggregation;
 pub mod audit;
@@ -49,5 +49,5 @@ pub use resource::{
 pub use snapshot::ResourceSnapshot;
 pub use violation::{Constraint, Violation, Violations, shown};
 
-/// What the paths of all resources begin with.
+/// Prefix of the paths of all resources.
 pub const PATHS_BASE: &str = "/api/hyperfleet/v1";

@@ -1,13 +1,13 @@
-//! Moments as clients see them: RFC 3339 in UTC, with no more of a fraction than there is.
+//! Times as clients see them: RFC 3339 in UTC, with the shortest exact fraction.
 
 use chrono::{DateTime, Datelike as _, SecondsFormat, Timelike as _, Utc};
 use serde::Serializer;
 
-/// `2026-01-01T10:00:00Z`, `2026-01-01T10:00:00.5Z`; to the microsecond, as all stored moments are.
+/// `2026-01-01T10:00:00Z`, `2026-01-01T10:00:00.5Z`; to the microsecond, as all stored times are.
 pub fn rfc3339(at: DateTime<Utc>) -> String {
     let mut text = String::with_capacity(27);
     match u32::try_from(at.year()) {
-        // By hand: answers show many, and `chrono` takes several times as long.
+        // By hand: answers have many, and `chrono` takes several times as long.
         Ok(year) if year <= 9999 => {
             push_digits(&mut text, year, 4);
             for (mark, number) in [
@@ -43,7 +43,7 @@ fn push_digits(text: &mut String, number: u32, digits: u32) {
     }
 }
 
-/// Reads a moment with its zone, cut to whole microseconds.
+/// Reads a time with its zone, cut to whole microseconds.
 pub fn parse(text: &str) -> Option<DateTime<Utc>> {
     let at = DateTime::parse_from_rfc3339(text).ok()?;
     DateTime::from_timestamp_micros(at.timestamp_micros())

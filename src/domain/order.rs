@@ -1,35 +1,29 @@
-//! How lists are sorted. Fields are a closed set, so that no text of a request reaches SQL.
+//! The order of lists. Fields are a closed set, so that no text of a request reaches SQL.
 
 use strum::EnumString;
 
-/// A column that lists may be ordered by, read from the name that requests use. Closed, so that no
-/// user text reaches SQL.
+/// A column that lists may be ordered by, read from the name that requests use. Closed, so that no user text reaches
+/// SQL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, EnumString)]
 #[strum(serialize_all = "snake_case")]
 pub enum OrderField {
-    /// Identity, which is also the order of creation. A resource's URL differs from others of its
-    /// kind and owner by its id alone.
+    /// Identity, which is also the order of creation. A resource's URL differs from others of its kind and owner by
+    /// its id alone.
     #[strum(serialize = "id", serialize = "href")]
     Id,
-    /// Name.
     Name,
-    /// Kind.
     Kind,
-    /// Generation.
     Generation,
-    /// Time of creation.
     CreatedTime,
-    /// Creator.
     CreatedBy,
-    /// Time of the last change of what is wanted.
+    /// Time of the last change of the desired state.
     UpdatedTime,
-    /// Who changed it.
+    /// Author of that change.
     UpdatedBy,
     /// Time of the first DELETE.
     DeletedTime,
-    /// Who deleted it.
+    /// Author of the first DELETE.
     DeletedBy,
-    /// Parent's id.
     OwnerId,
 }
 
@@ -40,7 +34,6 @@ impl OrderField {
     }
 }
 
-/// Up or down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, EnumString)]
 pub enum Direction {
     /// Small values first.
@@ -51,8 +44,8 @@ pub enum Direction {
     Descending,
 }
 
-/// How a list is sorted, most significant key first. Ties are broken by id, in the direction of
-/// the last key, so that pages neither repeat nor skip a row.
+/// The keys of an order, most significant first. Ties are broken by id, in the direction of the last key, so that
+/// pages neither repeat nor skip a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Order(Vec<(OrderField, Direction)>);
 
@@ -62,39 +55,37 @@ pub enum InvalidOrder {
     /// An entry is not `field` or `field asc|desc`.
     #[error("invalid order format '{0}': expected 'field' or 'field asc|desc'")]
     Syntax(String),
-    /// A direction that stands alone is not `asc` or `desc`.
+    /// A direction without a field is not `asc` or `desc`.
     #[error("invalid order '{0}': with orderBy it must be 'asc' or 'desc'")]
     Direction(String),
     /// There is no such field to order by.
     #[error("invalid field in search or order query")]
     Field,
-    /// Too many keys.
     #[error("order has more than {} fields", Order::KEYS_MAX)]
     TooMany,
 }
 
 impl Order {
-    /// Most keys of one order.
+    /// Keys of one order at most.
     pub const KEYS_MAX: usize = 16;
 
-    /// Newest first: what lists do unless asked otherwise.
+    /// Newest first: the default of lists.
     pub fn newest_first() -> Self {
         Self::by_creation(Direction::Descending)
     }
 
-    /// By time of creation.
     pub fn by_creation(direction: Direction) -> Self {
         Self(vec![(OrderField::CreatedTime, direction)])
     }
 
-    /// Whether it is by time of creation alone, in either direction: then an index has the rows in
-    /// order, and a page is read without the rest of the list.
+    /// Whether it is by time of creation alone, in either direction: then an index has the rows in order, and a page
+    /// is read without the rest of the list.
     pub fn is_by_creation(&self) -> bool {
         matches!(self.0.as_slice(), [(OrderField::CreatedTime, _)])
     }
 
-    /// Reads entries such as `name`, `created_time desc`; blank ones are skipped, and nothing but
-    /// blanks is newest first. `default` is the direction of entries that name none.
+    /// Reads entries such as `name`, `created_time desc`; blank ones are skipped, and only blanks are newest first.
+    /// `default` is the direction of entries without one.
     ///
     /// # Errors
     ///
@@ -130,7 +121,7 @@ impl Order {
     }
 }
 
-/// A field that comes again says nothing: what it could order is ordered by it already.
+/// Removes repeated fields, which have no effect.
 fn once_each(keys: Vec<(OrderField, Direction)>) -> Vec<(OrderField, Direction)> {
     let mut kept: Vec<(OrderField, Direction)> = Vec::with_capacity(keys.len());
     for (field, direction) in keys {

@@ -1,26 +1,23 @@
-//! Pages of lists. All bounded; the storage turns them into SQL without looking.
+//! Pages of lists. All are bounded, so that storage need not check them.
 
 pub use super::order::{Direction, InvalidOrder, Order, OrderField};
 use super::position::Position;
 
-/// Which part of a list is wanted.
+/// A part of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Page {
     /// From 1 to [`Page::NUMBER_MAX`].
     pub number: u32,
-    /// Most items on it, from 1 to [`Page::SIZE_MAX`].
+    /// Items on it at most, from 1 to [`Page::SIZE_MAX`].
     pub size: u32,
 }
 
 impl Page {
-    /// Highest page number.
     pub const NUMBER_MAX: u32 = 100_000;
-    /// Most items on one page.
     pub const SIZE_MAX: u32 = 100;
-    /// Items on a page unless asked otherwise.
     pub const SIZE_DEFAULT: u32 = 20;
 
-    /// How many items come before the page.
+    /// Number of items before the page.
     pub fn offset(self) -> i64 {
         (i64::from(self.number) - 1) * i64::from(self.size)
     }
@@ -35,16 +32,14 @@ impl Default for Page {
     }
 }
 
-/// One part of the list together with the size of the whole.
+/// A page together with the size of the whole list.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Listing<T> {
-    /// Which part.
     pub page: Page,
-    /// What is on it.
     pub items: Vec<T>,
-    /// How many there are on all pages.
+    /// Number of items on all pages.
     pub total: i64,
-    /// Where the last item stands, if there are more after it and the list can be continued there.
+    /// The position of the last item, if more follow it and the list can be continued there.
     pub next: Option<Position>,
 }
 

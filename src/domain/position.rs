@@ -1,7 +1,7 @@
-//! Where in a sorted list a page ended, so that the next one can begin there (keyset pagination).
+//! The position in a sorted list where a page ended, and the next one begins (keyset pagination).
 //!
-//! A page that is found by its number has to pass everything before it. One that is found by the
-//! keys of the row before it does not, and rows that come or go elsewhere do not move it.
+//! A page that is found by its number has to read all rows before it. One that is found by the keys of the row before
+//! it does not, and rows that are added or removed elsewhere do not move it.
 
 use chrono::{DateTime, Datelike as _, Utc};
 use uuid::Uuid;
@@ -9,20 +9,18 @@ use uuid::Uuid;
 use super::order::{Direction, Order, OrderField};
 use super::{ResourceId, StoredResource};
 
-/// The keys of a row in some order. Holds a value for each key of the order, tie-breaker included,
-/// so that no two rows have the same.
+/// The keys of a row in some order. Has a value for each key of the order, tie-breaker included, so that no two rows
+/// have the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Position(Vec<Key>);
 
 /// One key of a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Key {
-    /// Which one.
     pub field: OrderField,
-    /// How rows are sorted by it. Rows without a value come last in ascending order, and first in
-    /// descending order.
+    /// Rows without a value come last in ascending order, and first in descending order.
     pub direction: Direction,
-    /// What the row has; `None` if it has no value there.
+    /// `None` if the row has no value.
     pub value: Option<KeyValue>,
 }
 
@@ -31,16 +29,14 @@ pub struct Key {
 pub enum KeyValue {
     /// A text, without the NUL character.
     Text(String),
-    /// A number.
     Number(i32),
-    /// A moment, in whole microseconds.
+    /// In whole microseconds.
     Time(DateTime<Utc>),
-    /// An identity.
     Id(ResourceId),
 }
 
 impl Position {
-    /// Where `resource` stands in `order`.
+    /// The position of `resource` in `order`.
     pub fn of(order: &Order, resource: &StoredResource) -> Self {
         let keys = order.keys().map(|(field, direction)| Key {
             field,
@@ -100,7 +96,7 @@ impl KeyValue {
             OrderField::Generation => text.parse().ok().map(Self::Number),
             OrderField::CreatedTime | OrderField::UpdatedTime | OrderField::DeletedTime => {
                 let at = DateTime::from_timestamp_micros(text.parse().ok()?)?;
-                // Stored moments have years of four digits; not all others can be compared with.
+                // Stored times have years of four digits; not all others can be compared.
                 (0..=9999).contains(&at.year()).then_some(Self::Time(at))
             }
             OrderField::Name

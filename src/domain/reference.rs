@@ -4,24 +4,23 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Constraint, Entity, Reference, References, ResourceId, Violation, shown};
 
-/// A link as a client asks for it, not yet checked.
+/// An unchecked reference, as a client sends it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RequestedReference {
     /// The target's id as text.
     pub id: String,
-    /// The target's kind.
     pub kind: String,
 }
 
-/// All requested links: reference type to targets.
+/// All requested references: type to targets.
 pub type RequestedReferences = BTreeMap<String, Vec<RequestedReference>>;
 
-/// Checks requested links against what `entity` declares. Whether
-/// the targets are there is for [`check_targets`], once they are locked.
+/// Checks requested references against those that `entity` declares. [`check_targets`] checks the targets once they
+/// are locked.
 ///
 /// # Errors
 ///
-/// The first rule that is broken: required types first, then type by type in alphabetical order.
+/// The first broken rule: required types first, then type by type in alphabetical order.
 pub fn check(entity: &Entity, requested: &RequestedReferences) -> Result<References, Violation> {
     let kind = &entity.kind;
     let fault = |constraint, message| Violation::new("references", constraint, message);
@@ -91,23 +90,20 @@ fn targets_of(
     Ok(found)
 }
 
-/// What is known of a reference target once its row is locked.
+/// A reference target, read once its row is locked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
-    /// Which resource.
     pub id: ResourceId,
-    /// Its kind.
     pub kind: String,
-    /// Whether it is finalizing.
     pub is_deleting: bool,
 }
 
-/// Checks that every target is there and active. `targets` are
-/// locked, so that none can be deleted before the links to it are committed.
+/// Checks that every target exists and is active. `targets` are locked, so that none can be deleted before the
+/// references to it are committed.
 ///
 /// # Errors
 ///
-/// The first link whose target will not do.
+/// The first reference with an unsuitable target.
 pub fn check_targets(references: &References, targets: &[Target]) -> Result<(), Violation> {
     for (ref_type, links) in references {
         for Reference { kind, id } in links {

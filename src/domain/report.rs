@@ -9,10 +9,9 @@
 //! else ─▶ accept and store
 //! ```
 //!
-//! The order matters: a stale report that also lacks a condition is discarded, not rejected. Both
-//! generations and report times only grow, so a report that is stale on any committed snapshot
-//! stays stale, and its discard needs no lock; one of a generation to come is discarded as of that
-//! snapshot, and may be sent again.
+//! The order matters: a stale report that also lacks a condition is discarded, not rejected. Both generations and
+//! report times only grow, so a report that is stale on any committed snapshot stays stale, and its discard needs no
+//! lock. A report of a future generation is discarded as of that snapshot, and may be sent again.
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -20,70 +19,62 @@ use serde_json::{Map, Value};
 
 use super::{ConditionStatus, moment};
 
-/// The condition types that every report must carry, in the order in which a missing one is named.
-/// A report without them says too little to be aggregated.
+/// The condition types that every report must have, in the order in which a missing one is reported. A report without
+/// them says too little to be aggregated.
 pub const MANDATORY: [&str; 3] = [AVAILABLE, APPLIED, HEALTH];
 /// Whether the adapter's work is done and usable. The one condition that is aggregated.
 pub const AVAILABLE: &str = "Available";
-/// Whether the adapter has applied what is wanted.
+/// Whether the adapter has applied the desired state.
 pub const APPLIED: &str = "Applied";
-/// Whether the adapter itself is well.
+/// Whether the adapter itself is healthy.
 pub const HEALTH: &str = "Health";
 /// Whether the adapter has cleaned up after a deletion.
 pub const FINALIZED: &str = "Finalized";
 
-/// A report of an adapter on a resource, incoming or stored. An incoming one has the times of a first
-/// report; [`ReportState::follow`] takes over those of the adapter's stored one.
+/// A report of an adapter on a resource, incoming or stored. An incoming one has the times of a first report;
+/// [`ReportState::follow`] takes over those of the adapter's stored one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Report {
     /// The part that rules read.
     pub state: ReportState,
     /// Data for other adapters.
     pub data: Map<String, Value>,
-    /// About the job that did the work.
+    /// The metadata of the job.
     pub metadata: Option<Metadata>,
 }
 
 impl Report {
-    /// Longest adapter name, in bytes.
     pub const ADAPTER_BYTES_MAX: usize = 255;
-    /// Most conditions in one report.
     pub const CONDITIONS_MAX: usize = 100;
-    /// Longest condition type, in bytes; this and the next two as Kubernetes has them.
+    /// Longest condition type, in bytes; this and the next two as in Kubernetes.
     pub const TYPE_BYTES_MAX: usize = 316;
-    /// Longest reason, in bytes.
     pub const REASON_BYTES_MAX: usize = 1024;
-    /// Longest message, in bytes.
     pub const MESSAGE_BYTES_MAX: usize = 32_768;
-    /// Most texts of all conditions together, in bytes: every later report on the same resource
-    /// reads them again.
+    /// Limit of all texts of all conditions together, in bytes: every later report on the same resource reads them
+    /// again.
     pub const TEXTS_BYTES_MAX: usize = 131_072;
     /// Longest text of the metadata, in bytes.
     pub const METADATA_BYTES_MAX: usize = 1024;
-    /// Most adapters that report on one resource.
+    /// Adapters that report on one resource at most.
     pub const ADAPTERS_MAX: usize = 256;
-    /// How far an adapter's clock may be ahead of ours, in minutes.
+    /// How far an adapter's clock may be ahead of this one, in minutes.
     pub const AHEAD_MINUTES_MAX: i64 = 5;
     /// How old an observation may be when it arrives, in minutes.
     pub const AGE_MINUTES_MAX: i64 = 30;
 }
 
-/// One condition of a report; stored and shown in this very shape.
+/// One condition of a report; stored and shown in this form.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReportedCondition {
-    /// Since when the adapter has been saying this status.
+    /// Since when the adapter has been reporting this status.
     #[serde(rename = "last_transition_time")]
     #[serde(serialize_with = "moment::serialize")]
     pub last_transition_at: DateTime<Utc>,
-    /// For people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// For programs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Whether it holds.
     pub status: ConditionStatus,
-    /// What it is about.
     #[serde(rename = "type")]
     pub kind: String,
 }
@@ -93,34 +84,31 @@ pub struct ReportedCondition {
 pub struct ReportState {
     /// Any name; only the required adapters of the kind count.
     pub adapter: String,
-    /// The generation it speaks of.
+    /// The generation that the adapter read.
     pub observed_generation: i32,
     /// When the adapter first reported on this resource.
     pub created_at: DateTime<Utc>,
-    /// When the adapter looked, by its own clock, in whole microseconds.
+    /// When the adapter observed the resource, by its own clock, in whole microseconds.
     pub reported_at: DateTime<Utc>,
     /// Types are unique; the order is the adapter's.
     pub conditions: Vec<ReportedCondition>,
 }
 
 impl ReportState {
-    /// One condition of it.
     pub fn condition(&self, kind: &str) -> Option<&ReportedCondition> {
         self.conditions.iter().find(|c| c.kind == kind)
     }
 
-    /// The status of one condition.
     pub fn status_of(&self, kind: &str) -> Option<ConditionStatus> {
         self.condition(kind).map(|c| c.status)
     }
 
-    /// Whether it says `Finalized=True`.
     pub fn is_finalized(&self) -> bool {
         self.status_of(FINALIZED) == Some(ConditionStatus::True)
     }
 
-    /// Takes over the times of the adapter's stored report: the creation time stays that of the first
-    /// report, and a condition's transition time moves only with its status.
+    /// Takes over the times of the adapter's stored report: the creation time stays that of the first report, and a
+    /// condition's transition time changes only with its status.
     pub fn follow(&mut self, existing: Option<&Self>) {
         self.created_at = existing.map_or(self.reported_at, |e| e.created_at);
         for condition in &mut self.conditions {
@@ -131,8 +119,7 @@ impl ReportState {
         }
     }
 
-    /// Decides what becomes of this report, given the resource's generation and the adapter's stored
-    /// report.
+    /// Decides what becomes of this report, given the resource's generation and the adapter's stored report.
     ///
     /// # Guarantees
     ///
@@ -164,16 +151,15 @@ impl ReportState {
     }
 }
 
-/// What becomes of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReportOutcome {
     /// It becomes the adapter's stored report.
     Accepted,
-    /// It says what is stored already, at the same generation and time: the stored one stands.
+    /// It equals the stored one, at the same generation and time: the stored one stays.
     Repeated,
-    /// Nothing changes, and the sender is told so.
+    /// Nothing changes, and the answer says so.
     Discarded(Discard),
-    /// It breaks a rule, and the sender is told which.
+    /// It breaks a rule, and the answer names it.
     Rejected(InvalidReport),
 }
 
@@ -204,20 +190,20 @@ impl ReportOutcome {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr)]
 #[strum(const_into_str, serialize_all = "snake_case", prefix = "discarded_")]
 pub enum Discard {
-    /// It speaks of a generation that the resource has not reached.
+    /// It is about a generation that the resource has not reached.
     FutureGeneration,
     /// The adapter has reported on a later generation already.
     StaleGeneration,
     /// The adapter has reported a later observation of this generation.
     StaleTime,
-    /// It says `Available=Unknown`, and the adapter has said something before.
+    /// It says `Available=Unknown` after an earlier report of the adapter.
     Unknown,
 }
 
-/// Why a report cannot be taken.
+/// Why a report is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidReport {
-    /// Only counted: the reader of bodies says what is wrong.
+    /// Only counted: the reader of bodies has the fault.
     #[error("the body is not a report")]
     Unreadable,
     /// It lacks a condition that every adapter must report.
@@ -225,7 +211,7 @@ pub enum InvalidReport {
         "missing mandatory condition '{0}': all adapters must report Available, Applied, and Health"
     )]
     Missing(&'static str),
-    /// Too many others report on the same resource.
+    /// Too many other adapters report on the same resource.
     #[error(
         "this resource has reports of {} adapters already",
         Report::ADAPTERS_MAX
@@ -233,14 +219,12 @@ pub enum InvalidReport {
     TooManyAdapters,
 }
 
-/// About the job that an adapter ran. Stored and shown in this very shape; unknown members are
-/// dropped when it is read.
+/// The metadata of an adapter's job. Stored and shown in this form; unknown members are dropped when it is read.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Metadata {
-    /// Which attempt it was.
+    /// Number of the attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempt: Option<i32>,
-    /// When the job ended.
     #[serde(
         default,
         rename = "completed_time",
@@ -248,16 +232,13 @@ pub struct Metadata {
         skip_serializing_if = "Option::is_none"
     )]
     pub completed_at: Option<DateTime<Utc>>,
-    /// How long it took, in the adapter's own notation.
+    /// In the adapter's own notation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration: Option<String>,
-    /// Its name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job_name: Option<String>,
-    /// Where it ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job_namespace: Option<String>,
-    /// When the job started.
     #[serde(
         default,
         rename = "started_time",

@@ -1,5 +1,5 @@
-//! Resources and changes as clients ask for them: each part checked by itself, links not yet against
-//! what they lead to.
+//! Resources and changes as clients request them: each part is checked by itself, references not yet against their
+//! targets.
 
 use serde_json::{Map, Value};
 
@@ -9,23 +9,16 @@ use super::{Labels, ResourceName};
 /// A resource to be created.
 #[derive(Debug, Clone)]
 pub struct RequestedResource {
-    /// Its name.
     pub name: ResourceName,
-    /// What is wanted.
     pub spec: Map<String, Value>,
-    /// Its labels.
     pub labels: Labels,
-    /// Its links.
     pub references: RequestedReferences,
 }
 
 /// A change of a resource; unset parts stay as they are.
 #[derive(Debug, Clone, Default)]
 pub struct RequestedPatch {
-    /// What is wanted.
     pub spec: Option<Map<String, Value>>,
-    /// The labels.
     pub labels: Option<Labels>,
-    /// The links.
     pub references: Option<RequestedReferences>,
 }

@@ -1,4 +1,4 @@
-//! Resources: what they are called, what they carry, and how far their life has gone.
+//! Resources: their identity, their content, and the state of their life.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,15 +14,15 @@ use super::{Condition, Constraint, JsonText, Labels, Violation};
 pub struct ResourceId(Uuid);
 
 impl ResourceId {
-    /// Reads an id as answers spell it: 36 characters, lower case, with hyphens. Any other text
-    /// names no resource, because ids are compared as text by clients.
+    /// Reads an id as answers have it: 36 characters, lower case, with hyphens. Any other text names no resource,
+    /// because clients compare ids as text.
     pub fn parse(text: &str) -> Option<Self> {
         let id = Uuid::try_parse(text).ok()?;
         let mut buffer = Uuid::encode_buffer();
         (*id.hyphenated().encode_lower(&mut buffer) == *text).then_some(Self(id))
     }
 
-    /// The id as the database keeps it.
+    /// The id as the database stores it.
     pub fn as_uuid(self) -> Uuid {
         self.0
     }
@@ -45,14 +45,14 @@ impl fmt::Display for ResourceId {
 pub struct ResourceName(String);
 
 impl ResourceName {
-    /// Longest name of a kind that sets no limit of its own, in bytes.
+    /// Longest name of a kind without a limit of its own, in bytes.
     pub const BYTES_MAX: usize = 100;
 
     /// Checks a name against the syntax and the limits (in bytes) of its kind.
     ///
     /// # Errors
     ///
-    /// The first rule that it breaks: presence, length, characters.
+    /// The first broken rule: presence, length, characters.
     pub fn parse(name: String, bytes_min: usize, bytes_max: usize) -> Result<Self, Violation> {
         let fault = |constraint, message: String| Err(Violation::new("name", constraint, message));
         if name.is_empty() {
@@ -76,110 +76,92 @@ impl ResourceName {
         Ok(Self(name))
     }
 
-    /// A name that was checked before it was stored. Limits may have changed since; what is
-    /// stored stays.
+    /// A name that was checked before it was stored. Limits may have changed since; a stored name stays valid.
     pub fn stored(name: String) -> Self {
         Self(name)
     }
 
-    /// The name as it was given.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// One link, as a client gives it and as it is shown.
+/// One reference, as a client sends it and as it is shown.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Reference {
-    /// The target's kind.
     pub kind: String,
-    /// The target.
     pub id: ResourceId,
 }
 
-/// All links of a resource: reference type to targets.
+/// All references of a resource: type to targets.
 pub type References = BTreeMap<String, Vec<Reference>>;
 
-/// Which tenant a resource belongs to: dimension to value, empty without tenancy.
+/// The tenant that a resource belongs to: dimension to value, empty without tenancy.
 pub type Tenancy = BTreeMap<String, String>;
 
-/// That and by whom deletion was asked for. Once there it never changes.
+/// The time and the author of a deletion. Once set it never changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Deletion {
-    /// When, in whole microseconds.
+    /// In whole microseconds.
     pub at: DateTime<Utc>,
-    /// By whom.
     pub by: String,
 }
 
-/// The part of a resource that its life consists of: everything that rules look at and change.
+/// The part of a resource that rules read and change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResourceState {
-    /// Identity.
     pub id: ResourceId,
-    /// Which [`super::Entity`] governs it.
+    /// The kind of its [`super::Entity`].
     pub kind: String,
     /// Unique among the active resources of its kind and owner.
     pub name: ResourceName,
     /// The parent, for child kinds.
     pub owner: Option<ResourceId>,
-    /// Counts changes of what is wanted, from 1.
+    /// Number of the desired state, from 1.
     pub generation: i32,
-    /// Counts every change of the row, reports included: what a writer compares before it writes.
+    /// Number of changes of the row, reports included: a writer compares it before it writes.
     pub revision: i64,
-    /// When what is wanted last changed. The reference time of its conditions.
+    /// When the desired state last changed. The reference time of its conditions.
     pub updated_at: DateTime<Utc>,
     /// Set from the first DELETE on: the resource is *finalizing*. Unset: it is *active*.
     pub deletion: Option<Deletion>,
-    /// What is known of it, in the order of [`super::aggregation`].
+    /// Its conditions, in the order of [`super::aggregation`].
     pub conditions: Vec<Condition>,
 }
 
 /// A resource with everything that a client sees of it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Resource {
-    /// Its life.
     pub state: ResourceState,
-    /// What the user wants. Opaque here, an object.
+    /// The desired state. Opaque here, an object.
     pub spec: Map<String, Value>,
-    /// For grouping and search.
     pub labels: Labels,
-    /// Links to resources that it does not own.
     pub references: References,
-    /// Whose it is.
     pub tenancy: Tenancy,
-    /// When it was created.
     pub created_at: DateTime<Utc>,
-    /// By whom.
     pub created_by: String,
-    /// Who last changed what is wanted. Deletion does not count.
+    /// The author of the last change of the desired state. Deletion does not count.
     pub updated_by: String,
 }
 
-/// A resource as reads give it. Spec, labels, tenancy and conditions stay text, because no rule looks into them there.
+/// A resource as reads return it. Spec, labels, tenancy and conditions stay text, because no rule reads them there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredResource {
-    /// Identity.
     pub id: ResourceId,
-    /// Which [`super::Entity`] governs it.
+    /// The kind of its [`super::Entity`].
     pub kind: String,
-    /// Its name.
     pub name: String,
     /// The parent, for child kinds.
     pub owner: Option<ResourceId>,
-    /// Counts changes of what is wanted, from 1.
+    /// Number of the desired state, from 1.
     pub generation: i32,
-    /// When it was created.
     pub created_at: DateTime<Utc>,
-    /// By whom.
     pub created_by: String,
-    /// When what is wanted last changed.
+    /// When the desired state last changed.
     pub updated_at: DateTime<Utc>,
-    /// By whom.
     pub updated_by: String,
     /// Set from the first DELETE on.
     pub deletion: Option<Deletion>,
-    /// Links to resources that it does not own.
     pub references: References,
     /// The text of [`Resource::spec`].
     pub spec: JsonText,
@@ -215,7 +197,6 @@ impl From<Resource> for StoredResource {
 }
 
 impl ResourceState {
-    /// Whether deletion was asked for.
     pub fn is_finalizing(&self) -> bool {
         self.deletion.is_some()
     }

@@ -1,18 +1,17 @@
-//! All that lifecycle decisions about a resource are made from.
+//! The input of lifecycle decisions about a resource.
 
 use super::mapping::Facts;
 use super::{ReportState, ResourceState};
 
-/// A resource's life and the evidence: all that lifecycle decisions are made from.
+/// A resource's state and the evidence: the whole input of lifecycle decisions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ResourceSnapshot {
-    /// Its life.
     pub state: ResourceState,
     /// The latest report of each adapter.
     pub reports: Vec<ReportState>,
-    /// How many resources it owns, finalizing ones too; counted up to two: whether any are left once
-    /// one of them is gone is all that matters, and a parent may have very many.
+    /// Number of resources it owns, finalizing ones included, counted up to two: decisions need only whether any is
+    /// left once one of them is removed, and a parent may have very many.
     pub children: usize,
-    /// What rules need beside; unset for kinds without rules.
+    /// The further input of rules; unset for kinds without rules.
     pub facts: Option<Box<Facts>>,
 }

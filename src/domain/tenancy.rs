@@ -1,10 +1,10 @@
-//! On whose behalf callers act: what a tenant consists of, which resources a caller
-//! sees, and what is reserved to those who own what they change.
+//! Tenants of callers: the dimensions of a tenant, the resources that a caller sees, and the changes that are reserved
+//! to tenants.
 //!
 //! ```text
-//! headers ──Rules::resolve──▶ Tenant ──▶ tenancy   what its new resources are stamped with
+//! headers ──Rules::resolve──▶ Tenant ──▶ tenancy   stamped on its new resources
 //!                                   ├──▶ view      what it sees and changes
-//!                                   └──▶ author?   whether it may change what is wanted
+//!                                   └──▶ author?   whether it may change the desired state
 //! ```
 
 use super::Tenancy;
@@ -13,33 +13,33 @@ mod rules;
 
 pub use rules::{Config, DIMENSIONS_MAX, Dimension, KEY_BYTES_MAX, Rules, VALUE_BYTES_MAX};
 
-/// Why a request is refused for whom it is made.
+/// Why a request is refused because of its tenant.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Denied {
-    /// A header that every caller must send is not there, or is blank.
+    /// A required header is missing or blank.
     #[error("required tenant header \"{header}\" is missing")]
     Missing {
-        /// Which one, as it is configured.
+        /// Its name, as configured.
         header: String,
     },
-    /// A header is there more than once, too long, or has other characters than it may.
+    /// A header is repeated, too long, or has forbidden characters.
     #[error("tenant header \"{header}\" has an invalid value")]
     Invalid {
-        /// Which one, as it is configured.
+        /// Its name, as configured.
         header: String,
     },
-    /// A system identity wants to change what is wanted.
+    /// A system identity asks to change the desired state.
     #[error("system identities may only write status and conditions")]
     OnlyReports,
-    /// A tenant wants something of what belongs to none: units run on machines that all share.
+    /// A tenant asks for something that belongs to none: all tenants share the machines that units run on.
     #[error(
         "units and machines belong to no tenant: only system identities may see or change them"
     )]
     OnlySystem,
 }
 
-/// On whose behalf a request is made. Made by [`Rules::resolve`]; the default is that of a service
-/// without tenancy, which sees and may change everything.
+/// The tenant of a request. Made by [`Rules::resolve`]; the default is that of a service without tenancy, which sees
+/// and may change everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tenant {
     tenancy: Tenancy,
@@ -48,8 +48,7 @@ pub struct Tenant {
 }
 
 impl Tenant {
-    /// What the resources that it creates are stamped with; empty without tenancy and for system
-    /// identities.
+    /// The tenancy of the resources that it creates; empty without tenancy and for system identities.
     pub fn tenancy(&self) -> &Tenancy {
         &self.tenancy
     }
@@ -64,7 +63,7 @@ impl Tenant {
         self.is_system
     }
 
-    /// What the log calls it: `org=acme,project=web`, or `system`; unset without tenancy.
+    /// Its name in the log: `org=acme,project=web`, or `system`; unset without tenancy.
     pub fn label(&self) -> Option<String> {
         if self.is_system {
             return Some("system".to_owned());
@@ -74,11 +73,11 @@ impl Tenant {
         (!dimensions.is_empty()).then(|| dimensions.join(","))
     }
 
-    /// Checks that it may say what is wanted: create, patch, delete and force-delete.
+    /// Checks that it may change the desired state: create, patch, delete and force-delete.
     ///
     /// # Errors
     ///
-    /// System identities report on what others want.
+    /// System identities only report.
     pub fn require_author(&self) -> Result<(), Denied> {
         if self.is_system {
             Err(Denied::OnlyReports)
@@ -88,8 +87,8 @@ impl Tenant {
     }
 }
 
-/// The resources that a caller may see. Others do not exist for it: every statement that looks for
-/// resources is given one. The default is all of them.
+/// The resources that a caller may see. Others do not exist for it: every statement that finds resources takes one.
+/// The default is all of them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TenantScope(Option<Tenancy>);
 
@@ -97,8 +96,8 @@ impl TenantScope {
     /// All of them.
     pub const ALL: Self = Self(None);
 
-    /// The tenancy that resources must have, exactly; unset where any will do. Never an empty one:
-    /// what belongs to nobody is for those who see everything.
+    /// The tenancy that resources must have, exactly; unset for all resources. Never an empty one: resources without a
+    /// tenant are visible only to callers that see everything.
     pub fn tenancy(&self) -> Option<&Tenancy> {
         self.0.as_ref()
     }

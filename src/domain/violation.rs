@@ -1,20 +1,20 @@
-//! What is wrong with an input, one entry per fault, so that a user mends all of them in one go.
+//! Faults of an input, one entry each, so that a user mends all of them at once.
 
 use serde_json::Value;
 use strum::{IntoStaticStr, VariantNames};
 
-/// As much of a client's text as an answer repeats.
+/// The part of a client's text that an answer repeats.
 pub fn shown(text: &str) -> String {
     const CHARACTERS_MAX: usize = 100;
     text.chars().take(CHARACTERS_MAX).collect()
 }
 
-/// The kind of rule that an input breaks; the closed list of names that clients may match on (RFC
-/// 9457 extension `errors[].constraint`).
+/// The kind of the rule that an input breaks; the closed list of names that clients may match on (RFC 9457 extension
+/// `errors[].constraint`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, VariantNames)]
 #[strum(const_into_str, serialize_all = "snake_case")]
 pub enum Constraint {
-    /// It must be there.
+    /// It is missing.
     Required,
     /// It is too small.
     Min,
@@ -28,22 +28,20 @@ pub enum Constraint {
     Pattern,
     /// It is not one of the allowed values.
     Enum,
-    /// It is of another type or notation.
+    /// It has another type or notation.
     Format,
-    /// It stands there twice.
+    /// It is repeated.
     Unique,
 }
 
-/// One fault of an input.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Violation {
-    /// Dotted path of the offending member, `[n]` for list positions.
+    /// Dotted path of the invalid member, `[n]` for list positions.
     pub field: String,
     /// What is wrong, as a sentence for a person.
     pub message: String,
-    /// Which kind of rule was broken.
     pub constraint: Constraint,
-    /// The offending value, where showing it helps and it is short.
+    /// The invalid value, if it helps and is short.
     pub value: Option<Value>,
 }
 
@@ -62,30 +60,28 @@ impl Violation {
         }
     }
 
-    /// The same fault, with the value that caused it.
+    /// Adds the value that caused the fault.
     pub fn with_value(mut self, value: impl Into<Value>) -> Self {
         self.value = Some(value.into());
         self
     }
 }
 
-/// The faults of one input, collected while it is read. More than [`Violations::COUNT_MAX`] are
-/// counted but not kept: an answer has a size, too.
+/// The faults of one input, collected while it is read. Those after [`Violations::COUNT_MAX`] are counted but not
+/// kept: an answer has a limited size, too.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Violations(Vec<Violation>);
 
 impl Violations {
-    /// Most faults that one answer names.
+    /// Faults that one answer names at most.
     pub const COUNT_MAX: usize = 50;
 
-    /// Adds a fault.
     pub fn push(&mut self, violation: Violation) {
         if self.0.len() < Self::COUNT_MAX {
             self.0.push(violation);
         }
     }
 
-    /// Whether nothing is wrong.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

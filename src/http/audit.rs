@@ -1,4 +1,4 @@
-//! `/audit`: who changed what.
+//! `/audit`: the record of every change.
 
 use actix_web::HttpResponse;
 
@@ -6,7 +6,7 @@ use super::request::Call;
 use crate::wire::Views;
 use hyperfleet_server_kit::http::{PendingResponse, Problem};
 
-/// `GET` of the trail, newest first or behind a position.
+/// `GET`: the trail, newest first or after a position.
 pub(super) async fn list(call: Call) -> Result<HttpResponse, Problem> {
     let params = call.params();
     let (filter, page) = (params.audit_filter()?, params.page()?);

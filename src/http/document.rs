@@ -1,4 +1,4 @@
-//! The OpenAPI document: made at start from the routes and the registry, as 3.0.
+//! The OpenAPI document: built at the start from the routes and the registry, in version 3.0.
 //!
 //! ```text
 //! routes::endpoints ─▶ openapi::operations ─┐
@@ -62,7 +62,7 @@ pub fn openapi(registry: &EntityRegistry, version: &str) -> Value {
     to_3_0(document)
 }
 
-/// The groups of operations, with what they are about.
+/// The groups of operations, each with a description.
 fn tags(registry: &EntityRegistry, names: &Names) -> Vec<(String, String)> {
     let tag = |name: &str, text: &str| (name.to_owned(), text.to_owned());
     let kinds = registry.entities().iter().map(|entity| {
@@ -77,8 +77,8 @@ fn tags(registry: &EntityRegistry, names: &Names) -> Vec<(String, String)> {
     kinds.chain(others).collect()
 }
 
-/// Counts operations that would be called alike, as `cluster-by-id`, the plural of one kind, and
-/// the `Cluster` of another would have it.
+/// Numbers operations with the same name, such as `cluster-by-id`, the plural of one kind, and the operation on a
+/// `Cluster` by id.
 fn name_apart(document: &mut Value) {
     let mut taken = BTreeSet::new();
     let items = document["paths"].as_object_mut().into_iter();

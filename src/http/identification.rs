@@ -1,4 +1,4 @@
-//! Who is calling, and on whose behalf: what the headers of a request prove and say.
+//! Finds the caller and the tenant of a request in its headers.
 
 use actix_web::HttpMessage as _;
 use actix_web::dev::ServiceRequest;
@@ -13,21 +13,21 @@ use crate::domain::tenancy::Rules;
 use hyperfleet_fleet::api::Access;
 use hyperfleet_server_kit::http::{CallerHeaders, Problem, ProvenCaller, RequestLog};
 
-/// Finds out who is calling and on whose behalf, and leaves both for [`super::request::Call`].
+/// Finds the caller and the tenant of a request, and stores both for [`super::request::Call`].
 ///
-/// Before the body is read and before anything is looked for: a caller that may not do a thing at
-/// all learns nothing of what it would have done.
+/// This comes before the body is read and before any row is: a caller without permission learns nothing of what the
+/// request would have done.
 ///
 /// # Errors
 ///
-/// Nothing proves who is calling; the headers do not say for whom; a system identity wants more than
-/// to read and to report, or a tenant wants something of fleet.
+/// The caller is not authenticated; the headers do not say which tenant; a system identity asks for more than to read
+/// and to report, or a tenant asks for something of fleet.
 pub(super) async fn identify(request: &ServiceRequest, wish: Wish) -> Result<(), Problem> {
     authenticate(request, wish).await?;
     find_tenant(request, wish)
 }
 
-/// The same for fleet's API, where it is served beside this one.
+/// The same for fleet's API, if this program serves it.
 pub(super) fn identify_for_fleet(
     request: &ServiceRequest,
     access: Access,
@@ -35,7 +35,7 @@ pub(super) fn identify_for_fleet(
     identify(request, Wish::Fleet(access)).boxed_local()
 }
 
-/// The headers that say who is calling, and for whom.
+/// The headers that carry the caller and the tenant.
 pub(super) fn caller_headers(authentication: &Authentication, tenancy: &Rules) -> CallerHeaders {
     let of_callers = match authentication {
         Authentication::Off => None,
@@ -60,7 +60,7 @@ async fn authenticate(request: &ServiceRequest, wish: Wish) -> Result<(), Proble
             caller?.map_or(Identity::Unknown, Identity::Proven)
         }
     };
-    // Fleet keeps nobody's name: where nobody was asked for it, there is none to tell.
+    // Fleet stores no names of callers: an anonymous one is left out.
     let is_nobody = matches!((wish, &identity), (Wish::Fleet(_), Identity::Anonymous));
     if let Some(name) = identity.name().filter(|_| !is_nobody) {
         RequestLog::of(request).entry_mut().caller = Some(name.to_owned());
@@ -73,7 +73,7 @@ async fn authenticate(request: &ServiceRequest, wish: Wish) -> Result<(), Proble
     Ok(())
 }
 
-/// Callers are always authenticated; those who change something have to be known by name, too.
+/// Callers are always authenticated; those who change something need an identity, too.
 fn need(wish: Wish) -> Need {
     match wish {
         Wish::Read | Wish::Fleet(Access::See) => Need::Proof,

@@ -35,28 +35,24 @@ use hyperfleet_server_kit::program::Build;
 pub use document::openapi;
 pub use openapi::Document;
 
-/// What the API serves from.
+/// The parts that the API is served from.
 #[derive(Clone)]
 pub struct Api {
-    /// The use cases.
     pub service: Service,
-    /// The time.
     pub clock: Clock,
-    /// Which program this is.
+    /// The name and version of the program.
     pub build: Build,
-    /// Who may call.
     pub authentication: Authentication,
-    /// What lets requests in.
     pub admission: Admission,
-    /// What its log does not show.
+    /// Values that its log does not show.
     pub masks: Masks,
-    /// How requests say for whom they are made.
+    /// How requests name their tenant.
     pub tenancy: tenancy::Rules,
     /// Fleet, if its API is served here, too.
     pub fleet: Option<EtcdFleet>,
 }
 
-/// The API as one application: every worker makes its own. The document is made once, for all.
+/// The API as one application: every worker builds its own. The document is built once, for all.
 pub fn app(
     api: Api,
     document: Document,
@@ -98,7 +94,7 @@ pub fn app(
         .wrap(TracingLogger::<RequestSpan>::new())
 }
 
-/// How errors of a path are written: fleet's in its own words.
+/// How the errors of a path are written: fleet has its own form.
 pub fn wording(request: &ServiceRequest) -> Wording {
     if fleet::is_fleets(request) {
         fleet::WORDING

@@ -1,4 +1,4 @@
-//! Errors as clients see them: RFC 9457 problems, one table of what each error becomes.
+//! Errors as clients see them: RFC 9457 problems, one table from error to problem.
 
 use actix_web::http::StatusCode;
 use actix_web::http::header::{self, HeaderValue};
@@ -20,11 +20,11 @@ use hyperfleet_server_kit::http::{
     Arrival, ErrorResponse, FOR_ITS_CALLER, Problem, ProblemKind, Wording,
 };
 
-/// What the URIs of problem types begin with.
+/// Prefix of the URIs of problem types.
 const TYPES: &str = "https://api.hyperfleet.io/errors/";
-/// What every code begins with, in responses and in the log.
+/// Prefix of every code, in responses and in the log.
 const CODES: &str = "HYPERFLEET-";
-/// How long a client should wait for the database to come back, in seconds.
+/// Delay after which a client should retry while the database is unavailable, in seconds.
 const RETRY_AFTER_SECONDS: u64 = 5;
 
 #[rustfmt::skip]
@@ -44,12 +44,12 @@ mod kinds {
     pub(super) const TOO_SLOW: &ProblemKind = &ProblemKind::new(StatusCode::GATEWAY_TIMEOUT, "SVC-002", "service-unavailable", "Service Timeout");
 }
 
-/// A problem (RFC 9457). Members marked `required = false` are always there, too, but for `errors`:
-/// the older document calls them optional, and clients' types are generated from it.
+/// A problem (RFC 9457). Members marked `required = false` are always present, except `errors`: the older document
+/// calls them optional, and clients' types are generated from it.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Error, description = "What went wrong (RFC 9457, application/problem+json).")]
 pub(super) struct Body<'a> {
-    /// Stable: what programs match on.
+    /// Stable; programs compare it.
     #[schema(required = false, example = "HYPERFLEET-VAL-000")]
     code: String,
     /// This occurrence, for people.
@@ -65,15 +65,15 @@ pub(super) struct Body<'a> {
     /// The status of the answer.
     #[schema(value_type = i32)]
     status: u16,
-    /// When it happened.
+    /// Time of the error.
     #[schema(required = false, value_type = DateTime<Utc>)]
     timestamp: String,
-    /// The sort of problem, for people.
+    /// Kind of problem, for people.
     title: &'static str,
     /// The id of the request, as in `X-Request-Id` and in the log.
     #[schema(required = false)]
     trace_id: &'a str,
-    /// The sort of problem, as a URI.
+    /// Kind of problem, as a URI.
     #[schema(example = "https://api.hyperfleet.io/errors/validation-error")]
     r#type: String,
 }
@@ -81,20 +81,20 @@ pub(super) struct Body<'a> {
 #[derive(Serialize, ToSchema)]
 #[schema(as = ValidationError, description = "One fault of an input.")]
 pub(super) struct ViolationView<'a> {
-    /// The kind of rule that is broken.
+    /// The kind of the broken rule.
     #[schema(required = false, value_type = ValidationErrorConstraint)]
     constraint: &'static str,
     /// Dotted path of the member, or name of the parameter.
     field: &'a str,
     /// What is wrong, for people.
     message: &'a str,
-    /// The offending value, where showing it helps.
+    /// The invalid value, if it helps.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     value: Option<&'a Value>,
 }
 
-/// The name of a kind of rule.
+/// The kind of a rule, by its name.
 pub(super) struct ValidationErrorConstraint;
 
 impl ToSchema for ValidationErrorConstraint {}
@@ -109,7 +109,7 @@ impl PartialSchema for ValidationErrorConstraint {
 }
 
 impl<'a> Body<'a> {
-    /// What clients see of a problem.
+    /// The body that clients see.
     pub(super) fn of(problem: &'a Problem, arrival: &'a Arrival) -> Self {
         Self {
             code: format!("{CODES}{}", problem.kind.code),
@@ -138,7 +138,7 @@ fn write(error: &Error, arrival: &Arrival) -> ErrorResponse {
     response.insert_header(FOR_ITS_CALLER);
     response.insert_header((header::CONTENT_TYPE, "application/problem+json"));
     if [ProblemKind::NO_PATH, ProblemKind::NO_METHOD].contains(&problem.kind) {
-        // As the older service's router does, and only it.
+        // As the router of the older service does, for these two problems alone.
         response.insert_header((header::X_CONTENT_TYPE_OPTIONS, "nosniff"));
     }
     for (name, value) in &problem.headers {
@@ -153,14 +153,14 @@ fn write(error: &Error, arrival: &Arrival) -> ErrorResponse {
     }
 }
 
-/// The database cannot serve right now.
+/// The database is unavailable.
 pub(super) fn unavailable(cause: impl Into<String>) -> Problem {
     Problem::new(ProblemKind::UNAVAILABLE, "Database connection unavailable")
         .retry_after(RETRY_AFTER_SECONDS)
         .with_cause(cause)
 }
 
-/// The caller has to prove something, and the response says how (RFC 6750 §3): a token, or a better one.
+/// The caller is not authenticated; the response says what is missing (RFC 6750 §3): a token, or a valid one.
 fn challenge(kind: &'static ProblemKind, detail: String, fault: Option<&str>) -> Problem {
     let realm = "Bearer realm=\"hyperfleet\"";
     let challenge = match fault {
@@ -170,7 +170,7 @@ fn challenge(kind: &'static ProblemKind, detail: String, fault: Option<&str>) ->
     Problem::new(kind, detail).with_header(header::WWW_AUTHENTICATE, challenge)
 }
 
-/// One violation is the detail itself; of several, the detail says that there are.
+/// A single violation is the detail itself.
 fn invalid_body(violations: &Violations) -> Problem {
     let detail = match violations.as_slice() {
         [one] => &one.message,
@@ -221,7 +221,7 @@ impl From<Refusal> for Problem {
     fn from(refusal: Refusal) -> Self {
         let (kind, fault) = match &refusal {
             Refusal::Missing => (kinds::NO_CREDENTIALS, None),
-            // Whoever comes with another scheme has not given a token either.
+            // A caller with another scheme has sent no token either.
             Refusal::NotBearer => (kinds::BAD_CREDENTIALS, None),
             Refusal::Invalid(TokenFault::Expired) => {
                 (kinds::EXPIRED, Some("the token has expired"))
@@ -239,8 +239,7 @@ impl From<Denied> for Problem {
     }
 }
 
-/// The whole table of what a client may see of a use case. A new `app::Error` does not compile
-/// until it has a row.
+/// The table from errors of use cases to problems. A new `app::Error` does not compile until it has a row.
 impl From<app::Error> for Problem {
     fn from(error: app::Error) -> Self {
         use app::Error as E;

@@ -1,4 +1,4 @@
-//! `…/{id}/statuses`: what adapters report.
+//! `…/{id}/statuses`: the reports of adapters.
 
 use actix_web::HttpResponse;
 use actix_web::web::Bytes;
@@ -7,17 +7,17 @@ use super::request::Call;
 use crate::wire::{self, Views};
 use hyperfleet_server_kit::http::{PendingResponse, Problem, tell_body};
 
-/// `GET` of the reports.
+/// `GET`: the reports.
 pub(super) async fn list(call: Call) -> Result<HttpResponse, Problem> {
     let address = call.address()?;
-    // Links of reports there are none: the parameters are checked as in every list, and no more.
+    // Reports have no references: the parameters are checked as in every list, without an effect.
     let page = call.params().page_with_reference()?;
     let response = PendingResponse::of_page(&call.request, page.size)?;
     let listing = call.timed_service().reports(address, page).await?;
     response.page(&Views::reports(&listing))
 }
 
-/// `PUT` of a report: 201 when it is accepted, 204 when it is discarded.
+/// `PUT`: a report: 201 when it is accepted, 204 when it is discarded.
 pub(super) async fn put(call: Call, body: Bytes) -> Result<HttpResponse, Problem> {
     tell_body(&call.request, &body);
     let address = call.address()?;

@@ -1,4 +1,4 @@
-//! What every handler needs to know of its request.
+//! What every handler reads of its request.
 
 use std::future::{Ready, ready};
 
@@ -14,22 +14,21 @@ use hyperfleet_fleet::api::Access;
 use hyperfleet_server_kit::clock::Clock;
 use hyperfleet_server_kit::http::{PendingResponse, Problem, RequestId};
 
-/// Who is calling, where nobody has to prove it.
+/// The caller's name where callers need no authentication.
 const ANONYMOUS: &str = "system@hyperfleet.local";
 
-/// What is known of who is calling.
+/// What is known of the caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Identity {
-    /// Anybody: nobody has to prove it.
+    /// Callers need no authentication.
     Anonymous,
-    /// It is proven.
     Proven(String),
-    /// That they may call is proven, and not who they are.
+    /// Authenticated, identity unknown.
     Unknown,
 }
 
 impl Identity {
-    /// Its name, proven or not.
+    /// The name, authenticated or not.
     pub(super) fn name(&self) -> Option<&str> {
         match self {
             Self::Anonymous => Some(ANONYMOUS),
@@ -39,22 +38,21 @@ impl Identity {
     }
 }
 
-/// What a caller wants to do. Every operation says so ([`super::routes::Operation`]), and admission
-/// decides by it: any caller may do anything to their tenant's, system identities may read and
-/// report, until there is a policy.
+/// What a caller may be permitted to do. Every operation names one ([`super::routes::Operation`]), and admission
+/// decides by it: any caller may do anything to the resources of its tenant, system identities may read and report,
+/// until there is a policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wish {
-    /// To see something.
     Read,
-    /// To say what was achieved.
+    /// To report the current state.
     Report,
-    /// To say what is wanted.
+    /// To change the desired state.
     Author,
-    /// To see or change units and machines, which belong to no tenant.
+    /// To read or change units and machines, which belong to no tenant.
     Fleet(Access),
 }
 
-/// Which list a route is about; the route carries it.
+/// The list that a route addresses; the route carries it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Route {
     /// `/resources`
@@ -62,21 +60,15 @@ pub(super) enum Route {
     /// `/<plural>`
     Kind(String),
     /// `/<parent plural>/{parent_id}/<plural>`
-    Owned {
-        /// The child kind.
-        kind: String,
-        /// The parent's kind.
-        parent: String,
-    },
+    Owned { kind: String, parent: String },
 }
 
-/// A request that was admitted: who is calling and on whose behalf, and what answers.
+/// An admitted request: its caller, its tenant, and the service that answers it.
 pub(super) struct Call {
     pub(super) request: HttpRequest,
     pub(super) service: web::Data<Service>,
     clock: web::Data<Clock>,
     identity: Identity,
-    /// On whose behalf.
     pub(super) tenant: Tenant,
 }
 
@@ -91,7 +83,7 @@ impl FromRequest for Call {
 }
 
 impl Call {
-    /// With whom admission has left with the request.
+    /// Reads what admission has stored with the request.
     fn of(request: &HttpRequest) -> Option<Self> {
         let extensions = request.extensions();
         Some(Self {
@@ -103,13 +95,13 @@ impl Call {
         })
     }
 
-    /// The service for what the request does in the database. The time that this may take begins here: the body is read
-    /// in a time of its own.
+    /// The service with a deadline for the request's work in the database. The time begins here: the body has a
+    /// timeout of its own.
     pub(super) fn timed_service(&self) -> Service {
         self.service.for_request()
     }
 
-    /// What the caller sees.
+    /// Which rows the caller may see.
     pub(super) fn view(&self) -> &TenantScope {
         self.tenant.view()
     }
@@ -118,10 +110,11 @@ impl Call {
     ///
     /// # Errors
     ///
-    /// Nobody knows who it is.
+    /// The identity is unknown.
     pub(super) fn origin(&self) -> Result<Origin, Problem> {
         let actor = self.identity.name();
-        let actor = actor.ok_or_else(|| Problem::internal("a change by nobody knows whom"))?;
+        let actor = actor
+            .ok_or_else(|| Problem::internal("a change without the identity of its caller"))?;
         let id = self.request.extensions().get::<RequestId>().cloned();
         Ok(Origin {
             actor: actor.to_owned(),
@@ -144,7 +137,7 @@ impl Call {
         }
     }
 
-    /// The one resource that the path names, as the caller sees it.
+    /// The resource that the path names, in the caller's view.
     pub(super) fn address(&self) -> Result<Address<'_>, Problem> {
         Ok(Address {
             view: self.view(),
@@ -162,7 +155,6 @@ impl Call {
         self.request.match_info().get(name).unwrap_or_default()
     }
 
-    /// The query parameters.
     pub(super) fn params(&self) -> Params {
         let pairs = web::Query::<Vec<(String, String)>>::from_query(self.request.query_string());
         Params::new(pairs.map(web::Query::into_inner).unwrap_or_default())

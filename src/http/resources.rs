@@ -1,4 +1,4 @@
-//! Resources of every kind: list, create, read, change, delete.
+//! Resources of every kind: list, create, read, patch, delete.
 
 use actix_web::HttpResponse;
 use actix_web::web::Bytes;
@@ -10,14 +10,14 @@ use crate::domain::ListFilterKind;
 use crate::wire::{self, BodyFault, Fields, Kinds, ListKey, Params, Views};
 use hyperfleet_server_kit::http::{PendingResponse, Problem, tell_body};
 
-/// `GET` of a list.
+/// `GET`: a list.
 pub(super) async fn list(call: Call) -> Result<HttpResponse, Problem> {
     let collection = call.collection()?;
     let (service, view) = (&call.service, call.view());
     let (wanted, key, fields) = match wanted(&call, collection, &call.params()) {
         Ok(wanted) => wanted,
         Err(fault) => {
-            // A missing owner says more than a wrong parameter.
+            // A missing owner takes precedence over an invalid parameter.
             let service = call.timed_service();
             service.require_collection(view, collection).await?;
             return Err(fault);
@@ -51,7 +51,7 @@ pub(super) async fn create(call: Call, body: Bytes) -> Result<HttpResponse, Prob
     };
     let read = wire::resource(&body, kinds);
     if let (Err(BodyFault::Invalid(_)), Collection::All) = (&read, collection) {
-        // The wrong path says more than what else is wrong.
+        // A wrong path takes precedence over other faults.
         let kind = wire::kind_of(&body).and_then(|kind| registry.get(&kind));
         kind.map_or(Ok(()), |kind| call.service.require_root(kind))?;
     }
@@ -63,7 +63,7 @@ pub(super) async fn create(call: Call, body: Bytes) -> Result<HttpResponse, Prob
     call.shown(HttpResponse::Created(), made)
 }
 
-/// `GET` of one resource.
+/// `GET`: one resource.
 pub(super) async fn get(call: Call) -> Result<HttpResponse, Problem> {
     let found = call.timed_service().get(call.address()?).await?;
     let response = PendingResponse::of(&call.request)?;
@@ -104,8 +104,8 @@ pub(super) async fn force_delete(call: Call, body: Bytes) -> Result<HttpResponse
     Ok(HttpResponse::NoContent().finish())
 }
 
-/// Reads the parameters of a list. Faults are looked for in the order of the older service, except
-/// that one of the order comes before one of the search.
+/// Reads the parameters of a list. The first fault in the order of the older service is reported, except that one of
+/// the order comes before one of the search.
 fn wanted(
     call: &Call,
     collection: Collection<'_>,

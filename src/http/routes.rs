@@ -1,5 +1,5 @@
-//! Which path leads to which handler. Every kind has the same routes, made from the registry. The
-//! same table makes the OpenAPI document: nothing is mounted that is not described.
+//! Maps paths to handlers. Every kind has the same routes, built from the registry. The same table makes the OpenAPI
+//! document: every mounted route is described (`docs/decisions/0033-one-route-table.md`).
 
 use actix_web::middleware::from_fn;
 use actix_web::{Route as ActixRoute, web};
@@ -13,20 +13,19 @@ use crate::domain::EntityRegistry;
 use crate::wire::BASE;
 use hyperfleet_server_kit::http::{self, RoutePath, admit, resource};
 
-/// One operation.
 pub(super) type Operation = http::Operation<Wish, fn(&Subject<'_>) -> OperationBuilder>;
 
-/// Paths below one that they have in common.
+/// Paths below a common one.
 type Paths = &'static [(&'static str, &'static [Operation])];
 
 const READ: Option<Wish> = Some(Wish::Read);
 const REPORT: Option<Wish> = Some(Wish::Report);
 const AUTHOR: Option<Wish> = Some(Wish::Author);
 
-/// What the service is. As in the older service, its requests are not counted: load balancers ask it.
+/// The service's metadata. Its requests are not counted, as in the older service: load balancers send them.
 const METADATA: &str = "/api/hyperfleet";
 
-/// The paths of the service itself.
+/// Paths of the service itself.
 #[rustfmt::skip]
 static SERVICE: Paths = &[
     (METADATA, &[
@@ -43,7 +42,7 @@ static SERVICE: Paths = &[
     ]),
 ];
 
-/// The paths of a list, below its own.
+/// Paths of a list, below its own.
 #[rustfmt::skip]
 static LIST: Paths = &[
     ("/{id}/force-delete", &[
@@ -64,18 +63,16 @@ static LIST: Paths = &[
     ]),
 ];
 
-/// One path.
 #[derive(Debug)]
 pub(super) struct Endpoint {
-    /// With `{parent_id}` and `{id}` for segments that vary.
+    /// Segments that vary are `{parent_id}` and `{id}`.
     pub(super) path: String,
-    /// The list that it is about.
+    /// The list that it addresses.
     pub(super) about: Option<Route>,
-    /// What can be done there, by method in alphabetical order.
+    /// Its operations, by method in alphabetical order.
     pub(super) operations: &'static [Operation],
 }
 
-/// Every path of the API.
 pub(super) fn endpoints(registry: &EntityRegistry) -> Vec<Endpoint> {
     let mut endpoints: Vec<_> = below("", SERVICE, None).collect();
     let all = format!("{BASE}/resources");
@@ -112,10 +109,10 @@ fn admitted(route: ActixRoute, wish: Wish) -> ActixRoute {
     }))
 }
 
-/// Mounts every route, and the files of the OpenAPI page, which are no part of the API.
+/// Mounts every route, and the files of the OpenAPI page, which are not part of the API.
 pub(super) fn configure(config: &mut web::ServiceConfig, registry: &EntityRegistry) {
     let mut endpoints = endpoints(registry);
-    // Paths are tried one after the other, each by a pattern of its own: first those that most requests have.
+    // Paths are tried in turn, each by its own pattern: those of most requests come first.
     endpoints.sort_by_key(|endpoint| matches!(endpoint.about, None | Some(Route::All)));
     for endpoint in endpoints {
         let operations = endpoint.operations.iter();

@@ -1,4 +1,4 @@
-//! From settings to who may call.
+//! Builds the authentication of callers from the settings.
 
 use anyhow::bail;
 
@@ -6,13 +6,13 @@ use crate::auth::{self, Authentication, Authenticator, Issuer, Pace};
 use crate::config::Jwt;
 use hyperfleet_server_kit::clock::Clock;
 
-/// Whose tokens are taken, as the settings say; `None` where nobody needs one.
+/// The configured issuers; `None` if callers need no token.
 ///
 /// Reads the files that the settings name, and nothing else.
 ///
 /// # Errors
 ///
-/// Every setting that cannot be used, with its path.
+/// Every setting that is unusable, with its path.
 pub(super) fn issuers(jwt: &Jwt) -> anyhow::Result<Option<Vec<Issuer>>> {
     if !jwt.enabled {
         return Ok(None);
@@ -20,7 +20,7 @@ pub(super) fn issuers(jwt: &Jwt) -> anyhow::Result<Option<Vec<Issuer>>> {
     if jwt.configs.is_empty() {
         bail!(
             "server.jwt.configs requires at least one issuer when jwt is enabled: name one in the \
-             file (docs/guides/authentication.md). To serve without authentication, say so: \
+             file (docs/guides/authentication.md). To serve without authentication, set \
              --server-jwt-enabled=false, or HYPERFLEET_SERVER_JWT_ENABLED=false, or \
              server.jwt.enabled: false in the file"
         );
@@ -34,7 +34,7 @@ pub(super) fn issuers(jwt: &Jwt) -> anyhow::Result<Option<Vec<Issuer>>> {
     }
 }
 
-/// Starts to take the tokens of these issuers.
+/// Starts to accept the tokens of these issuers.
 pub(super) fn start(issuers: Option<Vec<Issuer>>, clock: &Clock) -> Authentication {
     match issuers {
         Some(issuers) => Authentication::On(Authenticator::start(issuers, Pace::default(), clock)),

@@ -1,4 +1,4 @@
-//! What `dev` says when it serves.
+//! Prints the addresses and first steps of `dev` once it serves.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -9,7 +9,7 @@ use crate::config::{Settings, Tls};
 use crate::dev::token;
 use crate::domain::{Entity, EntityRegistry, tenancy};
 
-/// What `dev` says when it serves.
+/// The text that `dev` prints once it serves.
 pub(super) fn banner(
     addresses: &Addresses,
     data: Option<&Path>,
@@ -45,13 +45,14 @@ Try it:
     )
 }
 
-/// What a caller has to bring: whether it is anything, how to get it in a shell, and the option of `curl` that sends it.
+/// The credentials of a caller: whether any are needed, how to get them in a shell, and the option of `curl` that
+/// sends them.
 fn protection(authentication: &Authentication, address: SocketAddr) -> (String, String, String) {
     let Authentication::On(authenticator) = authentication else {
         let text = if address.ip().is_loopback() {
             "off (for trying it on this machine only)"
         } else {
-            "OFF: whoever reaches this address may change and delete everything"
+            "OFF: any client that reaches this address may change and delete everything"
         };
         return (text.to_owned(), String::new(), String::new());
     };
@@ -71,13 +72,13 @@ fn protection(authentication: &Authentication, address: SocketAddr) -> (String, 
     )
 }
 
-/// What the address of a listener begins with.
+/// Scheme and address of a listener, as URLs begin.
 fn origin(address: SocketAddr, tls: &Tls) -> String {
     let scheme = if tls.enabled { "https" } else { "http" };
     format!("{scheme}://{address}")
 }
 
-/// What a tenant tells `curl` of itself, if there are tenants.
+/// The options of `curl` for the headers of a tenant, if there are tenants.
 fn tenant_options(tenant: &tenancy::Config) -> String {
     let dimensions = tenant.dimensions.iter();
     let required = dimensions.filter(|d| tenant.enabled && d.required);
@@ -87,7 +88,7 @@ fn tenant_options(tenant: &tenancy::Config) -> String {
     options.concat()
 }
 
-/// How to list and create resources of the first kind that takes any spec and any link.
+/// How to list and create resources of the first kind that accepts any spec and needs no reference.
 fn first_steps(curl: &str, base: &str, kinds: &EntityRegistry) -> String {
     let is_plain = |e: &&Entity| {
         e.parent.is_none() && e.spec_schema.is_none() && e.references.iter().all(|r| r.min == 0)

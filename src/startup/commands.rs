@@ -1,4 +1,4 @@
-//! What each command does.
+//! Runs each command.
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -26,7 +26,7 @@ use hyperfleet_server_kit::program::{
 };
 use hyperfleet_server_kit::shutdown;
 
-/// Runs a command to its end; gives what the process is to end with.
+/// Runs a command to its end; returns the exit code of the process.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     program::run(carry_out(args))
 }
@@ -81,7 +81,7 @@ async fn serve(args: &SettingsArgs) -> anyhow::Result<()> {
     result
 }
 
-/// Prints the settings and checks them as far as that goes without the database.
+/// Prints the settings, and checks everything that needs no database.
 fn check(args: &CheckArgs) -> anyhow::Result<()> {
     let loaded = config::load(&args.settings, &Settings::default());
     let notes = Plan::of(&loaded).map(|plan| plan.notes);
@@ -98,7 +98,7 @@ fn openapi_of_kinds(args: &OpenapiArgs) -> anyhow::Result<serde_json::Value> {
     Ok(http::openapi(&registry, BUILD.version))
 }
 
-/// Prints a token, alone, so that a shell can take it.
+/// Prints a token alone, for use in a shell.
 fn dev_token(args: DevTokenArgs) -> anyhow::Result<()> {
     let minter = Minter::open(&args.folder)?;
     let claims = Claims {

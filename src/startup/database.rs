@@ -1,4 +1,4 @@
-//! From settings to a store.
+//! Builds the store from the settings.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use hyperfleet_server_kit::files;
 const ACQUIRE_SECONDS_MAX: u64 = 5;
 /// Largest file of authorities, in bytes.
 const ROOTS_BYTES_MAX: u64 = 16 * 1024 * 1024;
-/// How often connections that need not be kept are closed.
+/// How often superfluous connections are closed.
 const TRIM_PERIOD: Duration = Duration::from_secs(5);
 
 /// The store that the settings describe. Connects to nothing yet.
@@ -39,12 +39,12 @@ pub(super) fn connections(database: &Database) -> anyhow::Result<Settings> {
     })
 }
 
-/// A time, unless it is none at all, which means no limit.
+/// `None` for a zero duration, which means no limit.
 fn some(time: Duration) -> Option<Duration> {
     (!time.is_zero()).then_some(time)
 }
 
-/// Closes connections that need not be kept, now and then.
+/// Closes superfluous connections periodically.
 pub(super) async fn keep_trim(store: Store) {
     loop {
         tokio::time::sleep(TRIM_PERIOD).await;
@@ -52,17 +52,17 @@ pub(super) async fn keep_trim(store: Store) {
     }
 }
 
-/// Whole ones, but none only where there is no time at all, which means no limit.
+/// Rounded up, because 0 means no limit.
 fn milliseconds(time: Duration) -> u64 {
     let whole = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
     if time.is_zero() { 0 } else { whole.max(1) }
 }
 
-/// Checks what can be checked without asking the database.
+/// Checks what needs no database.
 ///
 /// # Errors
 ///
-/// What is wrong with its settings.
+/// A fault of its settings.
 pub(super) fn check(database: &Database) -> anyhow::Result<()> {
     options(database)?;
     let roots = &database.ssl.root_cert_file;
@@ -94,12 +94,12 @@ fn by_parts(database: &Database) -> PgConnectOptions {
         .port(database.port)
         .database(&database.name)
         .username(&database.username)
-        // Without one it would be that of PGPASSWORD; an empty one is what is sent without one, too.
+        // Without a password the driver would use PGPASSWORD; an empty password is sent as none.
         .password(database.password.expose())
 }
 
-/// TLS as the settings have it. A URL that says nothing of it, and settings that do not either, leave
-/// it to the driver: TLS where the server has it, without looking at its certificate.
+/// Adds the TLS settings. If neither the URL nor the settings have a mode, the driver decides: TLS if the server has
+/// it, without verifying its certificate.
 fn with_tls(mut options: PgConnectOptions, database: &Database) -> PgConnectOptions {
     let ssl = &database.ssl;
     let unset = database.url.is_none().then_some(SslMode::Disable);
@@ -117,7 +117,7 @@ fn with_tls(mut options: PgConnectOptions, database: &Database) -> PgConnectOpti
     options
 }
 
-/// The same with a password, be it an empty one: without any the driver looks for one in `~/.pgpass`.
+/// Adds a password, possibly an empty one: without one the driver reads `~/.pgpass`.
 fn with_password(mut url: Url) -> Url {
     let has_one = url.password().is_some() || url.query_pairs().any(|(name, _)| name == "password");
     if !has_one {
@@ -126,7 +126,7 @@ fn with_password(mut url: Url) -> Url {
     url
 }
 
-/// The database that is meant, without its password.
+/// The configured database, without its password.
 fn target(database: &Database) -> String {
     let Ok(options) = options(database) else {
         return "the database".to_owned();
@@ -145,8 +145,7 @@ fn target(database: &Database) -> String {
     )
 }
 
-/// Waits until the database answers, as long as the settings say; not where it answers that it
-/// does not let us in.
+/// Waits for the database's answer, as long as the settings allow; not if it refuses the login.
 pub(super) async fn reach(probe: &mut Probe, database: &Database) -> anyhow::Result<SchemaStatus> {
     let mut attempts_left = database.pool.conn_retry_attempts;
     loop {
@@ -154,9 +153,9 @@ pub(super) async fn reach(probe: &mut Probe, database: &Database) -> anyhow::Res
             Err(error @ Error::Unavailable { .. }) if attempts_left > 0 => {
                 attempts_left -= 1;
                 let error = chain(&error);
-                // Said beforehand: it logs something itself, and one line must not begin in another.
+                // Computed before the log line: it logs something itself, and a line must not begin in another one.
                 let target = target(database);
-                tracing::warn!(attempts_left, "waiting for {target}: {error}");
+                tracing::warn!(attempts_left, target, error, "waiting for the database");
                 tokio::time::sleep(database.pool.conn_retry_interval).await;
             }
             other => {

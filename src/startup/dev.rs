@@ -19,9 +19,9 @@ use hyperfleet_server_kit::ending::Misuse;
 use hyperfleet_server_kit::program::{print, print_to_stderr};
 use hyperfleet_server_kit::shutdown;
 
-/// Where data goes unless a folder is named.
+/// Default folder of the data.
 const DATA_FOLDER: &str = ".dev/postgres";
-/// Where data goes when we are root and the folder lies where the server's user cannot reach it.
+/// Folder of the data if root runs this and the server's user cannot reach the default.
 const FALLBACK: &str = "/var/lib/hyperfleet";
 
 /// Starts a private PostgreSQL unless another is named, brings its schema up to date, serves.
@@ -37,9 +37,8 @@ pub(super) async fn run(args: DevArgs) -> anyhow::Result<()> {
     let (mut private, mut folder) = (None, None);
     if let Some((key, origin)) = config::named_database(&loaded) {
         if args.data_dir.is_some() {
-            tracing::warn!(
-                "--data-dir does not count: the settings name a database ({key}, from {origin})"
-            );
+            let setting = format!("{key}, from {origin}");
+            tracing::warn!(setting, "--data-dir ignored: the settings name a database");
         }
     } else {
         let data_dir = args.data_dir.as_deref().unwrap_or(Path::new(DATA_FOLDER));
@@ -84,7 +83,6 @@ pub(super) async fn run(args: DevArgs) -> anyhow::Result<()> {
     result
 }
 
-/// Brings the schema up to date.
 async fn prepare(settings: &Settings, store: &Store) -> anyhow::Result<()> {
     let mut probe = Probe::new(database::connections(&settings.database)?);
     database::reach(&mut probe, &settings.database).await?;
@@ -92,12 +90,12 @@ async fn prepare(settings: &Settings, store: &Store) -> anyhow::Result<()> {
         .migrate(settings.database.pool.advisory_lock_timeout)
         .await
         .context("cannot bring the schema up to date")?;
-    // What this needed: from now on each thread has connections of its own.
+    // Closes connections of the preparation: from now on each thread has its own.
     store.rest();
     Ok(())
 }
 
-/// Waits until the private server ends by itself, which it should not.
+/// Waits until the private server ends unexpectedly.
 async fn end_of(postgres: Option<&mut PrivatePostgres>) -> PostgresFailed {
     let Some(postgres) = postgres else {
         return std::future::pending().await;
@@ -110,7 +108,8 @@ async fn end_of(postgres: Option<&mut PrivatePostgres>) -> PostgresFailed {
     }
 }
 
-/// Prints the end of the server's log, on lines of its own: in our log an error is one line, which says where the rest is.
+/// Prints the end of the server's log on lines of its own: an error in the program's log is one line, which says where
+/// the rest is.
 fn shown(error: anyhow::Error) -> anyhow::Error {
     match error.downcast::<PostgresFailed>() {
         Ok(failed) => {
@@ -121,7 +120,7 @@ fn shown(error: anyhow::Error) -> anyhow::Error {
     }
 }
 
-/// The folder as it was asked for, unless the server's user could not get there.
+/// The requested folder, unless the server's user cannot reach it.
 fn data_folder(wanted: &Path) -> anyhow::Result<PathBuf> {
     let wanted = std::path::absolute(wanted)?;
     if !rustix::process::geteuid().is_root() || is_reachable(&wanted) {
@@ -134,7 +133,7 @@ fn data_folder(wanted: &Path) -> anyhow::Result<PathBuf> {
     Ok(Path::new(FALLBACK).join(name))
 }
 
-/// Whether everybody may pass through all folders above.
+/// Whether every user may pass all folders above.
 fn is_reachable(folder: &Path) -> bool {
     let above = folder.ancestors().skip(1);
     above

@@ -1,4 +1,4 @@
-//! Fleet's API beside the service's own: where its registry is.
+//! The registry of fleet's API, served beside the service's own.
 
 use anyhow::Context as _;
 use hyperfleet_fleet::start::etcd::{self, SettingNames};
@@ -7,7 +7,7 @@ use hyperfleet_fleet::start::{RegistryLocation, registry_prefix};
 use crate::config;
 use hyperfleet_server_kit::faults::Faults;
 
-/// What the settings of etcd are called in the service.
+/// The service's names for the settings of etcd.
 const ETCD: SettingNames = SettingNames {
     endpoints: "fleet.etcd.endpoints",
     username: "fleet.etcd.username",
@@ -17,11 +17,11 @@ const ETCD: SettingNames = SettingNames {
     key_file: "fleet.etcd.key_file",
 };
 
-/// What the service serves of fleet; nothing unless the settings say so. Reads the files that they name.
+/// The registry that the service serves; `None` unless the settings enable it. Reads the files that they name.
 ///
 /// # Errors
 ///
-/// Everything that cannot be right, with its setting.
+/// Every fault, with its setting.
 pub(super) fn served_registry(
     settings: &config::Fleet,
 ) -> anyhow::Result<Option<RegistryLocation>> {
@@ -29,11 +29,11 @@ pub(super) fn served_registry(
     location.transpose()
 }
 
-/// Where units and machines are kept. Reads the files that the settings name.
+/// The registry of units and machines. Reads the files that the settings name.
 ///
 /// # Errors
 ///
-/// Everything that cannot be right, with its setting.
+/// Every fault, with its setting.
 pub(super) fn registry_location(settings: &config::Fleet) -> anyhow::Result<RegistryLocation> {
     let etcd = etcd::settings(&settings.etcd, &config::Secret::default(), &ETCD);
     let prefix = registry_prefix("fleet.etcd.key_prefix", &settings.etcd.key_prefix);

@@ -18,7 +18,7 @@ const ANSWER_BYTES_MAX: usize = 1024;
 ///
 /// # Errors
 ///
-/// The instance is not healthy, does not answer in time, or its address is not known.
+/// The instance is not healthy, does not answer in time, or its address is unknown.
 pub(super) async fn run(args: &HealthcheckArgs) -> anyhow::Result<()> {
     let loaded = config::load(&args.settings, &Settings::default());
     // A fault elsewhere in a file that was edited since the start says nothing about the instance.
@@ -44,12 +44,12 @@ pub(super) async fn run(args: &HealthcheckArgs) -> anyhow::Result<()> {
 
 async fn ask(url: &str, timeout: Duration) -> reqwest::Result<Response> {
     let client = Client::builder()
-        // What another machine says is no answer.
+        // A proxy would answer for another machine.
         .no_proxy()
         .redirect(Policy::none())
         .timeout(timeout)
         // The certificate is for the name that clients use, not for the loopback address, and nothing secret is sent.
-        // The probes of Kubernetes do not look at it either. No authorities of the system have to be there.
+        // Probes of Kubernetes do not verify it either. The system needs no authorities.
         .tls_certs_only([])
         .tls_danger_accept_invalid_certs(true)
         .build()?;
@@ -70,7 +70,7 @@ async fn beginning(mut answer: Response) -> String {
         .replace(|c: char| c.is_control() && c != ' ', " ")
 }
 
-/// Where the health listener is for a client on the same machine.
+/// The URL of the health listener for a client on the same machine.
 fn url(health: &Health, path: &str) -> anyhow::Result<String> {
     if health.port == 0 {
         bail!(

@@ -13,17 +13,17 @@ use crate::storage::postgres::{Migration, MigrationState, Probe, SchemaStatus};
 use hyperfleet_server_kit::ending::Misuse;
 use hyperfleet_server_kit::program::print;
 
-/// The exit code that says that migrations are missing.
+/// Exit code if migrations are missing.
 const MISSING: u8 = 3;
 
-/// Brings the schema up to date, or says how far it is.
+/// Brings the schema up to date, or prints its status.
 pub(super) async fn run(args: &MigrateArgs) -> anyhow::Result<ExitCode> {
     let command = args.command.as_ref();
     let of_status = command.map(|MigrateCommand::Status(args)| args);
     let given = of_status.map_or(&args.settings, |args| &args.settings);
     let loaded = config::load(given, &Settings::default());
     let mut loaded = loaded.sound().context(Misuse)?;
-    // Whatever a file says that is for the service, too: standard output is for what was asked for.
+    // Whatever the settings of the service: standard output is for the result.
     loaded.settings.logging.output = Output::Stderr;
     let telemetry = telemetry::start(&loaded.settings)?;
     match of_status {
@@ -108,7 +108,6 @@ fn text(migrations: &[Migration], status: &SchemaStatus) -> String {
     text
 }
 
-/// As `-o json` gives it.
 #[derive(Serialize)]
 struct StatusView<'a> {
     applied: usize,

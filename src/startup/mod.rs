@@ -29,7 +29,6 @@ pub use hyperfleet_server_kit::telemetry::{KIT_METRICS, Metric, Metrics};
 pub use metrics::{ApiMetrics, METRIC_TABLES};
 pub use process::bind;
 
-/// This program.
 const BUILD: Build = Build {
     component: "api",
     version: env!("CARGO_PKG_VERSION"),

@@ -1,4 +1,4 @@
-//! What the settings come to, checked before anything is started.
+//! Checks the settings before anything is started.
 
 use std::sync::Arc;
 
@@ -16,21 +16,18 @@ use crate::domain::tenancy::{Config, Rules};
 use hyperfleet_fleet::start::RegistryLocation;
 use hyperfleet_server_kit::faults::Faults;
 
-/// What the service is to be.
+/// The checked settings of the service.
 pub(super) struct Plan {
-    /// Its kinds.
     pub(super) registry: Arc<EntityRegistry>,
-    /// Whose tokens it takes; unset for nobody's, because nobody needs one.
+    /// Issuers of accepted tokens; unset if callers need none.
     pub(super) issuers: Option<Vec<Issuer>>,
-    /// How requests say for whom they are made.
     pub(super) tenancy: Rules,
-    /// Where fleet's units and machines are kept, if its API is served.
+    /// The registry of fleet, if its API is served.
     pub(super) fleet: Option<RegistryLocation>,
-    /// What the fleet adapter is to be, if it runs here.
+    /// The fleet adapter, if it runs here.
     pub(super) adapter: Option<AdapterPlan>,
-    /// What its listeners prove themselves with.
     pub(super) tls: tls::Configs,
-    /// What is odd, but stops nothing.
+    /// Warnings: odd settings that stop nothing.
     pub(super) notes: Vec<String>,
 }
 
@@ -39,8 +36,7 @@ impl Plan {
     ///
     /// # Errors
     ///
-    /// Everything that makes no sense, each with the path of its setting: what is wrong with single
-    /// settings, too, so that all of it is told at once.
+    /// Every fault with the path of its setting, those of single settings, too, so that all are reported at once.
     pub(super) fn of(loaded: &Loaded) -> anyhow::Result<Self> {
         let settings = &loaded.settings;
         let mut faults = Faults::default();
@@ -89,13 +85,13 @@ impl Plan {
     }
 }
 
-/// The rules of tenancy, or everything that is wrong with their settings, a line each.
+/// The rules of tenancy, or every fault of their settings, a line each.
 fn tenancy_rules(settings: &Config) -> anyhow::Result<Rules> {
     Rules::new(settings.clone())
         .map_err(|faults| anyhow!("tenancy cannot be used like this:\n{}", faults.join("\n")))
 }
 
-/// Checks that no header says who is calling, or with which token, and for which tenant as well.
+/// Checks that no header carries both the caller or its token, and the tenant.
 fn distinct_headers(settings: &Settings) -> anyhow::Result<()> {
     let (jwt, tenant) = (&settings.server.jwt, &settings.server.tenant);
     if !jwt.enabled || !tenant.enabled {

@@ -1,4 +1,4 @@
-//! One process that serves: its listeners, what runs beside them, how it starts and how it ends.
+//! One process that serves: its listeners, its background tasks, its start and its shutdown.
 //!
 //! ```text
 //! sockets ▸ health, metrics ▸ API behind a shut gate ▸ database, schema ▸ gate open
@@ -36,25 +36,25 @@ use hyperfleet_server_kit::supervise::{PAUSE, supervise};
 use hyperfleet_server_kit::telemetry::{FLUSH_TIME_MAX, Telemetry, Traces};
 use hyperfleet_server_kit::{ending, manager, shutdown};
 
-/// How long the end may take beyond `health.shutdown_delay` and `health.shutdown_timeout`: what
-/// docs/operations/deployment.md promises to whoever sets a grace period.
+/// How long the shutdown may take beyond `health.shutdown_delay` and `health.shutdown_timeout`.
+/// docs/operations/deployment.md promises it to operators who set a grace period.
 const END_TIME_MAX: Duration = Duration::from_secs(4);
 const _: () = assert!(
     FLUSH_TIME_MAX.as_millis() <= END_TIME_MAX.as_millis()
         && 2 * side::DRAIN_TIME.as_millis() <= END_TIME_MAX.as_millis()
 );
 
-/// Fewest connections to the database for each thread that answers requests, as far as there are any: one for reads
-/// of single resources, one that searches may hold, and one that no search holds.
+/// Fewest connections to the database for each thread that answers requests, if there are enough: one for reads of
+/// single resources, one that searches may hold, and one that no search holds.
 const CONNECTIONS_PER_THREAD_MIN: usize = 3;
 
-/// The setting that says how many clients may be connected.
+/// The setting for the number of clients.
 const CONNECTIONS: &str = "server.limits.max_connections";
 
-/// How long the start waits for issuers to answer; requests that come sooner wait themselves.
+/// How long the start waits for issuers to answer; earlier requests wait themselves.
 const SETTLE_TIME_MAX: Duration = Duration::from_secs(5);
 
-/// Where a process really listens, port 0 told.
+/// The addresses of the listeners, with the actual ports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Addresses {
     pub(super) api: SocketAddr,
@@ -62,16 +62,16 @@ pub(super) struct Addresses {
     pub(super) metrics: SocketAddr,
 }
 
-/// A process that can be asked how it is, and does not serve yet.
+/// A process that answers health checks, and does not serve yet.
 pub(super) struct Process {
     addresses: Addresses,
     gate: Gate,
     signals: Signals,
-    /// Until the API has it: nobody else may keep it open.
+    /// Until the API takes it: no other part may keep it open.
     listener: Option<TcpListener>,
     room: Room,
     tls: Option<ServerConfig>,
-    /// Metrics and health, in the order in which they end: how the service is, is asked until the end.
+    /// Metrics and health, in the order in which they end: health answers until the end.
     sides: [Side; 2],
     metrics: ApiMetrics,
     traces: Traces,
@@ -82,7 +82,7 @@ impl Process {
     ///
     /// # Errors
     ///
-    /// An address that cannot be had, with the flag to change.
+    /// An address that cannot be bound, with the flag to change.
     pub(super) fn start(
         loaded: &Loaded,
         mut tls: tls::Configs,
@@ -109,7 +109,7 @@ impl Process {
         });
         let gate = Gate::starting();
         metrics.show_readiness(gate.clone());
-        // From now on requests are answered, and counted, if only by saying that there is no service.
+        // From now on requests are answered and counted, if only with 503.
         let api_tls = tls.api.take();
         let sides = side_sockets.start(tls, room.side, &gate, &telemetry.metrics)?;
         tracing::info!(
@@ -129,23 +129,23 @@ impl Process {
         })
     }
 
-    /// Waits for something that the start needs; `None` if a signal comes first.
+    /// Waits for a step of the start; `None` if a signal arrives first.
     pub(super) async fn unless_ended<T>(&mut self, step: impl Future<Output = T>) -> Option<T> {
         tokio::select! {
             done = step => Some(done),
             () = self.signals.next() => {
-                tracing::info!("told to end while starting");
+                tracing::info!("stopped while starting");
                 None
             }
         }
     }
 
-    /// Serves until a signal comes or a listener fails, and ends in order. Answers requests once
-    /// the database is there, and calls `ready` then.
+    /// Serves until a signal arrives or a listener fails, then stops gracefully. Answers requests once the database is
+    /// available, and calls `ready` then.
     ///
     /// # Errors
     ///
-    /// The database cannot be used; a listener failed; requests had to be cut at the end.
+    /// The database is unusable; a listener failed; requests were cut off at the end.
     pub(super) async fn serve(
         mut self,
         settings: &Settings,
@@ -173,7 +173,7 @@ impl Process {
             fleet: fleet.as_ref().map(|prepared| prepared.fleet.clone()),
         };
         let mut serving = self.open(settings, &api)?;
-        // Every listener answers. A service manager does not wait for the database: `/readyz` tells about that.
+        // Every listener answers. A service manager does not wait for the database: `/readyz` reports it.
         manager::ready();
         let connections = database::connections(&settings.database)?;
         let mut probe = Probe::new(connections.clone());
@@ -181,7 +181,7 @@ impl Process {
         let before = async {
             readiness::wait(&mut probe, settings, &gate).await?;
             if let Authentication::On(authenticator) = &authentication {
-                // One that does not answer is tolerated: its tokens are refused until it does.
+                // An issuer that does not answer is tolerated: its tokens are refused until it does.
                 authenticator.settle(SETTLE_TIME_MAX).await;
             }
             anyhow::Ok(())
@@ -189,7 +189,7 @@ impl Process {
         tokio::select! {
             done = before => done?,
             () = self.signals.next() => {
-                tracing::info!("told to end while starting");
+                tracing::info!("stopped while starting");
                 return Ok(());
             }
             error = failure(&mut serving, &mut self.sides) => return Err(error),
@@ -214,12 +214,12 @@ impl Process {
             error = failure(&mut serving, &mut self.sides) => Err(error),
         };
         manager::stopping();
-        // While the API still answers: work under way can be reported.
+        // While the API still answers: work in progress can be reported.
         if let Some(adapter) = &adapter {
             adapter.stop();
         }
         let times = shutdown::Times {
-            // Nobody has to notice that a listener is gone: it is gone already.
+            // After a failure the listener is gone already, so that nothing has to notice.
             delay: if failed.is_ok() {
                 settings.health.shutdown_delay
             } else {
@@ -229,11 +229,11 @@ impl Process {
             drain_setting: "health.shutdown_timeout",
         };
         if let Err(error) = &failed {
-            tracing::error!("stopping: {error:#}");
+            tracing::error!(error = format!("{error:#}"), "stopping after an error");
         }
         let drained = shutdown::drain(&gate, &serving, &mut self.signals, times).await;
         let rest = async {
-            // Before what keeps the mirror of fleet.
+            // Before the task that keeps the mirror of fleet.
             if let Some(adapter) = adapter {
                 adapter.ended().await;
             }
@@ -244,7 +244,7 @@ impl Process {
                     side.stop().await;
                 }
             };
-            // Beside each other, so that all of it takes no longer than END_TIME_MAX.
+            // Concurrently, so that all of it takes no longer than END_TIME_MAX.
             tokio::join!(self.traces.end(), stop_sides);
         };
         tokio::select! {
@@ -262,9 +262,9 @@ impl Process {
         Ok(bind(listener, api, &options)?.start())
     }
 
-    /// Starts what runs beside the requests, as long as they are answered. A task that panics is told, and starts again
-    /// ([`supervise`]); all end with what is returned. `probe` is the one that the start asked the database with, and
-    /// `connections` how another one is made.
+    /// Starts the background tasks of a serving process. A task that panics is logged and restarts ([`supervise`]);
+    /// all end with the returned value. `probe` is the connection on which the start has asked the database, and
+    /// `connections` makes another one.
     fn beside(
         &self,
         settings: &Settings,
@@ -302,7 +302,7 @@ impl Process {
     }
 }
 
-/// How many threads answer requests: one for each processor, unless there are too few connections for so many.
+/// How many threads answer requests: one for each processor, unless there are too few connections for so many threads.
 fn threads(processors: usize, connections: usize) -> usize {
     let threads_max = connections / CONNECTIONS_PER_THREAD_MIN;
     processors.min(threads_max.max(1))
@@ -312,7 +312,7 @@ fn threads(processors: usize, connections: usize) -> usize {
 ///
 /// # Errors
 ///
-/// The machine does not give what a server needs.
+/// The system refuses what a server needs.
 pub fn bind(listener: TcpListener, api: &Api, options: &Options) -> io::Result<Server> {
     let memory = api.admission.budget().clone();
     let document = http::openapi(api.service.registry(), api.build.version);
@@ -330,7 +330,7 @@ pub fn bind(listener: TcpListener, api: &Api, options: &Options) -> io::Result<S
     Server::bind(vec![Listener::Tcp(listener)], app, Some(memory), options)
 }
 
-/// Waits until a listener ends by itself, which none should.
+/// Waits until a listener ends unexpectedly.
 async fn failure(serving: &mut Serving, [metrics, health]: &mut [Side; 2]) -> anyhow::Error {
     tokio::select! {
         error = serving.failed() => error,

@@ -1,4 +1,4 @@
-//! Whether the database is there, with the schema that this program needs.
+//! Whether the database is available, with the schema that this program needs.
 
 use std::time::Duration;
 
@@ -11,20 +11,19 @@ use hyperfleet_server_kit::http::Gate;
 
 /// How often the database is asked.
 const PERIOD: Duration = Duration::from_secs(1);
-/// So many questions in a row must fail before the service says that it is not ready: a moment's
-/// trouble must not send all instances away from their clients together.
+/// Failures in a row before the service is not ready: a moment's trouble must not take all instances away from their
+/// clients together.
 const FAILURES: u32 = 3;
 
 const NO_CONNECTION: &str = "Database connection not available";
 const UNAVAILABLE: &str = "database unavailable";
 const TIMEOUT: &str = "database ping timeout";
 
-/// Waits until the database answers, as long as the settings say, and then until it has the schema,
-/// for as long as that takes.
+/// Waits for the database's answer, as long as the settings allow, and then for the schema, without a limit.
 ///
 /// # Errors
 ///
-/// The database does not answer in time, or lets nobody in.
+/// The database does not answer in time, or refuses the login.
 pub(super) async fn wait(
     probe: &mut Probe,
     settings: &Settings,
@@ -34,7 +33,7 @@ pub(super) async fn wait(
     let schema = database::reach(probe, &settings.database).await?;
     let mut fault = lack(&schema);
     if let Some(fault) = &fault {
-        tracing::warn!("not ready: {fault}");
+        tracing::warn!(fault, "not ready");
     }
     while fault.is_some() {
         gate.set_fault(fault);
@@ -48,9 +47,9 @@ pub(super) async fn wait(
     Ok(())
 }
 
-/// Tells the gate how the database is, again and again. Goes on from what the gate says.
+/// Keeps the gate up to date with the state of the database, beginning with the gate's own.
 ///
-/// Where the database fails, the idle connections of `store` are closed: after a restart, a restore or a failover they
+/// If the database fails, the idle connections of `store` are closed: after a restart, a restore or a failover they
 /// lead to a server that has ended.
 pub(super) async fn watch(mut probe: Probe, ping_time: Duration, gate: Gate, store: Store) {
     let mut health = Health {
@@ -60,7 +59,7 @@ pub(super) async fn watch(mut probe: Probe, ping_time: Duration, gate: Gate, sto
     loop {
         sleep(PERIOD).await;
         let said = ask(&mut probe, ping_time).await;
-        // A database that is slow still has them.
+        // A slow database still has them.
         if said == Err(UNAVAILABLE) {
             store.forget_idle();
         }
@@ -68,7 +67,7 @@ pub(super) async fn watch(mut probe: Probe, ping_time: Duration, gate: Gate, sto
             continue;
         }
         if let Some(fault) = &health.fault {
-            tracing::warn!("not ready: {fault}");
+            tracing::warn!(fault, "not ready");
         } else {
             tracing::info!("ready again");
         }
@@ -81,7 +80,7 @@ async fn ask(probe: &mut Probe, ping_time: Duration) -> Result<SchemaStatus, &'s
         Ok(Ok(schema)) => Ok(schema),
         Ok(Err(error)) => {
             let error = anyhow::Error::from(error);
-            tracing::debug!("the probe fails: {error:#}");
+            tracing::debug!(error = format!("{error:#}"), "database probe failed");
             Err(UNAVAILABLE)
         }
         Err(_) => Err(TIMEOUT),
@@ -100,7 +99,7 @@ fn lack(schema: &SchemaStatus) -> Option<String> {
     ))
 }
 
-/// What is known of the database from its last answers.
+/// The state of the database, by its last answers.
 #[derive(Debug, Default)]
 struct Health {
     failures: u32,
@@ -108,7 +107,7 @@ struct Health {
 }
 
 impl Health {
-    /// Whether another answer changes what is wrong.
+    /// Whether another answer changes the fault.
     fn changes_after(&mut self, said: Result<SchemaStatus, &'static str>) -> bool {
         let fault = match said {
             Ok(schema) => {

@@ -1,4 +1,4 @@
-//! Audit entries that are old enough to go.
+//! Removes expired audit entries.
 
 use std::time::Duration;
 
@@ -8,17 +8,18 @@ use hyperfleet_server_kit::clock::Clock;
 /// How often expired audit entries are removed.
 const PERIOD: Duration = Duration::from_hours(1);
 
-/// Removes audit entries when they are older than the setting says, now and then.
+/// Removes audit entries older than `kept`, periodically.
 pub(super) async fn expire_audit(service: Service, clock: Clock, kept: Duration) {
     loop {
         let kept = chrono::TimeDelta::from_std(kept).unwrap_or(chrono::TimeDelta::MAX);
         if let Some(before) = clock.now().checked_sub_signed(kept) {
             match service.expire_audit(before).await {
                 Ok(0) => {}
-                Ok(count) => tracing::info!(count, "removed expired audit entries"),
+                Ok(count) => tracing::info!(count, "expired audit entries removed"),
                 Err(error) => {
                     let error = anyhow::Error::from(error);
-                    tracing::warn!("expired audit entries stay for now: {error:#}");
+                    let error = format!("{error:#}");
+                    tracing::warn!(error, "removing expired audit entries failed: retrying");
                 }
             }
         }

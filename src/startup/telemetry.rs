@@ -25,7 +25,7 @@ pub(super) fn start_of(build: &Build, settings: &Settings) -> anyhow::Result<Tel
         verbose_target: Some((STATEMENTS, settings.database.debug)),
         tracing: &settings.tracing,
         tables: METRIC_TABLES,
-        // The rule fails, and the log says so.
+        // The log has an entry for the failed rule.
         expects_panic: hyperfleet_expressions::is_evaluating,
     })
 }
@@ -37,21 +37,21 @@ pub(super) fn start_with(loaded: &Loaded) -> anyhow::Result<Telemetry> {
     Ok(telemetry)
 }
 
-/// Logs the settings, and what is odd about their sources.
+/// Logs the settings, and the notes about their sources.
 pub(super) fn log_settings(loaded: &Loaded) {
     tracing::info!(settings = loaded.summary(), "settings");
     warn_of(&loaded.notes);
 }
 
-/// Logs what is odd, but stops nothing.
+/// Logs notes, which stop nothing.
 pub(super) fn warn_of(notes: &[String]) {
     for note in notes {
         tracing::warn!("{note}");
     }
 }
 
-/// What the log does not show of requests: what the settings name, and always the headers of tokens
-/// and identities.
+/// Parts of requests that the log hides: those that the settings name, and always the headers of tokens and
+/// identities.
 pub(super) fn masks(settings: &Settings) -> Masks {
     let issuers = settings.server.jwt.configs.iter();
     let headers = issuers

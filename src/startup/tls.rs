@@ -14,9 +14,8 @@ pub(super) struct Configs {
     pub(super) api: Option<ServerConfig>,
     pub(super) health: Option<ServerConfig>,
     pub(super) metrics: Option<ServerConfig>,
-    /// What is odd, but stops nothing.
+    /// Warnings: odd settings that stop nothing.
     pub(super) notes: Vec<String>,
-    /// What looks after their files.
     pub(super) watched: Vec<Watched>,
 }
 
@@ -24,7 +23,7 @@ pub(super) struct Configs {
 ///
 /// # Errors
 ///
-/// Every listener whose pair is not named, cannot be read, or does not fit together.
+/// Every listener whose pair is not named, is unreadable, or does not fit together.
 pub(super) fn load(settings: &Settings) -> anyhow::Result<Configs> {
     let (mut configs, mut faults) = (Configs::default(), Faults::default());
     let Configs {
@@ -53,7 +52,7 @@ pub(super) fn load(settings: &Settings) -> anyhow::Result<Configs> {
     Ok(configs)
 }
 
-/// The files of a listener; those of the API where it has none, as in the older service.
+/// The files of a listener; those of the API if it has none, as in the older service.
 fn or_inherited<'a>(path: &str, tls: &'a Tls, server: &'a Tls, notes: &mut Vec<String>) -> &'a Tls {
     let is_unset = |file: &Path| file.as_os_str().is_empty();
     let is_inherited = path != "server.tls" && is_unset(&tls.cert_file) && is_unset(&tls.key_file);

@@ -1,3 +1,3 @@
-//! Where resources live: rows to domain values and back; decides nothing.
+//! Stores resources: rows to domain values and back; decides nothing.
 
 pub mod postgres;

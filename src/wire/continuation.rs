@@ -1,8 +1,8 @@
-//! `continue`: a list taken up where an answer ended.
+//! `continue`: continues a list after an answer's last item.
 //!
-//! The token is opaque to clients: URL-safe base64 of a JSON array with a version, a digest of the
-//! list it belongs to, the number of the page that gave it, and the keys of that page's last item.
-//! It is not signed: all it can say is where in the caller's own list a page begins.
+//! The token is opaque to clients: URL-safe base64 of a JSON array with a version, a digest of its list, the number of
+//! the page that returned it, and the keys of that page's last item. It is not signed: it can only say where in the
+//! caller's own list a page begins.
 
 use std::hash::{Hash as _, Hasher};
 
@@ -17,25 +17,24 @@ use crate::domain::position::Position;
 use crate::domain::tenancy::TenantScope;
 use crate::domain::{Constraint, ListFilter, Violation, shown};
 
-/// Longest token, in bytes: one with a value for every key there is has less.
+/// Longest token, in bytes: one with a value for every key is shorter.
 const TOKEN_BYTES_MAX: usize = 8192;
-/// Raised when what a token holds, or what a field sorts by, changes its meaning.
+/// Incremented when the content of a token, or the sort key of a field, changes its meaning.
 const VERSION: u8 = 1;
 
-/// Where a page ended.
+/// The end of a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Continuation {
-    /// The number of that page.
     pub page: u32,
-    /// Where its last item stands.
+    /// The position of its last item.
     pub position: Position,
 }
 
-/// Which list a token belongs to: its path, its order, its filters and the tenant that sees it.
+/// Identifies a list: its path, its order, its filters and the tenant that sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListKey(String);
 
-/// Takes the fields of any type that derives `Hash`, so that none can be left out.
+/// Hashes any type that derives `Hash`, so that no field is left out.
 #[derive(Default)]
 struct ListDigest(Sha256);
 
@@ -54,8 +53,8 @@ impl Hasher for ListDigest {
 struct Token(u8, String, u32, Vec<Option<String>>);
 
 impl ListKey {
-    /// The key of the list at `path`, in the order that `params` ask for, with these filters. The
-    /// tenant counts, because where a list ends says something about what is in it.
+    /// The key of the list at `path`, in the order that `params` name, with these filters. The tenant counts, because
+    /// the end of a list says something about its content.
     pub fn new(path: &str, params: &Params, filters: &[ListFilter], view: &TenantScope) -> Self {
         let mut digest = ListDigest::default();
         let order = ["order", "orderBy"].map(|name| {
@@ -99,11 +98,11 @@ impl Continuation {
 }
 
 impl Params {
-    /// `continue`, for the list that these parameters ask for in `order`.
+    /// Reads `continue`, for the list that these parameters name in `order`.
     ///
     /// # Errors
     ///
-    /// It is no token of this list; or a page number is asked for, too.
+    /// It is not a token of this list; or a page number is present, too.
     pub fn continuation(
         &self,
         list: &ListKey,

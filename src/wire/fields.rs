@@ -8,7 +8,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use crate::domain::shown;
 use hyperfleet_server_kit::json;
 
-/// Members that can be asked for as a whole.
+/// Members that can be selected as a whole.
 pub(super) const WHOLE: [&str; 15] = [
     "created_by",
     "created_time",
@@ -26,9 +26,7 @@ pub(super) const WHOLE: [&str; 15] = [
     "updated_by",
     "updated_time",
 ];
-/// Members of an owner reference.
 const OF_OWNER: [&str; 3] = ["href", "id", "kind"];
-/// Members of a condition.
 const OF_CONDITION: [&str; 8] = [
     "created_time",
     "last_transition_time",
@@ -48,7 +46,7 @@ pub struct UnknownFields {
     names: Vec<String>,
 }
 
-/// Which members of a resource an answer holds: the id, and what was asked for.
+/// The selected members of a resource: always the id, and those that the client names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Fields {
     whole: BTreeSet<&'static str>,
@@ -57,7 +55,7 @@ pub struct Fields {
 }
 
 impl Fields {
-    /// Every name that can be asked for.
+    /// Every name that can be selected.
     pub(super) fn names() -> impl Iterator<Item = String> {
         let parts = |of: &'static str, names: &'static [&str]| {
             let all = names.iter().chain(&["*"]);
@@ -72,12 +70,11 @@ impl Fields {
             .chain(parts("status.conditions", &OF_CONDITION))
     }
 
-    /// Reads the names. `None` of no names at all: everything is wanted.
+    /// Reads the names. `None` of no names: every member is selected.
     ///
     /// # Errors
     ///
-    /// Every name that a resource does not have, in their order; or else every one that a
-    /// condition does not have.
+    /// Every name that a resource does not have, in their order; or else every one that a condition does not have.
     pub(super) fn parse<'a>(
         names: impl Iterator<Item = &'a str>,
     ) -> Result<Option<Self>, UnknownFields> {
@@ -130,7 +127,7 @@ impl Fields {
         found.is_some()
     }
 
-    /// What is wanted of a resource. What it could have and has not, is `null`.
+    /// The selected part of a resource. A selected member that it lacks is `null`.
     pub fn of(&self, resource: &impl Serialize) -> Part {
         // Views are objects of plain names: writing and reading them cannot fail.
         let text = json::to_vec(resource, 0).unwrap_or_default();
@@ -152,13 +149,14 @@ impl Fields {
     }
 }
 
-/// The members of an object, as text: most are not looked into.
+/// The members of an object, as text: most are not parsed.
 type Members<'a> = BTreeMap<&'a str, &'a RawValue>;
 
-/// Some of them.
+/// Some members of an object.
 type Part = BTreeMap<&'static str, Box<RawValue>>;
 
-/// Some members of an object, in alphabetical order. Times are whole seconds, as in sparse answers of the older service.
+/// Some members of an object, in alphabetical order. Times are whole seconds, as in sparse answers of the older
+/// service.
 fn part(members: &Members<'_>, names: &BTreeSet<&'static str>) -> Part {
     let some = names.iter().map(|name| {
         let member = members.get(name).copied().unwrap_or(RawValue::NULL);

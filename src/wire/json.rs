@@ -1,4 +1,4 @@
-//! JSON as it comes in: limits, duplicates and types, checked before anything else is.
+//! Reads JSON: limits, duplicates and types are checked before anything else.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -14,14 +14,12 @@ use crate::domain::{Constraint, Violation, Violations};
 pub use crate::domain::document::DEPTH_MAX;
 use hyperfleet_server_kit::json::RawMembers;
 
-/// Why a body was refused.
 #[derive(Debug, Clone, PartialEq)]
 pub enum BodyFault {
-    /// It is not JSON, or not within its limits.
+    /// It is not JSON, or exceeds its limits.
     Malformed(String),
     /// It is a patch that changes nothing.
     NothingToUpdate,
-    /// It breaks rules.
     Invalid(Violations),
 }
 
@@ -29,21 +27,21 @@ fn no_json(why: impl Display) -> BodyFault {
     BodyFault::Malformed(format!("Invalid JSON in request body: {why}"))
 }
 
-/// What is wrong with a body, gathered while it is read.
+/// The faults of a body, collected while it is read.
 #[derive(Debug, Default)]
 pub(super) struct Faults(RefCell<Violations>);
 
-/// The members of an object, in their order, duplicates kept.
+/// The members of an object, in their order, with duplicates.
 #[derive(Debug)]
 pub(super) struct Members<'a> {
-    /// Where the object stands; empty for the body itself.
+    /// The path of the object; empty for the body itself.
     path: String,
     all: Vec<(Cow<'a, str>, &'a RawValue)>,
-    /// Where faults of members go.
+    /// Receives the faults of members.
     pub(super) faults: &'a Faults,
 }
 
-/// What can stand where, with the words that a fault uses.
+/// Expected types, with the words for a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Shape {
     Null,
@@ -99,7 +97,6 @@ pub(super) fn body<'a>(bytes: &'a [u8], faults: &'a Faults) -> Result<Members<'a
     })
 }
 
-/// Whether it is nothing.
 pub(super) fn is_null(raw: &RawValue) -> bool {
     Shape::of(raw) == Shape::Null
 }
@@ -114,7 +111,7 @@ impl<'a> Members<'a> {
         }
     }
 
-    /// Takes a member out. `null` counts as absent; of two the first is kept, as a fault.
+    /// Takes a member. `null` counts as absent; the first of two is kept, and the second is a fault.
     pub(super) fn take(&mut self, name: &str) -> Option<&'a RawValue> {
         let mut found = None;
         let mut count = 0;
@@ -133,30 +130,28 @@ impl<'a> Members<'a> {
         found.filter(|raw| !is_null(raw))
     }
 
-    /// Whether the member is there and `null`.
+    /// Whether the member is present and `null`.
     pub(super) fn is_null(&self, name: &str) -> bool {
         let mut named = self.all.iter().filter(|(key, _)| key == name);
         named.any(|(_, raw)| is_null(raw))
     }
 
-    /// The first member that nobody took.
+    /// The first member that was not taken.
     pub(super) fn unknown(&self) -> Option<&str> {
         self.all.first().map(|(key, _)| &**key)
     }
 
-    /// Takes out a member that is a text.
     pub(super) fn text(&mut self, name: &str) -> Option<String> {
         let raw = self.take(name)?;
         self.faults.text(raw, &self.path_of(name))
     }
 
-    /// Takes out a member that is an integer.
     pub(super) fn integer(&mut self, name: &str) -> Option<i32> {
         let raw = self.take(name)?;
         self.faults.decode(raw, &self.path_of(name), Shape::Number)
     }
 
-    /// Takes out a member that is an object, to be read member by member.
+    /// Takes an object, to be read member by member.
     pub(super) fn object(&mut self, name: &str) -> Option<Members<'a>> {
         let raw = self.take(name)?;
         self.faults.members(raw, &self.path_of(name))
@@ -169,7 +164,6 @@ impl<'a> Members<'a> {
 }
 
 impl Faults {
-    /// Adds a fault.
     pub(super) fn add(
         &self,
         field: impl Into<String>,
@@ -179,23 +173,21 @@ impl Faults {
         self.extend([Violation::new(field, constraint, message)]);
     }
 
-    /// Adds faults that others have found.
     pub(super) fn extend(&self, faults: impl IntoIterator<Item = Violation>) {
         self.0.borrow_mut().extend(faults);
     }
 
-    /// How many there are.
     pub(super) fn count(&self) -> usize {
         self.0.borrow().as_slice().len()
     }
 
-    /// Whether one is of this member.
+    /// Whether the member has a fault.
     pub(super) fn has(&self, field: &str) -> bool {
         let faults = self.0.borrow();
         faults.as_slice().iter().any(|fault| fault.field == field)
     }
 
-    /// Refuses the body if there are any.
+    /// Refuses the body if it has faults.
     pub(super) fn check(&self) -> Result<(), BodyFault> {
         match self.0.take() {
             faults if faults.is_empty() => Ok(()),
@@ -218,20 +210,19 @@ impl Faults {
         self.decode(raw, path, Shape::Array)
     }
 
-    /// Reads a text.
     pub(super) fn text(&self, raw: &RawValue, path: &str) -> Option<String> {
         self.decode(raw, path, Shape::Text)
     }
 
-    /// Reads an object that is kept whole, with its numbers as the database will give them back: the
-    /// same object sent again must compare equal to the stored one.
+    /// Reads an object that is stored whole, with its numbers as the database will return them: the same object sent
+    /// again must equal the stored one.
     pub(super) fn document(&self, raw: &RawValue, path: &str) -> Option<Map<String, Value>> {
         let mut document: Map<String, Value> = self.decode(raw, path, Shape::Object)?;
         document.values_mut().for_each(settle_numbers);
         Some(document)
     }
 
-    /// Reads a value of one shape.
+    /// Reads a value of one type.
     fn decode<'a, T: Deserialize<'a>>(
         &self,
         raw: &'a RawValue,
@@ -244,7 +235,7 @@ impl Faults {
         }
         let decoded = serde_json::from_str(raw.get());
         let fault = decoded.map_err(|error| match shape {
-            // `1.5`, or a number that does not fit, where an integer belongs.
+            // `1.5`, or a number that does not fit, in place of an integer.
             Shape::Number => wrong_type(path, shape),
             _ => unkept(path, &error),
         });
@@ -252,7 +243,7 @@ impl Faults {
     }
 }
 
-/// A whole number is an integer however it is spelt, and zero has no sign.
+/// Normalizes numbers: a whole number is an integer in any spelling, and zero has no sign.
 fn settle_numbers(value: &mut Value) {
     match value {
         Value::Object(members) => members.values_mut().for_each(settle_numbers),
@@ -266,8 +257,8 @@ fn settle_numbers(value: &mut Value) {
     }
 }
 
-/// The integer that a float is, if it is one and fits: `1.0` and `1e2` are `1` and `100`, so that
-/// a client that spells numbers in another way changes nothing.
+/// The integer that equals a float, if it fits: `1.0` and `1e2` are `1` and `100`, so that a client with another
+/// spelling of numbers changes nothing.
 fn settled(float: f64) -> Option<Number> {
     if float.fract() != 0.0 {
         return None;
@@ -278,7 +269,7 @@ fn settled(float: f64) -> Option<Number> {
 }
 
 fn wrong_type(path: &str, shape: Shape) -> Violation {
-    // Paths in messages are without list positions, as clients of the older service know them.
+    // Paths in messages have no list positions, as clients of the older service know them.
     let mut depth = 0;
     let mut bare = path.to_owned();
     bare.retain(|c| {
@@ -289,14 +280,14 @@ fn wrong_type(path: &str, shape: Shape) -> Violation {
     Violation::new(path, Constraint::Format, message)
 }
 
-/// The text is JSON, but holds what cannot be kept as it is: a number beyond all limits.
+/// The text is JSON, but contains what cannot be stored unchanged: a number beyond all limits.
 fn unkept(path: &str, error: &serde_json::Error) -> Violation {
     let message = format!("field '{path}' cannot be kept as it is: {error}");
     Violation::new(path, Constraint::Format, message)
 }
 
-/// Checks in one pass what no parser would tell us: nesting, NUL characters and unpaired surrogates (the database
-/// cannot keep them), and integers that 64 bits do not hold (they would silently become another number).
+/// Checks in one pass what no parser would report: nesting, NUL characters and unpaired surrogates (the database
+/// cannot store them), and integers that 64 bits do not hold (they would silently become another number).
 fn check_limits(json: &[u8]) -> Result<(), BodyFault> {
     let (mut depth, mut nests) = (0, 0);
     let mut at = 0;
@@ -330,7 +321,7 @@ fn check_limits(json: &[u8]) -> Result<(), BodyFault> {
     Ok(())
 }
 
-/// The position behind the closing quote; at the end of the input if there is none.
+/// The position after the closing quote; the end of the input if there is none.
 fn end_of_text(json: &[u8], quote: usize) -> Result<usize, BodyFault> {
     let mut at = quote + 1;
     while let Some(&byte) = json.get(at) {
@@ -347,7 +338,7 @@ fn end_of_text(json: &[u8], quote: usize) -> Result<usize, BodyFault> {
     Ok(at)
 }
 
-/// How long the escape is that stands here. One that is no escape is left to the parser.
+/// The length of the escape at this position. An invalid one is left to the parser.
 fn escape_length(json: &[u8]) -> Result<usize, BodyFault> {
     match unit(json) {
         None => Ok(2),
@@ -361,7 +352,7 @@ fn escape_length(json: &[u8]) -> Result<usize, BodyFault> {
     }
 }
 
-/// The unit of UTF-16 that an escape such as `\u00e9` at the start stands for.
+/// The UTF-16 unit of an escape such as `\u00e9` at the start.
 fn unit(json: &[u8]) -> Option<u16> {
     let digits = json.strip_prefix(br"\u")?.get(..4)?;
     let is_hex = digits.iter().all(u8::is_ascii_hexdigit);

@@ -9,16 +9,12 @@ use crate::domain::{
     Constraint, ListFilter, ListFilterKind, ResourceId, Violation, Violations, shown,
 };
 
-/// Why parameters were refused.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ParamsFault {
-    /// Values break rules.
     Invalid(Violations),
-    /// The order cannot be used.
     Order(InvalidOrder),
-    /// The search cannot be used.
     Search(tsl::Fault),
-    /// Members are asked for that nothing has.
+    /// Members that do not exist are selected.
     Fields(UnknownFields),
 }
 
@@ -27,7 +23,6 @@ pub enum ParamsFault {
 pub struct Params(Vec<(String, String)>);
 
 impl Params {
-    /// Wraps decoded pairs.
     pub fn new(pairs: Vec<(String, String)>) -> Self {
         Self(pairs)
     }
@@ -38,7 +33,6 @@ impl Params {
         Some(value.trim()).filter(|value| !value.is_empty())
     }
 
-    /// Every value of a parameter.
     pub(super) fn values(&self, name: &str) -> impl Iterator<Item = &str> {
         let named = self.0.iter().filter(move |(key, _)| key == name);
         named.map(|(_, value)| value.as_str())
@@ -50,12 +44,12 @@ impl Params {
         entries.map(str::trim).filter(|entry| !entry.is_empty())
     }
 
-    /// `page` and `size`, or the older `pageSize`, which wins and is cut to the largest page
+    /// Reads `page` and `size`, or the older `pageSize`, which wins and is cut to the largest page
     /// (`docs/decisions/0002-page-parameters.md`).
     ///
     /// # Errors
     ///
-    /// What is no integer is named before what is out of range.
+    /// A value that is not an integer takes precedence over one out of range.
     pub fn page(&self) -> Result<Page, ParamsFault> {
         self.page_among(Violations::default())
     }
@@ -64,7 +58,7 @@ impl Params {
     ///
     /// # Errors
     ///
-    /// Those of [`Params::page`], after which one of the two is missing.
+    /// Those of [`Params::page`], then a missing one of the two.
     pub fn page_with_reference(&self) -> Result<Page, ParamsFault> {
         let missing = match (self.get("ref_type"), self.get("ref_target_id")) {
             (None, Some(_)) => Some("reftype"),
@@ -80,7 +74,7 @@ impl Params {
         self.page_among(faults)
     }
 
-    /// With what else is wrong, which is named after what is no integer.
+    /// Adds further faults, which come after those of values that are not integers.
     fn page_among(&self, others: Violations) -> Result<Page, ParamsFault> {
         let size_name = if self.get("pageSize").is_some() {
             "pageSize"
@@ -111,7 +105,7 @@ impl Params {
         self.parsed(name, "must be a valid integer", integer, faults)
     }
 
-    /// `order=name desc,…`, or the older pair `orderBy=name&order=desc`.
+    /// Reads `order=name desc,…`, or the older pair `orderBy=name&order=desc`.
     pub fn order(&self) -> Result<Order, ParamsFault> {
         let direction = self.get("order").and_then(|text| text.parse().ok());
         let is_older = self.entries("orderBy").next().is_some();
@@ -127,7 +121,7 @@ impl Params {
         order.map_err(ParamsFault::Order)
     }
 
-    /// The filters of these kinds that are given; see [`Params::filter`].
+    /// The filters of these kinds that are present; see [`Params::filter`].
     pub fn filters(
         &self,
         kinds: impl IntoIterator<Item = ListFilterKind>,
@@ -136,7 +130,7 @@ impl Params {
         given.flatten().collect()
     }
 
-    /// A filter of a list of resources; `None` if it is not given.
+    /// A filter of a list of resources; `None` if it is absent.
     pub fn filter(&self, kind: ListFilterKind) -> Result<Option<ListFilter>, ParamsFault> {
         match kind {
             ListFilterKind::Kind => Ok(self.get("kind").map(|kind| ListFilter::Kind(kind.into()))),
@@ -164,12 +158,12 @@ impl Params {
         }
     }
 
-    /// `fields`, the members that are wanted; unset for all.
+    /// Reads `fields`, the selected members; `None` for all.
     pub fn fields(&self) -> Result<Option<Fields>, ParamsFault> {
         Fields::parse(self.entries("fields")).map_err(ParamsFault::Fields)
     }
 
-    /// The filters of the audit trail.
+    /// Reads the filters of the audit trail.
     pub fn audit_filter(&self) -> Result<Filter, ParamsFault> {
         let mut faults = Violations::default();
         let filter = Filter {

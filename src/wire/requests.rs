@@ -1,4 +1,4 @@
-//! Bodies of requests.
+//! Reads the bodies of requests.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -17,19 +17,18 @@ use crate::domain::{
 /// Longest reason of a force-delete, in characters.
 pub(super) const REASON_CHARACTERS_MAX: usize = 1024;
 
-/// Go's zero time, which means that none was given, in microseconds since 1970.
+/// Go's zero time, which means an absent time, in microseconds since 1970.
 const ZERO_TIME: i64 = -62_135_596_800_000_000;
 
-/// Which kinds a body may be of.
+/// The kinds that a body may have.
 #[derive(Debug, Clone, Copy)]
 pub enum Kinds<'a> {
     /// The one that the path names.
     One(&'a Entity),
-    /// Any that there is.
     Any(&'a EntityRegistry),
 }
 
-/// Reads the body of a create: a resource, and the kind it is of. Unknown members are ignored.
+/// Reads the body of a create: a resource and its kind. Unknown members are ignored.
 pub fn resource<'k>(
     bytes: &[u8],
     kinds: Kinds<'k>,
@@ -61,12 +60,12 @@ pub fn resource<'k>(
                 references: references.unwrap_or_default(),
             },
         )),
-        // What is missing is a fault.
+        // A missing member has its fault already.
         _ => Err(BodyFault::Invalid(Violations::default())),
     }
 }
 
-/// The kind that a body names, if it names one, whatever else is wrong with it.
+/// The kind that a body names, even in an invalid body.
 pub fn kind_of(bytes: &[u8]) -> Option<String> {
     let faults = &Faults::default();
     let kind = body(bytes, faults).ok()?.text("kind");
@@ -94,7 +93,7 @@ fn entity<'k>(kind: Option<&str>, kinds: Kinds<'k>, faults: &Faults) -> Option<&
     expected
 }
 
-/// Checks a name against its kind; against all names where the kind is not known.
+/// Checks a name against its kind; against all names if the kind is unknown.
 fn checked_name(name: String, entity: Option<&Entity>, faults: &Faults) -> Option<ResourceName> {
     let (min, max) = entity.map_or((0, ResourceName::BYTES_MAX), |e| {
         (e.name_bytes_min, e.name_bytes_max)
@@ -103,7 +102,7 @@ fn checked_name(name: String, entity: Option<&Entity>, faults: &Faults) -> Optio
     name.map_err(|fault| faults.extend([fault])).ok()
 }
 
-/// A `spec` that is there must be an object: `null` is no way to leave it out.
+/// A `spec` that is present must be an object, not `null`.
 fn spec(body: &mut Members<'_>) -> Option<Map<String, Value>> {
     let is_null = body.is_null("spec");
     let raw = body.take("spec");
@@ -116,7 +115,7 @@ fn spec(body: &mut Members<'_>) -> Option<Map<String, Value>> {
     body.faults.document(raw?, "spec")
 }
 
-/// Checks a spec against its kind, if both are there: what is no object has its fault already.
+/// Checks a spec against its kind, if both are valid so far.
 fn check_spec(entity: Option<&Entity>, spec: Option<&Map<String, Value>>, faults: &Faults) {
     if let Some((entity, spec)) = entity.zip(spec) {
         let mut found = Violations::default();
@@ -131,7 +130,7 @@ fn labels(body: &mut Members<'_>) -> Option<Labels> {
     let mut pairs = BTreeMap::new();
     let mut is_whole = true;
     for (key, raw) in members.into_entries() {
-        // As in every map of the older service, nothing is an empty value.
+        // As in every map of the older service, `null` is an empty value.
         let value = if is_null(raw) {
             Some(String::new())
         } else {
@@ -179,8 +178,8 @@ fn target(raw: &RawValue, path: &str, faults: &Faults) -> Option<RequestedRefere
 
 /// Reads the body of a patch. Unknown members are faults: a misspelt one would change nothing.
 ///
-/// The spec is checked against `entity`; where the path does not say which kind it is about, that is
-/// left to whoever finds the resource.
+/// The spec is checked against `entity`; if the path does not name the kind, the use case checks it once it has found
+/// the resource.
 pub fn patch(bytes: &[u8], entity: Option<&Entity>) -> Result<RequestedPatch, BodyFault> {
     let faults = &Faults::default();
     let mut body = body(bytes, faults)?;
@@ -339,7 +338,7 @@ fn condition(raw: &RawValue, index: usize, faults: &Faults) -> Option<ReportedCo
         return None;
     };
     Some(ReportedCondition {
-        // Known once the time of the report is.
+        // Set once the time of the report is known.
         last_transition_at: DateTime::UNIX_EPOCH,
         message,
         reason,
@@ -359,7 +358,7 @@ fn check_age(observed_at: DateTime<Utc>, now: DateTime<Utc>, faults: &Faults) {
     }
 }
 
-/// What is known of the job; members that nobody knows are dropped.
+/// Reads the metadata of the job; unknown members are dropped.
 fn metadata(body: &mut Members<'_>) -> Result<Option<Metadata>, BodyFault> {
     let Some(mut members) = body.object("metadata") else {
         return Ok(None);
@@ -388,7 +387,7 @@ fn time(members: &mut Members<'_>, name: &str) -> Result<Option<DateTime<Utc>>, 
     let Some(text) = members.text(name) else {
         return Ok(None);
     };
-    // A zone may carry it over the ends of what can be written.
+    // The zone may carry it beyond the years that can be written.
     let parsed = moment::parse(&text).filter(|at| (0..=9999).contains(&at.year()));
     parsed.map(Some).ok_or_else(|| {
         BodyFault::Malformed(format!(

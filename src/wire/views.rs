@@ -1,5 +1,4 @@
-//! Bodies of answers. Optional members are absent when empty, never `null`
-//! (`docs/decisions/0006-empty-members.md`).
+//! Bodies of answers. Optional members are absent when empty, never `null` (`docs/decisions/0006-empty-members.md`).
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -21,66 +20,66 @@ use crate::domain::{
 };
 use hyperfleet_server_kit::json::Verbatim;
 
-/// What all paths of the API begin with.
+/// Prefix of all paths of the API.
 pub const BASE: &str = PATHS_BASE;
 
-/// Makes answers; knows the kinds, whose paths stand in them.
+/// Makes answers; knows the kinds, whose paths are in them.
 #[derive(Debug, Clone, Copy)]
 pub struct Views<'a>(pub &'a EntityRegistry);
 
-/// A resource of any kind. Members marked `required = false` are always there, too: the older
-/// document calls them optional, and clients' types are generated from it.
+/// A resource of any kind. Members marked `required = false` are always present, too: the older document calls them
+/// optional, and clients' types are generated from it.
 #[derive(Serialize, ToSchema)]
 #[schema(description = "What is wanted of one thing, and what is known of it.")]
 pub(super) struct ResourceView<'a> {
-    /// Who created it.
+    /// The caller that created it.
     #[schema(example = "system@hyperfleet.local")]
     created_by: &'a str,
     /// When it was created.
     #[serde(serialize_with = "moment::serialize")]
     created_time: DateTime<Utc>,
-    /// Who asked for its deletion; absent while nobody has.
+    /// The caller that requested its deletion; absent before.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     deleted_by: Option<&'a str>,
-    /// When its deletion was first asked for; absent while nobody has.
+    /// Time of the first request to delete it; absent before.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[serde(serialize_with = "moment::serialize_some")]
     #[schema(nullable = false)]
     deleted_time: Option<DateTime<Utc>>,
-    /// Counts changes of what is wanted.
+    /// Number of the desired state.
     #[schema(minimum = 1)]
     generation: i32,
-    /// Where it is found, without the host.
+    /// Its path, without the host.
     #[schema(required = false)]
     href: String,
     /// Identity: a UUID, version 7, in lower case.
     #[schema(required = false)]
     id: String,
-    /// Which kind it is of.
+    /// Its kind.
     kind: &'a str,
     /// For grouping and search.
     #[schema(required = false, value_type = BTreeMap<String, String>)]
     labels: Verbatim<'a>,
     /// Unique among the active resources of its kind, for child kinds among those of one parent.
     name: &'a str,
-    /// The resource that owns it; child kinds alone have one.
+    /// The resource that owns it; only child kinds have one.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     owner_references: Option<LinkView<'a>>,
     /// Links to resources that it does not own, by type of link; absent when there are none.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     references: BTreeMap<&'a str, Vec<LinkView<'a>>>,
-    /// What is wanted.
+    /// The desired state.
     #[schema(value_type = Object)]
     spec: Verbatim<'a>,
     status: StatusView<'a>,
-    /// Which tenant it belongs to, by dimension.
+    /// The tenant that it belongs to, by dimension.
     #[schema(required = false, value_type = BTreeMap<String, String>)]
     tenancy: Verbatim<'a>,
-    /// Who last changed what is wanted.
+    /// The caller that last changed the desired state.
     updated_by: &'a str,
-    /// When that was.
+    /// Time of that change.
     #[serde(serialize_with = "moment::serialize")]
     updated_time: DateTime<Utc>,
 }
@@ -96,7 +95,7 @@ pub(super) struct StatusView<'a> {
 #[derive(Serialize, ToSchema)]
 #[schema(as = ObjectReference, description = "A link to a resource.")]
 pub(super) struct LinkView<'a> {
-    /// Where it is found.
+    /// Its path.
     #[schema(required = false)]
     href: String,
     /// Its identity.
@@ -108,16 +107,16 @@ pub(super) struct LinkView<'a> {
 #[derive(Serialize, ToSchema)]
 #[schema(as = AdapterStatus, description = "The latest report of one adapter on one resource.")]
 pub(super) struct ReportView<'a> {
-    /// Who reports.
+    /// The adapter that reports.
     #[schema(example = "validation")]
     adapter: &'a str,
-    /// What it saw, in its own order.
+    /// Its conditions, in its own order.
     #[schema(value_type = Vec<AdapterCondition>)]
     conditions: &'a [ReportedCondition],
     /// `observed_time` of its first report.
     #[serde(serialize_with = "moment::serialize")]
     created_time: DateTime<Utc>,
-    /// What it wants other adapters to see.
+    /// Data for other adapters.
     #[schema(required = false, value_type = Object)]
     data: &'a Map<String, Value>,
     /// `observed_time` of this report.
@@ -126,19 +125,19 @@ pub(super) struct ReportView<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, value_type = Option<AdapterMetadata>)]
     metadata: Option<&'a Metadata>,
-    /// The generation that it speaks of.
+    /// The generation that the adapter read.
     observed_generation: i32,
 }
 
 #[derive(Serialize, ToSchema)]
 #[schema(as = AuditEntry, description = "One change of one resource.")]
 pub(super) struct EntryView<'a> {
-    /// What was done.
+    /// The kind of change.
     #[schema(value_type = AuditAction)]
     action: &'static str,
-    /// By whom.
+    /// The caller that made it.
     actor: &'a str,
-    /// The generation after it; absent when the resource is gone.
+    /// The generation after it; absent when the resource was removed.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     generation_after: Option<i32>,
@@ -150,17 +149,17 @@ pub(super) struct EntryView<'a> {
     kind: &'a str,
     /// Its name.
     name: &'a str,
-    /// Why; of a force-delete.
+    /// The reason of a force-delete.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     reason: Option<&'a str>,
-    /// Id of the request that did it.
+    /// Id of the request that made it.
     request_id: &'a str,
-    /// Which resource.
+    /// Id of the resource.
     resource_id: String,
     /// Its number. Later changes of a resource have higher ones.
     sequence: i64,
-    /// Which tenant the resource belongs to, by dimension.
+    /// The tenant that the resource belongs to, by dimension.
     #[schema(value_type = BTreeMap<String, String>)]
     tenancy: &'a Tenancy,
     /// When the service began to work on the request. Not the order of changes.
@@ -168,35 +167,35 @@ pub(super) struct EntryView<'a> {
     time: DateTime<Utc>,
 }
 
-/// The envelope of every list. `kind` is not in the older document's list of what must be there.
+/// The envelope of every list. The older document does not require `kind`.
 #[derive(Serialize, ToSchema)]
 #[schema(description = "One page of a list.")]
 pub(super) struct ListView<T> {
-    /// Where the next page begins: for the parameter `continue`. Absent on the last page.
+    /// Start of the next page, for the parameter `continue`. Absent on the last page.
     #[serde(skip_serializing_if = "Option::is_none")]
     r#continue: Option<String>,
-    /// What is on the page.
+    /// The items of the page.
     items: T,
-    /// What it is a list of: the kind, followed by `List`.
+    /// Kind of the items, followed by `List`.
     #[schema(required = false)]
     kind: String,
-    /// Which page it is.
+    /// Number of the page.
     #[schema(value_type = i32, minimum = 1)]
     page: u32,
-    /// Of the audit trail: what to send as `after` to get the entries that follow.
+    /// Of the audit trail: the value of `after` for the entries that follow.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     position: Option<String>,
-    /// How many items are on it.
+    /// Number of items on the page.
     #[schema(value_type = i32, minimum = 0)]
     size: usize,
-    /// How many there are on all pages.
+    /// Number of items on all pages.
     #[schema(value_type = i32, minimum = 0)]
     total: i64,
 }
 
-/// The items of a page. Each is dropped once it is written, so that a page of large ones is not in memory twice. So they
-/// can be written once.
+/// The items of a page, each dropped once it is written, so that a page of large ones is not in memory twice. They can
+/// be written only once.
 struct Items<T, F> {
     items: Cell<Vec<T>>,
     view: F,
@@ -208,7 +207,7 @@ impl<T, V: Serialize, F: Fn(T) -> V> Serialize for Items<T, F> {
     }
 }
 
-/// A resource with what is needed to show it.
+/// A resource with what it takes to show it.
 struct Shown<'a>(Views<'a>, StoredResource);
 
 impl Serialize for Shown<'_> {
@@ -233,7 +232,7 @@ fn list<'a, T, V>(
     }
 }
 
-/// Resources of one kind, or of all, with the token for those after them.
+/// Resources of one kind, or of all, with the token for the next ones.
 fn resource_list<V: Serialize, F: Fn(StoredResource) -> V>(
     kind: Option<&str>,
     listing: Listing<StoredResource>,
@@ -258,7 +257,6 @@ fn resource_list<V: Serialize, F: Fn(StoredResource) -> V>(
 }
 
 impl<'a> Views<'a> {
-    /// A resource.
     pub fn resource(self, resource: &'a StoredResource) -> impl Serialize + 'a {
         let deletion = resource.deletion.as_ref();
         let text = |text: &'a JsonText| Verbatim(text.as_str());
@@ -295,7 +293,7 @@ impl<'a> Views<'a> {
         resource_list(kind, listing, key, move |resource| Shown(self, resource))
     }
 
-    /// The same page with some members of each resource only.
+    /// The same page with selected members of each resource.
     pub fn sparse_resources(
         self,
         kind: Option<&str>,
@@ -308,7 +306,6 @@ impl<'a> Views<'a> {
         })
     }
 
-    /// An adapter's report.
     pub fn report(report: &'a Report) -> impl Serialize + 'a {
         let state = &report.state;
         ReportView {

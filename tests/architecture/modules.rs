@@ -1,7 +1,7 @@
 //! The modules of a crate and which of them name which, read from the sources.
 //!
 //! A path is followed to the module that defines its last name: through `crate`, `self` and `super`, through
-//! imports and re-exports, and within macros as far as a path starts with `crate` or `super`. Tests are left out.
+//! imports and re-exports, and within macros those that start with `crate` or `super`. Tests are left out.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

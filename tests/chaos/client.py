@@ -1,4 +1,4 @@
-"""A small HTTP/1.1 client: one connection, made anew when it is lost."""
+"""A small HTTP/1.1 client: one connection, made again when it is lost."""
 
 import asyncio
 import json
@@ -7,7 +7,7 @@ BASE = "/api/hyperfleet/v1"
 
 
 class Lost(Exception):
-    """The connection ended before the answer was there: nobody knows what became of the request."""
+    """The connection ended before the answer: the result of the request is unknown."""
 
 
 class Refused(Lost):

@@ -36,7 +36,7 @@ class Crowd:
         self.process.join()
 
     def _main(self):
-        # Whoever ends the run ends this process, too.
+        # The end of the run ends this process, too.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         asyncio.run(self._all())
 
@@ -126,7 +126,7 @@ class NoReader(Crowd):
     async def act(self, reader, writer, chance):
         take_little(writer)
         writer.write(f"GET {BASE}/openapi HTTP/1.1\r\nHost: x\r\n\r\n".encode())
-        # Who reads nothing does not see that the server has hung up: it comes anew after a minute.
+        # A client that reads nothing does not notice that the server has closed: it connects again after a minute.
         await asyncio.sleep(60)
 
 

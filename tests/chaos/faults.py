@@ -14,7 +14,7 @@ from world import processes
 IN_FLIGHT_SECONDS = 0.5
 # Writes before and after the trouble, at least.
 AROUND = 500
-# How many faults of the database are told.
+# Number of reported faults of the database.
 TOLD_MAX = 20
 
 

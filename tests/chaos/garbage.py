@@ -9,7 +9,7 @@ from client import BASE, Client, Lost, read_answer
 from malformed import Kind, Maker, bombs, malformed, tokens
 from outcome import statuses
 
-# Requests under way at a time.
+# Requests in progress at a time.
 AT_ONCE = 32
 # How many bombs come besides those among all others.
 BOMBS = 200

@@ -94,7 +94,7 @@ def connections(make):
         "chunks that are none": Kind(
             lambda: make.post_headed("Transfer-Encoding: chunked\r\n", b"ZZ\r\n" + make.noise(20))),
         "less body than promised": Kind(lambda: make.post(json.dumps(GOOD))[:-7], is_whole=False),
-        "methods nobody knows": Kind(lambda: make.request(make.letters(8).upper(), f"{BASE}/clusters")),
+        "unknown methods": Kind(lambda: make.request(make.letters(8).upper(), f"{BASE}/clusters")),
         "twenty at once": Kind(lambda: make.get("/clusters?size=0") * 20),
         # Not taken up, and answered as if it were not there.
         "upgrades": Kind(lambda: make.get(

@@ -2,8 +2,7 @@
 
 import time
 
-# Whoever is answered 503 because of the database is told to come back after so many seconds (docs/reference/errors.md): service
-# is there again by then.
+# `Retry-After` of a 503 because of the database, in seconds (docs/reference/errors.md): the service is available by then.
 BACK_SECONDS_MAX = 5
 
 

@@ -4,7 +4,7 @@ import asyncio
 
 
 class Proxy:
-    """Passes bytes both ways; `slam` cuts whatever is under way."""
+    """Passes bytes both ways; `slam` cuts every connection."""
 
     def __init__(self, socket, chance):
         self.socket, self.chance = socket, chance

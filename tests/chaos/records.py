@@ -54,7 +54,7 @@ class Said:
 
 
 class Record:
-    """What is known of one resource. A value in `maybe` was sent, and nobody knows what became of it."""
+    """The known state of one resource. A value in `maybe` was sent, and its result is unknown."""
 
     def __init__(self, name, kind, owner=None):
         self.name, self.kind, self.owner = name, kind, owner
@@ -64,7 +64,7 @@ class Record:
         self.id = None
         # It is there though its id was never told: a repeated request met the effect of the first.
         self.exists = False
-        # Asked for, and nobody knows what became of it.
+        # Sent, and its result is unknown.
         self.maybe_exists = False
         self.generation = 1
         self.value, self.maybe = "0", set()

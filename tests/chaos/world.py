@@ -18,7 +18,7 @@ from servers import Api, Failed, Postgres, create_database, environment, free_po
 __all__ = ["Failed", "ROOT", "World", "processes"]
 
 
-# Whoever needs more than so much memory ends, and not the machine.
+# A process that exceeds this memory ends, before the machine does.
 DATA_BYTES_MAX = 2 << 30
 
 
@@ -79,7 +79,7 @@ class Instance(Api):
         return self._status("VmHWM")
 
     def forget_peak(self):
-        """The peak begins anew with what is in use now (proc(5), `clear_refs`)."""
+        """The peak starts again from the current use (proc(5), `clear_refs`)."""
         Path(f"/proc/{self.process.pid}/clear_refs").write_text("5")
 
     def _status(self, name):
@@ -149,7 +149,7 @@ class World:
         return Issuer(self.postgres.folder, self.binary)
 
     def copy_logs(self, folder):
-        """Copies the logs of everybody, for whoever looks for a fault."""
+        """Copies the logs of all processes, for finding a fault."""
         for instance in self.instances:
             if instance.log.exists():
                 shutil.copyfile(instance.log, folder / f"{instance.name}.log")

@@ -8,7 +8,7 @@ import time
 from client import BASE, Client, Lost, Refused
 from records import REQUIRED, Record, Report
 
-# How often the same request is sent when nobody knows what became of it.
+# How often a request with an unknown result is sent.
 TRIES_MAX = 2
 
 
@@ -73,7 +73,7 @@ class Writer:
             await self._report(record, self._said(adapter, record.generation, "Finalized"))
 
     async def _send(self, what, method, path, body, expected, after_loss=()):
-        """Sends a request, and perhaps once more if nobody knows what became of it. Right is what is expected; what
+        """Sends a request, and perhaps once more if its result is unknown. Right is what is expected; what
         only an earlier effect of the same request explains (`after_loss`), if there may be one; and an honest 503."""
         is_unsure = False
         for _ in range(self.random.randint(1, TRIES_MAX)):
@@ -185,7 +185,7 @@ class Writer:
 
     @staticmethod
     def _expected(record, said, report):
-        """201 or 204, or both where it depends on what nobody knows (docs/reference/api.md, "Reports")."""
+        """201 or 204, or both where it depends on an unknown result (docs/reference/api.md, "Reports")."""
         if report.generation > record.generation + len(record.maybe) + record.maybe_deleted:
             return {204}
         others = [other.generation if other else 0 for other in said.may_be()]

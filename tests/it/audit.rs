@@ -252,7 +252,7 @@ async fn entries_can_be_filtered() {
             "actor=system@hyperfleet.local&action=delete".to_owned(),
             vec![("delete", "one")],
         ),
-        ("actor=somebody".to_owned(), vec![]),
+        ("actor=nobody".to_owned(), vec![]),
         (
             "since=2026-01-01T10:02:00Z".to_owned(),
             vec![("delete", "one")],
@@ -327,7 +327,7 @@ async fn the_database_refuses_to_change_the_trail() {
     api.cluster("recorded").await;
     let mut connection = api.database.connect().await;
     for sql in [
-        "UPDATE audit_entries SET actor = 'somebody else'",
+        "UPDATE audit_entries SET actor = 'another'",
         "UPDATE audit_entries SET reason = NULL WHERE false",
         "DELETE FROM audit_entries",
         "TRUNCATE audit_entries",

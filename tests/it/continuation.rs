@@ -223,7 +223,7 @@ async fn a_token_of_another_list_or_of_none_is_refused() {
     assert_eq!(api.get(&spelled).await.status, 200);
 }
 
-/// Whoever takes a token apart and puts it together again gets a 400, or a part of the same list.
+/// A client that changes a token gets a 400, or a part of the same list.
 #[tokio::test]
 async fn forged_tokens_do_no_harm() {
     use base64::Engine as _;

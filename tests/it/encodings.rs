@@ -51,7 +51,7 @@ fn gzipped(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// A cluster whose body has so many bytes.
+/// A cluster whose body has that number of bytes.
 fn cluster_of(bytes: usize) -> Vec<u8> {
     let frame = r#"{"kind":"Cluster","name":"large","spec":{"a":""}}"#;
     let padding = "x".repeat(bytes - frame.len());

@@ -103,7 +103,7 @@ async fn an_entry_that_appears_late_is_not_missed() {
         follower.read(&api).await;
         assert_eq!(follower.names(), [""; 0]);
     }
-    // Whoever does not follow sees it at once, and may begin there: nothing is settled yet.
+    // A reader that does not follow sees it at once, and may begin there: nothing is settled yet.
     let list = api.get("/audit").await;
     assert_eq!(list.column("name"), ["quick"]);
     assert_eq!(list.body["position"], "start");

@@ -253,7 +253,7 @@ async fn all_resources_can_be_listed_by_kind() {
         assert_eq!(answer.problem(), (400, "VAL-000"), "{kind}");
         assert_eq!(answer.detail(), format!("Unknown entity kind: {kind}"));
     }
-    // The kind is looked at before the order, and after the page.
+    // The kind is checked before the order, and after the page.
     let answer = api.get("/resources?kind=x&order=nmae").await;
     assert_eq!(answer.problem(), (400, "VAL-000"));
     assert_eq!(answer.detail(), "Unknown entity kind: x");

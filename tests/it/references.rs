@@ -435,7 +435,7 @@ async fn no_link_ever_leads_to_a_finalizing_resource() {
         let path = format!("/sites/{here}");
         let name = format!("app-{round}");
         let create = post_app(&api, &name, json!({"site": [to("Site", &here)]}));
-        // Whoever comes first wins; both may.
+        // The first one wins; both may.
         let (created, deleted) = if round % 2 == 0 {
             tokio::join!(create, api.delete(&path))
         } else {

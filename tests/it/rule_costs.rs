@@ -26,7 +26,7 @@ struct Scene {
 }
 
 impl Scene {
-    /// With so many numbers in the spec, and in each of the reports texts of so many bytes.
+    /// With that number of numbers in the spec, and that number of bytes of text in each report.
     fn with(numbers: usize, bytes: usize) -> Self {
         let at = DateTime::<Utc>::UNIX_EPOCH;
         let numbers: Vec<_> = (0..numbers).map(Value::from).collect();

@@ -217,7 +217,7 @@ fn the_usual_file_is_found_and_a_named_one_counts_instead() {
     assert_eq!(settings["health.port"]["value"], "2");
     let said = refused(folder.path(), &["--config", "nowhere.yaml"], &[]);
     assert!(said.contains("cannot read nowhere.yaml"), "{said}");
-    // One that is there but no settings file is not passed over either.
+    // An existing file without settings is not ignored either.
     std::fs::write(folder.path().join("configs/config.yaml"), "server: [").unwrap();
     let said = refused(folder.path(), &[], &[]);
     assert!(
@@ -287,7 +287,7 @@ fn variables_that_look_like_a_slip_are_told_and_those_of_kubernetes_are_not() {
     let notes: Vec<_> = said.lines().collect();
     let expected = [
         "note: logging.otel.enabled (from HYPERFLEET_LOGGING_OTEL_ENABLED) is now tracing.enabled",
-        "note: HYPERFLEET_SERVR_PORT is no setting; did you mean HYPERFLEET_SERVER_PORT?",
+        "note: HYPERFLEET_SERVR_PORT is not a setting; did you mean HYPERFLEET_SERVER_PORT?",
     ];
     assert_eq!(notes, expected);
 }

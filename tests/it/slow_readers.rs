@@ -69,7 +69,7 @@ async fn until_full(api: &TestApi, headers: &str) -> Vec<TcpStream> {
         let mut reader = reader(api, headers).await;
         let mut head = [0; 12];
         reader.read_exact(&mut head).await.unwrap();
-        // Another one may have been refused in favour of somebody who has left by now.
+        // Another one may have been refused in favour of a client that has left by now.
         if head == *b"HTTP/1.1 200" {
             readers.push(reader);
         }
@@ -97,7 +97,7 @@ async fn answers_that_nobody_takes_keep_out_large_ones_and_nothing_else() {
     let labels = json!({"labels": {"a": "b"}});
     assert_eq!(api.patch(&small, labels.clone()).await.status, 200);
     api.cluster("another").await;
-    // What is done is told, however large the answer is.
+    // A change is acknowledged, however large the answer is.
     let patched = api.patch(&large, labels).await;
     assert_eq!(patched.status, 200);
     assert_eq!(patched.body["labels"], json!({"a": "b"}));
@@ -124,7 +124,7 @@ async fn clients_that_leave_large_answers_untaken_are_cut_off_when_memory_is_sho
         let mut bytes = Vec::new();
         let first = &mut readers[0];
         let read = timeout(PATIENCE, first.read_to_end(&mut bytes)).await;
-        // However it is told, it is over, and the answer is not whole.
+        // Either way the connection has ended, and the answer is not whole.
         let _ = read.expect("its connection is closed");
         assert!(bytes.len() < 5 * MIB, "{} bytes were taken", bytes.len());
     }

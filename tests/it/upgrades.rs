@@ -31,14 +31,14 @@ async fn asked(api: &TestApi, request: &str) -> RawAnswer {
     answer.expect("an answer")
 }
 
-/// That it is told in HTTP/1.1 that the connection ends.
+/// Checks that HTTP/1.1 announces the end of the connection.
 #[track_caller]
 fn assert_ends(answer: &RawAnswer, what: &str) {
     assert_eq!(answer.header("connection"), Some("close"), "{what}");
     assert_eq!(answer.header("upgrade"), None, "{what}");
 }
 
-/// With more time for bodies than a test has: whoever waits for one fails.
+/// With more time for bodies than a test has: waiting for one fails the test.
 async fn patient() -> TestApi {
     let limits = Limits {
         body_time: 2 * PATIENCE,

@@ -1,4 +1,4 @@
-//! Takes a migration apart, as far as needed to see what it does to tables that are there.
+//! Parses a migration to find what it does to existing tables.
 
 use std::iter::Peekable;
 use std::str::Chars;

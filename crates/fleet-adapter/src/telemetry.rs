@@ -14,7 +14,7 @@ pub const METRICS: MetricTable = &[
     Metric::new("hyperfleet_adapter_leading", Gauge, &[],
         "Whether this replica of the adapter works: 1 or 0."),
     Metric::new("hyperfleet_adapter_queue_waiting", Gauge, &[],
-        "Resources that wait for work."),
+        "Resources waiting for work."),
     Metric::new("hyperfleet_adapter_queue_working", Gauge, &[],
         "Resources being worked on."),
     Metric::new("hyperfleet_adapter_reconciles_total", Counter, &["kind", "outcome"],

@@ -191,7 +191,7 @@ impl Daemon {
             }
         };
         if let Err(error) = &failed {
-            tracing::error!("stopping: {error:#}");
+            tracing::error!(error = format!("{error:#}"), "stopping after an error");
         }
         manager::stopping();
         failed.and(self.end(signals).await)

@@ -135,8 +135,8 @@ fn guarded(settings: &Settings, doors: &Doors) -> anyhow::Result<()> {
     match doors.reachable(listen) {
         None => Ok(()),
         Some(address) => bail!(
-            "listen: other machines may reach {address}, and nothing says who calls: set listen_cert_file, \
-             listen_key_file and listen_client_ca_file, or say listen_anonymous = true"
+            "listen: other machines may reach {address}, and callers are not authenticated: set listen_cert_file, \
+             listen_key_file and listen_client_ca_file, or set listen_anonymous = true"
         ),
     }
 }

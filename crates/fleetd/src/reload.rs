@@ -58,7 +58,7 @@ impl Running {
                 "reading them takes too long".to_owned()
             }
         };
-        tracing::error!("settings unchanged: {fault}");
+        tracing::error!(fault, "settings unchanged");
     }
 
     fn take(&mut self, loaded: Loaded, notes: &[String]) {
@@ -71,7 +71,7 @@ impl Running {
         let waiting = loaded.changed_since(&self.started).at_a_start;
         if !waiting.is_empty() {
             let keys = waiting.join(", ");
-            tracing::warn!("these changes need a restart: {keys}");
+            tracing::warn!(keys, "changed settings need a restart");
         }
         // Last, so that messages of the reload itself appear at the earlier level.
         let level = loaded.settings.logging.level;

@@ -55,6 +55,6 @@ impl Watchdog {
 
 fn tell(state: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(state) {
-        tracing::warn!("cannot notify the service manager: {error}");
+        tracing::warn!(%error, "notifying the service manager failed");
     }
 }

@@ -123,9 +123,11 @@ impl Room {
             && room.is_short(needs)
         {
             tracing::info!(
-                "{key} is {wanted}, but with {limit} open files there is room for {}: \
-                 raise the limit (ulimit -Hn, LimitNOFILE=)",
-                room.api
+                key,
+                wanted,
+                open_files = limit,
+                connections = room.api,
+                "fewer connections than set: raise the limit of open files (ulimit -Hn, LimitNOFILE=)"
             );
         }
         room
@@ -167,7 +169,7 @@ fn raised_limit() -> Option<u64> {
             ..limit
         };
         if let Err(error) = setrlimit(Resource::Nofile, raised) {
-            tracing::warn!("the limit of open files stays as it is: {error}");
+            tracing::warn!(%error, "raising the limit of open files failed");
         }
     }
     getrlimit(Resource::Nofile).current

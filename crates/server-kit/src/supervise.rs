@@ -20,13 +20,13 @@ where
 {
     loop {
         let run = AssertUnwindSafe(async { start().await }).catch_unwind();
-        let what = match run.await {
-            Ok(()) => "ended",
+        let end = match run.await {
+            Ok(()) => "returned",
             // The panic itself is logged with its location.
             Err(_) => "panicked",
         };
         let pause_seconds = pause.as_secs_f64();
-        tracing::error!(task, pause_seconds, "task {what}: restarting");
+        tracing::error!(task, end, pause_seconds, "task ended: restarting");
         tokio::time::sleep(pause).await;
     }
 }
@@ -89,16 +89,13 @@ mod tests {
             arrived = arrived => arrived.unwrap(),
         }
         let told = kept.0.lock().unwrap().join(" ");
-        assert_eq!(
-            told.matches("message=task panicked: restarting").count(),
-            2,
-            "{told}"
-        );
-        assert_eq!(
-            told.matches("message=task ended: restarting").count(),
-            1,
-            "{told}"
-        );
-        assert_eq!(told.matches("task=\"count\"").count(), 3, "{told}");
+        for (part, count) in [
+            ("message=task ended: restarting", 3),
+            ("end=\"panicked\"", 2),
+            ("end=\"returned\"", 1),
+            ("task=\"count\"", 3),
+        ] {
+            assert_eq!(told.matches(part).count(), count, "{part}: {told}");
+        }
     }
 }

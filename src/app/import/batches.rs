@@ -1,4 +1,4 @@
-//! Resources with their reports: translated and written batch by batch, while the next ones are read.
+//! Translates and writes resources with their reports in batches, while the next ones are read.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,20 +13,19 @@ use crate::domain::import::{
 };
 use crate::storage::postgres::{self, ImportSource, Session};
 
-/// How often a batch is written again that conflicts with requests.
+/// How often a batch that conflicts with requests is written again.
 const WRITE_ATTEMPTS_MAX: usize = 3;
 
 /// A batch that is ready to be written.
 #[derive(Default)]
 struct Batch {
     sound: Vec<ImportedResource>,
-    /// Resources whose older state is here, and whose newer one is refused.
+    /// Resources with an older state here, whose newer state is refused.
     stale: Vec<ResourceId>,
     /// Those of them that were changed here.
     changed: Vec<ResourceId>,
 }
 
-/// What became of a batch.
 #[derive(Default)]
 struct Written {
     ids: HashSet<ResourceId>,
@@ -34,16 +33,15 @@ struct Written {
     removed_here: HashSet<ResourceId>,
 }
 
-/// A resource whose references are to be written.
+/// A resource whose references are not yet written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Unlinked {
     pub(super) id: ResourceId,
-    /// Whether all its reports are here.
     pub(super) has_all_reports: bool,
 }
 
 impl Run<'_> {
-    /// Brings what the plan says. Gives the resources whose references are to be written.
+    /// Imports the resources of the plan. Returns those whose references are not yet written.
     pub(super) async fn bring(
         &mut self,
         source: &mut ImportSource,
@@ -77,7 +75,7 @@ impl Run<'_> {
         Ok(unlinked)
     }
 
-    /// Translates the rows, and leaves out what is refused.
+    /// Translates the rows, without those that are refused.
     async fn check(&mut self, rows: Vec<SourceResource>) -> Result<Batch, Error> {
         let mut batch = Batch::default();
         for row in rows {
@@ -123,7 +121,7 @@ impl Run<'_> {
         }
     }
 
-    /// Writes what is left of a batch when a request has taken a name or removed a parent meanwhile.
+    /// Writes the rest of a batch after a request has taken a name or removed a parent.
     async fn write_again(&mut self, batch: &mut Batch) -> Result<Written, Error> {
         let mut attempts = 1;
         loop {
@@ -139,7 +137,7 @@ impl Run<'_> {
         let has_owners = !self.options.is_dry_run;
         let mut db = self.session.db();
         let mut conflicts = db.list_conflicts(&batch.sound, has_owners).await?;
-        // A resource that this run leaves as it is here keeps its name.
+        // A resource that this run does not change keeps its name.
         let stays = |id| conflicts.iter().any(|conflict| conflict.id == id);
         let states = batch.sound.iter().map(|imported| &imported.resource.state);
         let leaving = states.filter(|state| state.is_finalizing() && self.ledger.has(state.id));
@@ -180,7 +178,7 @@ impl Run<'_> {
         });
     }
 
-    /// Counts what was written, and what of it is left out.
+    /// Counts what was written, and notes the refused parts.
     fn note(&mut self, batch: Batch, written: &Written, unlinked: &mut Vec<Unlinked>) {
         for id in batch.stale {
             self.ledger.set_parts(id, ImportedParts::Older);
@@ -189,7 +187,7 @@ impl Run<'_> {
             self.ledger.set_parts(id, ImportedParts::Accepted);
         }
         for imported in batch.sound {
-            // A dry run leaves the resource as it was.
+            // A dry run does not change the resource.
             let parts = if self.options.is_dry_run {
                 ImportedParts::Older
             } else {

@@ -1,16 +1,15 @@
+//! Errors that end a run of the import without a report.
+
 use crate::domain::import::Regression;
 use crate::storage::postgres;
 
-/// Why a run ends without a report.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The source fails.
     #[error("the source")]
     Source(#[source] postgres::Error),
-    /// This database fails.
     #[error("the database of this service fails")]
     Target(#[from] postgres::Error),
-    /// The source is something else.
+    /// The source is not a database of the older service.
     #[error(
         "the source is not a database of the older service at its last version: it lacks {}; check its URL, \
          and run the older service's own `migrate` on it first",
@@ -20,16 +19,15 @@ pub enum Error {
         /// Tables with their columns.
         missing: Vec<String>,
     },
-    /// Two imports would disturb each other.
     #[error("another import into this database is running: wait for its end")]
     Busy,
-    /// This database serves already.
+    /// This database has resources that were not imported.
     #[error(
         "this database has resources that were not imported: import into an empty database, \
-         or say --beside-others to import beside them; the import never changes them"
+         or use --beside-others to import beside them; the import never changes them"
     )]
     OthersHere,
-    /// This database has imported from elsewhere.
+    /// This database has imported from another source.
     #[error(
         "this database has imported from another database: import this source into an empty one. A source that was \
          restored from a dump counts as another one"
@@ -38,7 +36,7 @@ pub enum Error {
     /// The source may lack what was imported.
     #[error(
         "the source may lack what was imported from it, and the import would remove that here: {0}. Name another \
-         database, wait for a standby that lags, or say --allow-older-source to import this state all the same"
+         database, wait for a lagging standby, or use --allow-older-source to import this state anyway"
     )]
     OlderSource(Regression),
 }

@@ -1,4 +1,4 @@
-//! References: written when every target is here.
+//! Writes references, once all their targets are here.
 
 use std::collections::HashSet;
 
@@ -11,21 +11,21 @@ use crate::domain::import::{
 use crate::domain::tenancy::TenantScope;
 use crate::storage::postgres::{self, ImportSource, Session, WrittenReference};
 
-/// References of a batch of resources that pass the rules.
+/// References of a batch that pass the rules.
 #[derive(Default)]
 struct Links {
     sound: Vec<WrittenReference>,
-    /// Resources of which a reference is refused.
+    /// Resources with a refused reference.
     refused: HashSet<ResourceId>,
 }
 
-/// What became of the references of a batch.
+/// The result of writing the references of a batch.
 #[derive(Default)]
 struct Written {
     references: usize,
-    /// Resources with all their parts.
+    /// Resources that have all their parts.
     complete: Vec<ResourceId>,
-    /// Resources with all parts but refused ones.
+    /// Resources that have all parts except refused ones.
     accepted: Vec<ResourceId>,
     /// Resources that requests have changed since they were written.
     changed: Vec<ResourceId>,
@@ -62,7 +62,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// The references that pass the rules, and the resources of which one does not.
+    /// Separates the references that pass the rules from the resources of those that do not.
     fn sort(&mut self, rows: Vec<SourceReference>) -> Links {
         let mut links = Links::default();
         for row in rows {
@@ -126,7 +126,7 @@ impl Run<'_> {
     }
 }
 
-/// Writes references, but none of a resource that was changed here since, and none to a resource that is gone.
+/// Writes references, except those of a resource that was changed here since, and those to a removed resource.
 async fn write(
     session: &mut Session,
     order: &[ResourceId],

@@ -1,16 +1,16 @@
 //! Imports the database of the older service.
 //!
 //! ```text
-//! plan      keys of the source against what is here           Ledger, ImportPlan
-//! remove    what the source no longer has                     removal
-//! bring     resources with their reports, batch by batch      reading, batches
-//! link      references, once all targets are here             links
-//! verify    digests of both databases                         verify
+//! plan      keys of the source against those here           Ledger, ImportPlan
+//! remove    resources that the source has removed            removal
+//! bring     resources with their reports, batch by batch     reading, batches
+//! link      references, once all targets are here            links
+//! verify    digests of both databases                        verify
 //! ```
 //!
-//! Each batch is one transaction, together with the note of what it imported: an interrupted run is continued by the
-//! next one. The position in the source is saved when a run is complete, so that a later run reads what was written
-//! since. Nothing that was not imported is ever written.
+//! Each batch is one transaction together with the note of what it imported, so the next run continues an interrupted
+//! one. A complete run saves the position in the source, so that a later run reads only what was written since.
+//! Resources that were not imported are never written.
 
 mod batches;
 mod error;
@@ -34,16 +34,14 @@ use crate::domain::import::{Continuity, Findings, Ledger, SourcePosition};
 use crate::domain::{EntityRegistry, ResourceId};
 use crate::storage::postgres::{ImportSource, ImportState, LeftOut, Session, Store};
 
-/// What a run does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RunOptions {
-    /// Writes nothing.
+    /// Write nothing.
     pub is_dry_run: bool,
-    /// What is read of the source.
     pub read: ReadScope,
-    /// Imports into a database with resources of its own.
+    /// Allow resources here that were not imported.
     pub is_beside_others: bool,
-    /// Resources in one transaction.
+    /// Number of resources in one transaction.
     pub batch: usize,
     /// What is compared at the end.
     pub scope: VerifyScope,
@@ -54,7 +52,6 @@ pub struct RunOptions {
 pub enum ReadScope {
     /// What was written since the last run.
     Changed,
-    /// Everything.
     All,
     /// Everything, of a state that may lack what was imported before.
     Older,
@@ -65,16 +62,14 @@ pub enum ReadScope {
 pub enum VerifyScope {
     /// Every imported resource.
     All,
-    /// The resources that the run has brought.
+    /// The resources that the run has written.
     Changed,
-    /// Nothing.
     Nothing,
 }
 
-/// A run from its begin to its end.
 struct Run<'a> {
-    /// Holds the lock of imports. Everything is written on this connection: should it break, so does the lock, and
-    /// nothing more is written.
+    /// Holds the lock of imports. Every write uses this connection: if it breaks, the lock is gone, and so is every
+    /// further write.
     session: Session,
     registry: &'a EntityRegistry,
     options: RunOptions,
@@ -84,13 +79,13 @@ struct Run<'a> {
     report: ImportReport,
     /// Imported resources that give up their names in this run.
     leaving: HashSet<ResourceId>,
-    /// Resources that were written by this run, or would be.
+    /// Resources that this run has written, or would write.
     brought: Vec<ResourceId>,
-    /// Parts of these that were refused.
+    /// Refused parts of those resources.
     left_out: LeftOut,
 }
 
-/// As the first transaction of what is to be read: everything.
+/// First transaction to read, for reading everything.
 const EVERYTHING: i64 = 0;
 
 /// How a run reports its progress, and how it is stopped.
@@ -98,7 +93,7 @@ const EVERYTHING: i64 = 0;
 pub struct ImportHooks<'a> {
     /// Receives the progress of the run.
     pub observe: &'a (dyn Fn(ImportProgress) + Sync),
-    /// Set, the run ends after the current batch.
+    /// When it is set, the run ends after the current batch.
     pub stop: &'a AtomicBool,
 }
 
@@ -106,13 +101,13 @@ pub struct ImportHooks<'a> {
 ///
 /// # Guarantees
 ///
-/// The source is only read, as of one moment. What was not imported is never written. Interrupted at any moment, the
-/// next run goes on.
+/// The source is only read, as of one moment. Resources that were not imported are never written. The next run
+/// continues one that was interrupted at any moment.
 ///
 /// # Errors
 ///
-/// One of the two databases fails, or cannot be what the other one needs. Rows that break a rule are no error: the
-/// report lists them.
+/// One of the two databases fails, or does not suit the other. Rows that break a rule are not errors: the report lists
+/// them.
 pub async fn import(
     source: &SourceSettings,
     store: &Store,
@@ -145,7 +140,7 @@ pub async fn import(
     run.run(&mut source, &position, since).await
 }
 
-/// Checks that this database may take the import, and keeps other imports away.
+/// Checks that this database may take the import, and locks out other imports.
 async fn admit(session: &mut Session, options: RunOptions) -> Result<ImportState, Error> {
     let mut db = session.db();
     if !db.lock_imports().await? {
@@ -158,8 +153,8 @@ async fn admit(session: &mut Session, options: RunOptions) -> Result<ImportState
     Ok(state)
 }
 
-/// Checks that the source holds what was imported from it. Gives the first transaction of what is to be read; none if
-/// nothing is here.
+/// Checks that the source has everything that was imported from it. Returns the first transaction to read; `None` if
+/// nothing was imported.
 fn since(
     position: &SourcePosition,
     state: &ImportState,
@@ -193,7 +188,7 @@ impl Run<'_> {
         }
         let is_dry_run = self.options.is_dry_run;
         if !is_dry_run {
-            // In a first run all that comes here is as of this position.
+            // In a first run everything that arrives is as of this position.
             let since = since.unwrap_or(position.transaction);
             self.session
                 .db()
@@ -220,7 +215,7 @@ impl Run<'_> {
         Ok(self.report)
     }
 
-    /// The order in which requests lock resources.
+    /// Sorts ids into the order in which requests lock resources.
     fn lock_order(&self, ids: impl Iterator<Item = ResourceId>) -> Vec<ResourceId> {
         let kind = |id| self.ledger.kind_of(id).unwrap_or_default();
         let order: BTreeSet<_> = ids.map(|id| (self.registry.depth(kind(id)), id)).collect();

@@ -1,4 +1,4 @@
-//! What the source has against what is here.
+//! Compares the keys of the source with those here.
 
 use std::collections::HashSet;
 
@@ -8,7 +8,7 @@ use crate::domain::import::{
 };
 use crate::storage::postgres::ImportSource;
 
-/// Transactions after which numbers of the source are used again, and a position means nothing any more.
+/// Number of transactions after which the source reuses their numbers, so that a position means nothing any more.
 const NUMBERS: i64 = 1 << 31;
 
 impl Run<'_> {
@@ -43,7 +43,6 @@ impl Run<'_> {
         Ok(plan)
     }
 
-    /// Looks for reports that belong to nothing.
     pub(super) async fn find_orphans(&mut self, source: &mut ImportSource) -> Result<(), Error> {
         let findings = &mut self.report.findings;
         let orphans = source.each_orphan(|orphan| {

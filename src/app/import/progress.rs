@@ -1,27 +1,19 @@
-//! How far a run is.
+//! The progress of a run.
 
-/// What a run is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ImportStep {
-    /// Lists both databases.
     Plan,
-    /// Removes what the source no longer has.
+    /// Remove what the source has removed.
     Remove,
-    /// Writes resources.
     Bring,
-    /// Writes references.
     Link,
-    /// Compares both databases.
     Verify,
 }
 
-/// How far a step is, in resources. The plan has no total.
+/// The progress of a step, in resources. Planning has no total.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ImportProgress {
-    /// The step.
     pub step: ImportStep,
-    /// Resources that are done.
     pub done: usize,
-    /// All resources of the step.
     pub total: usize,
 }

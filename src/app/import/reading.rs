@@ -1,4 +1,4 @@
-//! Reads resources in batches that are small in memory, whatever their specs.
+//! Reads resources in batches that are small in memory, whatever the size of their specs.
 
 use std::pin::pin;
 
@@ -9,10 +9,10 @@ use super::{Error, texts};
 use crate::domain::import::{ImportPlan, SourceResource};
 use crate::storage::postgres::ImportSource;
 
-/// How many bytes of documents end a batch, however few its resources: three batches are in memory at a time.
+/// Bytes of documents that end a batch, whatever its number of resources: three batches are in memory at a time.
 const BATCH_BYTES: usize = 16 * 1024 * 1024;
 
-/// Reads what the plan says, and hands it over in batches until nobody takes them any more. No batch has resources of
+/// Reads the resources of the plan, and sends them in batches until the receiver is gone. No batch has resources of
 /// two levels.
 pub(super) async fn read(
     source: &mut ImportSource,

@@ -1,4 +1,4 @@
-//! What the source no longer has.
+//! Removes imported resources that the source has removed.
 
 use std::collections::HashSet;
 
@@ -45,7 +45,7 @@ impl Run<'_> {
     }
 }
 
-/// Removes what may go, in one transaction. Gives what is gone.
+/// Removes, in one transaction, what may be removed. Returns what was removed.
 async fn remove(
     session: &mut Session,
     order: &[ResourceId],

@@ -1,4 +1,4 @@
-//! What a run did, and what it found.
+//! The result of a run.
 
 use std::collections::BTreeMap;
 
@@ -9,71 +9,60 @@ use crate::domain::import::{Findings, Ledger};
 /// What a run did, or would do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImportReport {
-    /// Whether nothing was written.
     pub is_dry_run: bool,
-    /// Whether the run was stopped before its end.
     pub is_interrupted: bool,
-    /// By kind.
     pub kinds: BTreeMap<String, KindTally>,
-    /// Resources that are new here.
     pub added: usize,
     /// Resources that were imported before and written again.
     pub changed: usize,
-    /// Resources that are gone with the source's.
+    /// Resources that were removed because the source has removed them.
     pub removed: usize,
-    /// Resources that were as the source has them.
+    /// Resources that were equal already.
     pub unchanged: usize,
-    /// Reports that were written.
     pub reports: usize,
-    /// References that were written.
     pub references: usize,
-    /// What is not here as the source has it.
+    /// Where this database differs from the source.
     pub findings: Findings,
-    /// The comparison at the end; unset without one.
+    /// The comparison at the end, if there was one.
     pub verification: Option<Verification>,
 }
 
-/// Resources of one kind.
+/// Number of resources of one kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct KindTally {
-    /// Those of the source.
+    /// In the source.
     pub source: usize,
-    /// Those that are imported.
+    /// Imported, by this run or earlier.
     pub imported: usize,
-    /// Those that the run refused.
+    /// Refused by this run.
     pub refused: usize,
 }
 
-/// What the comparison of both databases found.
+/// The result of comparing both databases.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verification {
-    /// What was compared.
     pub scope: VerifyScope,
-    /// How many resources are equal.
     pub equal: usize,
-    /// How many are equal but for the parts that were refused.
+    /// Number of resources that are equal except for refused parts.
     pub equal_in_part: usize,
-    /// How many were left out, because they are here in an older state: the newer one was refused.
+    /// Number of skipped resources that are here in an older state, because the newer one was refused.
     pub older: usize,
-    /// How many were left out, because this service has changed or removed them since.
+    /// Number of skipped resources that this service has changed or removed since.
     pub changed_here: usize,
-    /// How many differ.
     pub differing: usize,
-    /// The first of them.
+    /// The first differing resources.
     pub first: Vec<Difference>,
 }
 
-/// A resource that is not the same in both databases.
+/// A resource that differs between the databases.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Difference {
-    /// Which one.
     pub id: ResourceId,
-    /// Its kind.
     pub kind: String,
 }
 
 impl Verification {
-    /// Most differing resources that are named.
+    /// Differing resources that are named at most.
     pub const FIRST_MAX: usize = 100;
 
     pub(super) fn of(scope: VerifyScope) -> Self {

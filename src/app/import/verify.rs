@@ -1,4 +1,4 @@
-//! Compares both databases, resource by resource, by digests that each computes from what it keeps.
+//! Compares both databases by a digest of each resource, which each database computes.
 
 use super::{Difference, Error, ImportStep, Run, Verification, VerifyScope, texts};
 use crate::domain::ResourceId;
@@ -6,8 +6,8 @@ use crate::domain::import::ImportedParts;
 use crate::storage::postgres::ImportSource;
 
 impl Run<'_> {
-    /// Compares the resources that must be the same, but for refused parts. In a dry run these are the ones that a run
-    /// would leave alone.
+    /// Compares the resources that must be equal, except for refused parts. A dry run compares those that a run would
+    /// not change.
     pub(super) async fn verify(&mut self, source: &mut ImportSource) -> Result<(), Error> {
         let mut verification = Verification::of(self.options.scope);
         let ids = match self.options.scope {

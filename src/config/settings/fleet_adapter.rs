@@ -1,3 +1,5 @@
+//! Settings of the fleet adapter.
+
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -5,13 +7,11 @@ use serde::{Deserialize, Serialize};
 
 use hyperfleet_fleet_adapter::workloads::WorkloadConfig;
 
-/// The fleet adapter, which keeps units in fleet for resources.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct FleetAdapter {
-    /// Whether `serve` runs it, too.
     pub enabled: bool,
-    /// The name that it reports under.
+    /// The adapter's name in reports.
     pub name: String,
     /// URL of the API; empty for the listener of the process itself.
     pub api_url: String,
@@ -19,7 +19,7 @@ pub struct FleetAdapter {
     pub token_file: PathBuf,
     #[serde(default)]
     pub workloads: Vec<WorkloadConfig>,
-    /// Resources that are worked on at a time.
+    /// Number of resources that it works on at a time.
     pub workers: usize,
     #[serde(with = "humantime_serde")]
     pub poll_interval: Duration,
@@ -27,7 +27,7 @@ pub struct FleetAdapter {
     pub sweep_interval: Duration,
     #[serde(with = "humantime_serde")]
     pub report_interval: Duration,
-    /// How long units stay whose resource no longer exists.
+    /// How long units are kept after their resource was removed.
     #[serde(with = "humantime_serde")]
     pub orphan_grace: Duration,
     pub removal_limit: RemovalLimit,

@@ -1,4 +1,4 @@
-//! The typed settings of `hyperfleet-api`. Every default is in `catalogue.rs`.
+//! The typed settings of `hyperfleet-api`. Their meanings and defaults are in `catalogue.rs`.
 
 mod database;
 mod fleet_adapter;
@@ -17,31 +17,20 @@ use crate::domain::entity_config::EntityConfig;
 use hyperfleet_fleet::settings::Etcd;
 use hyperfleet_server_kit::settings::{Logging, Secret, Tracing, defaults};
 
-/// Everything that can be set.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
-    /// The API's listener.
     pub server: Server,
-    /// The database.
     pub database: Database,
-    /// The log.
     pub logging: Logging,
-    /// Traces.
     pub tracing: Tracing,
-    /// Metrics and their listener.
     pub metrics: Metrics,
-    /// Health, its listener, and how the service ends.
     pub health: Health,
-    /// Lists.
     pub lists: Lists,
-    /// The audit trail.
     #[serde(default)]
     pub audit: Audit,
-    /// What `import` reads.
     #[serde(default)]
     pub import: Import,
-    /// Fleet's API.
     pub fleet: Fleet,
     /// The kinds of resources; unset for the built-in ones.
     pub entities: Option<Vec<EntityConfig>>,
@@ -53,16 +42,13 @@ impl Default for Settings {
     }
 }
 
-/// Lists.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Lists {
-    /// Whether lists show finalizing resources to callers that do not say. For pollers that
-    /// cannot send a parameter.
+    /// For pollers that cannot send a parameter.
     pub include_deleted: bool,
 }
 
-/// The audit trail.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Audit {
@@ -71,11 +57,10 @@ pub struct Audit {
     pub retention: Option<Duration>,
 }
 
-/// What `import` reads.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Import {
-    /// The older service's database.
+    /// URL of the older service's database.
     pub from: Option<Secret>,
 }
 
@@ -83,12 +68,8 @@ pub struct Import {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fleet {
-    /// Whether it is served.
     pub enabled: bool,
-    /// Where its units and machines are kept.
     pub etcd: Etcd,
-    /// Most items of a page.
     pub page_size: usize,
-    /// What keeps units for resources.
     pub adapter: FleetAdapter,
 }

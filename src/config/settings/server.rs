@@ -1,3 +1,5 @@
+//! Settings of the listeners: the API's, metrics and health.
+
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -7,74 +9,64 @@ use crate::auth::IssuerConfig;
 use crate::domain::tenancy;
 use hyperfleet_server_kit::settings::{Limits, Timeouts, Tls};
 
-/// The API's listener.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Server {
-    /// What this instance is called in its log; empty for nothing.
+    /// Instance name in logs; empty for none.
     pub hostname: String,
     /// Address or name to listen on.
     pub host: String,
-    /// Port to listen on; 0 for a free one.
+    /// 0 for a free one.
     pub port: u16,
-    /// OpenAPI document with the schemas of specs; empty for none, so that any spec will do.
+    /// OpenAPI document with the schemas of specs; empty for none.
     pub openapi_schema_path: PathBuf,
-    /// How long clients may take.
     pub timeouts: Timeouts,
-    /// How much is served at a time.
     pub limits: Limits,
-    /// TLS of the API's listener.
     pub tls: Tls,
-    /// Who may call.
     pub jwt: Jwt,
-    /// On whose behalf.
     pub tenant: tenancy::Config,
 }
 
-/// Who may call.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Jwt {
-    /// Whether callers must present a token.
+    /// Require a token of every caller.
     pub enabled: bool,
-    /// Whose tokens are taken, in the order in which they are tried.
+    /// Issuers of accepted tokens, in the order in which they are tried.
     #[serde(default)]
     pub configs: Vec<IssuerConfig>,
 }
 
-/// Metrics and their listener.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Metrics {
     /// Address or name to listen on.
     pub host: String,
-    /// Port to listen on; 0 for a free one.
+    /// 0 for a free one.
     pub port: u16,
-    /// TLS of this listener.
     pub tls: Tls,
-    /// For how long a resource may stay unreconciled before it counts as stuck.
+    /// How long a resource may stay unreconciled before it counts as stuck.
     #[serde(with = "humantime_serde")]
     pub reconciliation_stuck_threshold: Duration,
 }
 
-/// Health, its listener, and how the service ends.
+/// Health, its listener, and the times of the shutdown.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Health {
     /// Address or name to listen on.
     pub host: String,
-    /// Port to listen on; 0 for a free one.
+    /// 0 for a free one.
     pub port: u16,
-    /// TLS of this listener.
     pub tls: Tls,
-    /// How long the database may take to answer before it counts as gone.
+    /// Timeout for the database's answer to a readiness check.
     #[serde(with = "humantime_serde")]
     pub db_ping_timeout: Duration,
-    /// For how long the service goes on as before once it is told to end, but for saying that it is
-    /// not ready: so that nobody sends new requests when it stops taking them.
+    /// How long the service still takes requests after the signal to stop, while it reports that it is not ready: load
+    /// balancers notice before it refuses requests.
     #[serde(with = "humantime_serde")]
     pub shutdown_delay: Duration,
-    /// How long requests under way may take to end then.
+    /// How long requests in progress may take after that.
     #[serde(with = "humantime_serde")]
     pub shutdown_timeout: Duration,
 }

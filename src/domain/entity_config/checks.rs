@@ -1,4 +1,4 @@
-//! What every configured kind must pass at start.
+//! Checks every configured kind at the start.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,10 +10,10 @@ use crate::domain::aggregation::{LAST_KNOWN_RECONCILED, RECONCILED, adapter_cond
 use crate::domain::mapping::{self, Rule};
 use crate::domain::{Report, ResourceName};
 
-/// What stands below every resource, where child kinds stand, too.
+/// Path segments below every resource, beside those of child kinds.
 const SUFFIXES: [&str; 2] = ["statuses", "force-delete"];
 
-/// Checks every kind; gives the rules of each.
+/// Checks every kind; returns the rules of each.
 ///
 /// # Errors
 ///
@@ -60,7 +60,6 @@ fn label(index: usize, config: &EntityConfig) -> String {
     }
 }
 
-/// The checks of one kind.
 struct Check<'a> {
     configs: &'a [EntityConfig],
     config: &'a EntityConfig,
@@ -189,7 +188,7 @@ impl Check<'_> {
             Some(config.parent_kind.as_str())
         };
         let chain = std::iter::successors(Some(parent_kind.as_str()), |kind| parent_of(kind));
-        // Whoever is in it at all, is so within as many steps as there are kinds.
+        // A kind of the cycle returns to itself within as many steps as there are kinds.
         let mut chain = chain.take(self.configs.len());
         if chain.any(|kind| kind == self.config.kind) {
             self.fault("owns itself through parent_kind: break the cycle");
@@ -242,8 +241,7 @@ impl Check<'_> {
     }
 }
 
-/// Kinds that need each other before either can be created: as what they must link to, or as what
-/// must own them.
+/// Finds kinds that need each other before either can be created: as a required reference, or as an owner.
 fn required_cycles(configs: &[EntityConfig], faults: &mut Vec<String>) {
     for (index, config) in configs.iter().enumerate() {
         let mut reached = BTreeSet::new();

@@ -1,5 +1,5 @@
-//! The registry of kinds as it is configured, and every check that it must pass at start.
-//! All faults are named at once, each with what to change.
+//! The configured registry of kinds, and its checks at the start. All faults are reported at once, each with what to
+//! change.
 
 mod checks;
 mod schemas;
@@ -15,18 +15,18 @@ use super::entity::{DeletePolicy, Entity, EntityRegistry, ReferenceRule};
 use super::mapping::{Paths, Rule, RuleConfig, Rules};
 pub use schemas::{Attached, attach};
 
-/// Plurals that routes of the service itself occupy.
+/// Plurals that routes of the service itself use.
 pub const PLURALS_RESERVED: [&str; 5] = ["resources", "audit", "fleet", "openapi", "openapi.html"];
 /// Longest kind, plural and reference type, in bytes.
 pub const KIND_BYTES_MAX: usize = 100;
-/// Most kinds, and most entries of any list in one kind.
+/// Kinds at most, and entries of any list of one kind.
 pub const ENTRIES_MAX: usize = 200;
 
 /// One entry of the configuration's `entities` list.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct EntityConfig {
-    /// The discriminator, `PascalCase`.
+    /// `PascalCase`.
     pub kind: String,
     /// The path segment.
     pub plural: String,
@@ -38,15 +38,13 @@ pub struct EntityConfig {
     pub spec_schema_name: String,
     /// Whether a schema document without that component is a fault.
     pub require_spec_schema: bool,
-    /// Adapters that must report.
     pub required_adapters: Vec<String>,
     /// Shortest name, in bytes; 0 for no limit of its own.
     pub name_min_len: i64,
     /// Longest name, in bytes; 0 for 100.
     pub name_max_len: i64,
-    /// Links to other kinds.
     pub references: Vec<ReferenceConfig>,
-    /// What derives further conditions from its resources and their reports.
+    /// Rules for further conditions.
     pub conditions: Vec<RuleConfig>,
 }
 
@@ -54,22 +52,19 @@ pub struct EntityConfig {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ReferenceConfig {
-    /// Name of the link.
     pub ref_type: String,
-    /// Kind of its targets.
     pub target_kind: String,
-    /// Fewest targets.
     pub min: i64,
     /// Most targets; 0 for no limit.
     pub max: i64,
 }
 
-/// What is wrong with the configured kinds. One sentence a fault, each saying how to mend it.
+/// The faults of the configured kinds. One sentence each, which says how to mend it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the configured entities do not fit together:\n  - {}", .0.join("\n  - "))]
 pub struct InvalidEntities(pub Vec<String>);
 
-/// The kinds of a service that configures none: clusters and the node pools they own.
+/// The kinds of a service without configured ones: clusters and their node pools.
 pub fn built_in() -> Vec<EntityConfig> {
     let adapters = |names: &[&str]| names.iter().map(ToString::to_string).collect();
     vec![

@@ -1,24 +1,22 @@
-//! Which kind's specs must fit which schema.
+//! Attaches the schemas of specs to kinds.
 
 use super::{EntityConfig, InvalidEntities};
 use crate::domain::entity::EntityRegistry;
 use crate::domain::schema::SchemaDocument;
 
-/// Kinds with the schemas of their specs, and what the operator should know of those without.
+/// Kinds with the schemas of their specs, and notes about kinds without.
 #[derive(Debug)]
 pub struct Attached {
-    /// The kinds.
     pub registry: EntityRegistry,
     /// One sentence for each kind whose specs are not checked although it names a schema.
     pub notes: Vec<String>,
 }
 
-/// Gives the kinds of `registry`, made from `configs`, the schemas that they name. Without a document
-/// no spec is checked.
+/// Attaches the schemas that `configs` name to the kinds of `registry`. Without a document no spec is checked.
 ///
 /// # Errors
 ///
-/// Every kind whose schema cannot be used, or is required and not in the document.
+/// Every kind whose schema is unusable, or is required and not in the document.
 pub fn attach(
     mut registry: EntityRegistry,
     configs: &[EntityConfig],

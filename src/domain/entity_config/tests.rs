@@ -70,7 +70,7 @@ fn optional_references_may_go_in_circles() {
     assert!(registry(&[a, b]).is_ok());
 }
 
-/// A good kind A, and a kind B that `change` spoils.
+/// A valid kind A, and a kind B that `change` makes invalid.
 fn with(change: &dyn Fn(&mut EntityConfig)) -> Vec<EntityConfig> {
     let mut config = kind("B", "bs");
     change(&mut config);
@@ -262,7 +262,7 @@ fn cycles_through_others_are_found() {
         faults.iter().all(|f| f.contains("owns itself")),
         "{faults:?}"
     );
-    // B hangs on a cycle without being part of it.
+    // B leads to a cycle without being part of it.
     let owners = [child("A", "as", "A"), child("B", "bs", "A")];
     assert_eq!(registry(&owners).unwrap_err().0.len(), 1);
 
@@ -272,7 +272,7 @@ fn cycles_through_others_are_found() {
     b.references = vec![reference("a", "A", 1, 0)];
     assert_eq!(registry(&[a, b]).unwrap_err().0.len(), 2);
 
-    // One cannot be without the other, nor the other without its owner.
+    // Each needs the other first, or its owner.
     let mut a = kind("A", "as");
     a.references = vec![reference("b", "B", 1, 0)];
     let b = child("B", "bs", "A");
@@ -281,7 +281,7 @@ fn cycles_through_others_are_found() {
     assert!(registry(&[a, b]).is_ok());
 }
 
-/// Makes a part of a kind so long, or so large.
+/// Sets the length or the number of a part of a kind.
 type Change<'a> = &'a dyn Fn(&mut EntityConfig, usize);
 
 #[test]
@@ -327,7 +327,7 @@ fn what_reaches_a_limit_is_within_it() {
         assert!(registry(&with(&|b| change(b, max + 1))).is_err(), "{what}");
     }
     assert!(registry(&with(&|b| b.kind = "B-1_x".to_owned())).is_ok());
-    // As many as at least.
+    // Exactly the minimum.
     assert!(registry(&with(&|b| b.references = vec![reference("r", "A", 2, 2)])).is_ok());
 }
 
@@ -358,7 +358,7 @@ fn kinds_get_the_schemas_that_they_name_or_somebody_is_told() {
     let schemas = json!({"S": {}, "Bad": {"type": "strin"}});
     let given = json!({"openapi": "3.0.3", "components": {"schemas": schemas}});
     let given = SchemaDocument::parse(given).unwrap();
-    // Whether it has a schema then, and what the notes say.
+    // Whether the kind then has a schema, and its note.
     for (name, required, has_document, has_schema, note) in [
         ("", false, true, false, None),
         ("", true, true, false, Some("without saying which")),

@@ -1,4 +1,4 @@
-//! Documents that are stored exactly as the source has them, within the limits of a request.
+//! Documents that are stored exactly as in the source, within the limits of a request.
 
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
@@ -8,7 +8,7 @@ use crate::domain::document::{DEPTH_MAX, NESTS_MAX, Nesting};
 
 /// Largest spec and largest data of a report, in bytes without blanks: as large as a request's body.
 pub const DOCUMENT_BYTES_MAX: usize = 1024 * 1024;
-/// Reads an object that is kept as its text, within the limits of a request.
+/// Reads an object that is stored as text, within the limits of a request.
 pub(super) fn document(text: String) -> Result<(Map<String, Value>, Box<RawValue>), String> {
     let document: Map<String, Value> = json(&text)?;
     // The database prints blanks that a request need not have.
@@ -22,7 +22,7 @@ pub(super) fn document(text: String) -> Result<(Map<String, Value>, Box<RawValue
     }
     let document = Value::Object(document);
     let Nesting { depth, nests } = Nesting::of(&document);
-    // A request's body has one level and one object around it.
+    // A request's body has one more level and object around it.
     if depth >= DEPTH_MAX {
         return Err(format!("it is nested deeper than {} levels", DEPTH_MAX - 1));
     }

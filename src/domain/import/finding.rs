@@ -1,4 +1,4 @@
-//! What an import leaves out or takes over with a difference: of what, why, and what to do.
+//! Findings of an import: what it refuses or imports with a difference, why, and what to do.
 
 use std::collections::BTreeMap;
 
@@ -6,14 +6,13 @@ use strum::IntoStaticStr;
 
 use crate::domain::ResourceId;
 
-/// Why a part of the source is not here as it is there.
+/// Why a part of the source differs here.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, thiserror::Error, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum ImportReason {
-    /// Ids are UUIDs here.
+    /// The id is not a UUID.
     #[error("the id is not a UUID in lower case")]
     Id,
-    /// Kinds are configured.
     #[error("no entity is configured for the kind")]
     UnknownKind,
     /// The name breaks a rule of its kind.
@@ -25,50 +24,33 @@ pub enum ImportReason {
     /// A resource of this database that was not imported has the id.
     #[error("a resource of this database that was not imported has the id")]
     IdTaken,
-    /// Kinds are for life, in both services.
+    /// A resource keeps its kind for ever, in both services.
     #[error("the kind is {there} in the source, and was {here} when it was imported")]
-    KindChanged {
-        /// The kind here.
-        here: String,
-        /// The kind in the source.
-        there: String,
-    },
-    /// The parent is missing.
+    KindChanged { here: String, there: String },
     #[error("the parent is not imported or not in the source")]
     NoParent,
-    /// The kind has a parent there and none here, or the reverse, or another one.
+    /// The kind has a parent in one of both only, or another one.
     #[error("the kind and its parent do not fit the configured entities: {0}")]
     Parent(String),
-    /// The spec breaks a rule.
     #[error("spec: {0}")]
     Spec(String),
-    /// The labels break a rule.
     #[error("labels: {0}")]
     Labels(String),
-    /// The tenancy breaks a rule.
     #[error("tenancy: {0}")]
     Tenancy(String),
-    /// The conditions cannot be read.
     #[error("conditions: {0}")]
     Conditions(String),
-    /// A column holds what the older service never writes.
+    /// A column has a value that the older service never writes.
     #[error("{column} is impossible: {value}")]
-    Column {
-        /// Which column.
-        column: &'static str,
-        /// What it holds.
-        value: String,
-    },
-    /// A report breaks a rule.
+    Column { column: &'static str, value: String },
     #[error("report: {0}")]
     Report(String),
     /// The older service leaves reports behind when it removes resources without required adapters.
     #[error("the resource of the report is not in the source")]
     OrphanReport,
-    /// The kind has no such references.
+    /// The kind declares no references of the type.
     #[error("no entity declares this reference type with this target kind")]
     ReferenceType,
-    /// The target is missing.
     #[error("the target of the reference is not imported or not in the source")]
     ReferenceTarget,
     /// The resource was changed in this database after it was imported.
@@ -82,16 +64,11 @@ pub enum ImportReason {
     NeededHere,
     /// The path differs from the one in the source.
     #[error("its path is {here} here, and was {there}")]
-    Href {
-        /// The path here.
-        here: String,
-        /// The path in the source.
-        there: String,
-    },
+    Href { here: String, there: String },
 }
 
 impl ImportReason {
-    /// Whether the part is left out though the source uses it.
+    /// Whether the part is left out although the source uses it.
     pub fn is_refusal(&self) -> bool {
         !matches!(self, Self::Href { .. } | Self::OrphanReport)
     }
@@ -131,7 +108,7 @@ impl ImportReason {
                 "the older service writes no such row: correct it in the older database, then import again"
             }
             Self::Report(_) => "the adapter's next report takes its place",
-            Self::OrphanReport => "nothing: nobody can read it in the older service either",
+            Self::OrphanReport => "nothing: the older service cannot read it either",
             Self::ReferenceType => {
                 "add the reference to the kind in `entities` and import again, or do without it"
             }
@@ -150,34 +127,21 @@ impl ImportReason {
 /// The part of a resource that a finding is about.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FindingPart {
-    /// The whole resource.
     Resource,
-    /// The report of an adapter.
-    Report {
-        /// Which adapter.
-        adapter: String,
-    },
-    /// One reference.
-    Reference {
-        /// Its type.
-        ref_type: String,
-        /// Its target's id.
-        target: String,
-    },
+    Report { adapter: String },
+    Reference { ref_type: String, target: String },
 }
 
-/// One part of the source that is not here as it is there.
+/// One part of the source that differs here.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Finding {
-    /// Why.
     pub reason: ImportReason,
-    /// Kind of the resource, as the source has it.
+    /// Kind of the resource in the source.
     pub kind: String,
-    /// Id of the resource, as the source has it.
+    /// Id of the resource in the source.
     pub id: String,
-    /// Name of the resource; empty where it is not known.
+    /// Name of the resource; empty if unknown.
     pub name: String,
-    /// Which part of it.
     pub part: FindingPart,
 }
 
@@ -190,7 +154,7 @@ pub struct Findings {
 }
 
 impl Findings {
-    /// Most findings of one reason that are listed one by one.
+    /// Findings of one reason that are listed at most.
     pub const LISTED_MAX: usize = 1_000;
 
     /// Counts a finding, and keeps it if it is one of the first of its reason.
@@ -203,7 +167,7 @@ impl Findings {
         }
     }
 
-    /// How many there are, by the code of the reason.
+    /// Number of findings, by the code of the reason.
     pub fn counts(&self) -> &BTreeMap<&'static str, usize> {
         &self.counts
     }
@@ -213,19 +177,19 @@ impl Findings {
         &self.listed
     }
 
-    /// How many parts of the source are left out.
+    /// Number of parts of the source that are left out.
     pub fn refused(&self) -> usize {
         self.refused
     }
 }
 
-/// Set if the source has stored another path than the one here.
+/// The finding for a resource whose stored path in the source differs.
 pub(super) fn href_differs(here: String, there: Option<&str>) -> Option<ImportReason> {
     let there = there.filter(|there| *there != here)?.to_owned();
     Some(ImportReason::Href { here, there })
 }
 
-/// A finding about a resource that is known by its id.
+/// A finding about a resource with a valid id.
 pub fn about(reason: ImportReason, kind: &str, id: ResourceId) -> Finding {
     Finding {
         reason,

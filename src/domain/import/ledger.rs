@@ -1,4 +1,4 @@
-//! What the source has and what is here: from both follows what a run has to do.
+//! Compares the keys of the source with those here, and plans a run.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -7,16 +7,12 @@ use super::finding::about;
 use super::{Finding, ImportReason, Regression};
 use crate::domain::{EntityRegistry, ResourceId};
 
-/// A resource of the source, by what decides whether it is imported.
+/// A resource of the source: the part that decides whether it is imported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SourceKey<'a> {
-    /// Its id.
     pub id: &'a str,
-    /// Its kind.
     pub kind: &'a str,
-    /// Its generation.
     pub generation: i64,
-    /// Whether its deletion was requested.
     pub is_finalizing: bool,
     /// Whether its row was written since the last run.
     pub is_changed: bool,
@@ -25,20 +21,18 @@ pub struct SourceKey<'a> {
 /// A resource that an earlier run has imported.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImportedKey {
-    /// Its id.
     pub id: ResourceId,
     /// Whether every part of it is here.
     pub is_complete: bool,
-    /// Its kind; unset if this service has removed it since.
+    /// Unset if this service has removed it since.
     pub kind: Option<String>,
-    /// Its generation; unset if this service has changed or removed it since.
+    /// Unset if this service has changed or removed it since.
     pub generation: Option<i32>,
 }
 
-/// How much of an imported resource is here as the source has it.
+/// How much of an imported resource is here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ImportedParts {
-    /// All of it.
     All,
     /// All but the reports and references that were refused.
     Accepted,
@@ -46,26 +40,25 @@ pub enum ImportedParts {
     Older,
 }
 
-/// What a run has to do.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ImportPlan {
     /// Resources to read from the source and to write here, by level: parents before their children, and of one kind
-    /// finalizing resources before others, because they leave their names to these.
+    /// finalizing resources before others, because they free their names.
     pub bring: Vec<Vec<ResourceId>>,
-    /// Ids of the source that are no UUIDs.
+    /// Ids of the source that are not UUIDs.
     pub foreign_ids: Vec<String>,
-    /// Resources that the source no longer has, children before their parents.
+    /// Resources that the source has removed, children before their parents.
     pub remove: Vec<ResourceId>,
-    /// Resources that are here as the source has them.
+    /// Number of resources that are equal already.
     pub unchanged: usize,
-    /// What is left alone, because this service has removed it.
+    /// Resources that this service has removed, and that stay so.
     pub findings: Vec<Finding>,
     /// Set if the source has older states of resources than were imported.
     pub regression: Option<Regression>,
 }
 
 impl ImportPlan {
-    /// How many resources are to be read.
+    /// Number of resources to read.
     pub fn total(&self) -> usize {
         self.bring.iter().map(Vec::len).sum::<usize>() + self.foreign_ids.len()
     }
@@ -96,7 +89,7 @@ struct Entry {
 }
 
 impl Ledger {
-    /// What earlier runs have imported.
+    /// The resources that earlier runs have imported.
     pub fn of(imported: impl IntoIterator<Item = ImportedKey>) -> Self {
         let mut ledger = Self::default();
         for key in imported {
@@ -137,7 +130,6 @@ impl Ledger {
         self.entries.contains_key(&id)
     }
 
-    /// Notes that a resource is here.
     pub fn add(&mut self, id: ResourceId, kind: &str, parts: ImportedParts) {
         let kind = self.kind(kind);
         let entry = Entry {
@@ -150,33 +142,31 @@ impl Ledger {
         self.entries.insert(id, entry);
     }
 
-    /// Notes how much of a resource is here.
     pub fn set_parts(&mut self, id: ResourceId, parts: ImportedParts) {
         if let Some(entry) = self.entries.get_mut(&id) {
             entry.parts = parts;
         }
     }
 
-    /// Notes that this service has removed a resource.
+    /// Records that this service has removed a resource.
     pub fn set_removed_here(&mut self, id: ResourceId) {
         if let Some(entry) = self.entries.get_mut(&id) {
             entry.is_removed_here = true;
         }
     }
 
-    /// How much of a resource of the source is here; unset if it is not.
+    /// How much of a resource of the source is here; unset if nothing is.
     pub fn parts(&self, id: ResourceId) -> Option<ImportedParts> {
         let entry = self.entries.get(&id);
         let entry = entry.filter(|e| e.is_in_source && !e.is_removed_here);
         entry.map(|e| e.parts)
     }
 
-    /// Notes that a resource is gone.
     pub fn remove(&mut self, id: ResourceId) {
         self.entries.remove(&id);
     }
 
-    /// Whether a resource must be here as the source has it, but for refused parts.
+    /// Whether a resource must be equal here, except for refused parts.
     pub fn is_comparable(&self, id: ResourceId) -> bool {
         !matches!(self.parts(id), None | Some(ImportedParts::Older))
     }
@@ -189,14 +179,14 @@ impl Ledger {
         ids
     }
 
-    /// How many resources are here in an older state than the source has.
+    /// Number of resources that are here in an older state than in the source.
     pub fn older(&self) -> usize {
         let ids = self.entries.keys();
         ids.filter(|id| self.parts(**id) == Some(ImportedParts::Older))
             .count()
     }
 
-    /// How many resources of the source this service has removed.
+    /// Number of resources of the source that this service has removed.
     pub fn removed_here(&self) -> usize {
         let entries = self.entries.values();
         entries
@@ -204,7 +194,7 @@ impl Ledger {
             .count()
     }
 
-    /// How many resources of each kind are here.
+    /// Number of resources here, by kind.
     pub fn counts(&self) -> BTreeMap<&str, usize> {
         let mut counts = BTreeMap::new();
         for entry in self.entries.values().filter(|e| !e.is_removed_here) {
@@ -215,7 +205,7 @@ impl Ledger {
     }
 }
 
-/// Makes a [`ImportPlan`] while the keys of the source come in.
+/// Makes an [`ImportPlan`] while the keys of the source arrive.
 pub struct ImportPlanner<'a> {
     registry: &'a EntityRegistry,
     ledger: &'a mut Ledger,
@@ -225,7 +215,7 @@ pub struct ImportPlanner<'a> {
 }
 
 impl<'a> ImportPlanner<'a> {
-    /// Plans for these kinds. The ledger learns what the source has.
+    /// Plans for these kinds. Updates the ledger with the resources of the source.
     pub fn new(registry: &'a EntityRegistry, ledger: &'a mut Ledger) -> Self {
         Self {
             registry,
@@ -271,7 +261,7 @@ impl<'a> ImportPlanner<'a> {
         self.bring.push((depth, !key.is_finalizing, id));
     }
 
-    /// The plan, and how many resources of each kind the source has.
+    /// The plan, and the number of resources in the source by kind.
     pub fn finish(mut self) -> (ImportPlan, BTreeMap<String, usize>) {
         self.bring.sort_unstable();
         let levels = self

@@ -1,10 +1,10 @@
-//! Taking over the database of the older service: what a run has to do, what becomes of each row, and which rows are
-//! left out, with what to do about them.
+//! Imports the database of the older service: the work of a run, the translation of each row, and the refused rows,
+//! with what to do about them.
 //!
 //! ```text
 //! keys of the source ─┐
 //!                     ├─ ImportPlanner ─▶ ImportPlan: bring, remove
-//! what is here ───────┘                       │
+//! keys here ──────────┘                       │
 //!                                             ▼
 //! rows of the source ─ translate ─▶ ImportedResource, or an ImportReason
 //! references ───────── check_reference, once every target is here
@@ -31,7 +31,7 @@ pub use translate::{DELETED_BY_DEFAULT, ImportedResource, translate};
 use super::aggregation::{LAST_KNOWN_RECONCILED, RECONCILED, adapter_condition_type};
 use super::{Entity, Reference, ResourceId};
 
-/// The place of a condition: as aggregation and rules leave them. The older service keeps no order.
+/// The position of a condition in the order of aggregation and rules. The older service has no order.
 fn order(entity: &Entity, condition: &str) -> (usize, String) {
     let of_adapter = || {
         let mut adapters = entity.required_adapters.iter();
@@ -45,7 +45,7 @@ fn order(entity: &Entity, condition: &str) -> (usize, String) {
     (place, condition.to_owned())
 }
 
-/// Checks a reference of a resource of `entity`. `kind_of` gives the kind of a resource that is imported.
+/// Checks a reference of a resource of `entity`. `kind_of` returns the kind of an imported resource.
 ///
 /// # Errors
 ///

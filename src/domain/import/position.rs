@@ -1,4 +1,5 @@
-//! Which state of the source a run reads, and whether it holds all that was imported before.
+//! Identifies the state of the source that a run reads, and decides whether it has everything that was imported
+//! before.
 
 use crate::domain::ResourceId;
 
@@ -7,31 +8,30 @@ const WAL_PAGE: i64 = 8192;
 /// Sizes of a page's header: of most pages, and of the first one of a file.
 const WAL_PAGE_HEADERS: [i64; 2] = [24, 40];
 
-/// A state of the source, by what its server says of itself.
+/// A state of the source, by its server's identifiers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourcePosition {
-    /// Which server and database: copies of the server's files have the same.
+    /// Server and database: copies of the server's files have the same.
     pub source: String,
-    /// The number of the table of resources: another one after the table was restored from a dump.
+    /// The number of the table of resources: it changes when the table is restored from a dump.
     pub table: i64,
     /// Every transaction before this one had ended. Rows that it or a later one has written may be missing.
     pub transaction: i64,
-    /// Another one once the server was promoted or recovered from a backup.
+    /// Changes when the server is promoted or recovered from a backup.
     pub timeline: i32,
-    /// How many bytes of the write-ahead log are part of the state, at least.
+    /// Bytes of the write-ahead log in the state, at least.
     pub wal_bytes_min: i64,
-    /// How many at most.
+    /// Bytes of the write-ahead log in the state, at most.
     pub wal_bytes_max: i64,
 }
 
 /// The states of the source that this database has imported.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImportedPosition {
-    /// Which server and database.
     pub source: String,
-    /// Nothing is missing of what earlier transactions have written.
+    /// Everything that earlier transactions have written is here.
     pub since: i64,
-    /// The latest state of which anything is here; unset by versions that did not keep it.
+    /// The latest state of which anything is here; unset by versions that did not record it.
     pub latest: Option<LatestState>,
 }
 
@@ -44,18 +44,16 @@ pub struct LatestState {
     pub transaction: i64,
     /// As of [`SourcePosition`].
     pub timeline: i32,
-    /// Bytes of the write-ahead log.
     pub wal_bytes: i64,
 }
 
-/// How a source stands to what was imported.
+/// The relation of a source to what was imported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Continuity {
-    /// It holds all that was imported.
+    /// It has everything that was imported.
     Continued,
     /// It may lack some of it.
     Regressed(Regression),
-    /// It is another database.
     Other,
 }
 
@@ -64,7 +62,7 @@ pub enum Continuity {
 pub enum Regression {
     /// Its log ends before the one that was read.
     #[error(
-        "it has not come as far as the state that was imported last: a standby that lags, or an older copy"
+        "it is older than the state that was imported last: a lagging standby, or an older copy"
     )]
     Behind,
     /// Its log may have branched off before the state that was read.
@@ -76,7 +74,6 @@ pub enum Regression {
          a backup was restored"
     )]
     Generations {
-        /// How many resources.
         count: usize,
         /// One of them.
         first: ResourceId,
@@ -84,7 +81,7 @@ pub enum Regression {
 }
 
 impl SourcePosition {
-    /// Whether the source holds all that was imported from it.
+    /// Whether the source has everything that was imported from it.
     pub fn continuity(&self, before: &ImportedPosition) -> Continuity {
         if self.source != before.source {
             return Continuity::Other;
@@ -118,7 +115,7 @@ impl SourcePosition {
     }
 }
 
-/// The end of the last record. A server that writes counts the header of the page that comes next, a standby does not.
+/// The end of the last record. A writing server counts the header of the next page, a standby does not.
 fn without_header(bytes: i64) -> i64 {
     let in_page = bytes % WAL_PAGE;
     if WAL_PAGE_HEADERS.contains(&in_page) {

@@ -1,4 +1,4 @@
-//! Reports of adapters, each of which is taken over or refused by itself.
+//! Reports of adapters, each imported or refused by itself.
 
 use std::collections::BTreeSet;
 
@@ -14,15 +14,14 @@ use crate::domain::{Metadata, Report, ReportState, ReportedCondition, moment};
 pub struct ImportedReport {
     /// The report without its data.
     pub state: ReportState,
-    /// The data exactly as the source has them.
+    /// The data exactly as in the source.
     pub data: Box<RawValue>,
-    /// About the job that did the work.
     pub metadata: Option<Metadata>,
 }
 
 type Sorted = (Vec<ImportedReport>, Vec<(String, ImportReason)>);
 
-/// Reads the reports of a resource: those that pass, and the adapters of those that do not.
+/// Reads the reports of a resource: those that pass the rules, and the adapters of the others.
 pub(super) fn reports(text: &str) -> Result<Sorted, ImportReason> {
     let rows: Vec<Box<RawValue>> = json(text).map_err(ImportReason::Report)?;
     let (mut sound, mut refused) = (Vec::with_capacity(rows.len()), Vec::new());

@@ -1,5 +1,5 @@
-//! From rows of the older service to a resource of this one. The import accepts what POST and PUT would accept, and
-//! keeps the rest of a row: id, times, generation, authors, conditions.
+//! Translates rows of the older service to a resource of this one. The import accepts what POST and PUT would accept,
+//! and keeps the rest of a row: id, times, generation, authors, conditions.
 
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -15,23 +15,22 @@ use crate::domain::{
     ResourceName, ResourceState, Tenancy, Violations, moment,
 };
 
-/// The author of a deletion that the source does not name: the older service's own name for nobody in particular.
+/// The author of a deletion without one in the source: the older service's own default.
 pub const DELETED_BY_DEFAULT: &str = "system@hyperfleet.local";
 
 /// A resource that passed the rules, ready to be stored.
 #[derive(Debug)]
 pub struct ImportedResource {
-    /// The resource. Its references come later, when their targets are here.
+    /// The resource. Its references follow, once their targets are here.
     pub resource: Resource,
-    /// The spec exactly as the source has it.
+    /// The spec exactly as in the source.
     pub spec: Box<RawValue>,
-    /// The reports that passed the rules.
     pub reports: Vec<ImportedReport>,
-    /// Adapters whose reports did not, each with the reason.
+    /// Adapters of refused reports, each with the reason.
     pub refused_reports: Vec<(String, ImportReason)>,
     /// Whether the source has references of the resource.
     pub has_references: bool,
-    /// Set if the path is another one here.
+    /// Set if the path differs here.
     pub href: Option<ImportReason>,
 }
 
@@ -48,7 +47,7 @@ impl ImportedResource {
     }
 }
 
-/// Translates one resource. `kind_of` gives the kind of a resource that is imported.
+/// Translates one resource. `kind_of` returns the kind of an imported resource.
 ///
 /// # Errors
 ///
@@ -156,7 +155,7 @@ fn labels(text: &str) -> Result<Labels, ImportReason> {
     })
 }
 
-/// Any tenancy that some configuration could have stamped.
+/// A tenancy that some configuration could have set.
 fn tenancy(text: &str) -> Result<Tenancy, ImportReason> {
     let tenancy: Tenancy = json(text).map_err(ImportReason::Tenancy)?;
     let is_sound = |key: &str, value: &str| {
@@ -167,7 +166,7 @@ fn tenancy(text: &str) -> Result<Tenancy, ImportReason> {
     };
     if let Some((key, value)) = tenancy.iter().find(|(key, value)| !is_sound(key, value)) {
         return Err(ImportReason::Tenancy(format!(
-            "{key:?}: {value:?} is no tenant dimension"
+            "{key:?}: {value:?} is not a tenant dimension"
         )));
     }
     if tenancy.len() > DIMENSIONS_MAX {

@@ -1,4 +1,4 @@
-//! From configured rules to rules that run, and what they must pass at start.
+//! Compiles configured rules, and checks them at the start.
 
 use std::collections::BTreeSet;
 
@@ -10,8 +10,8 @@ use super::view::VARIABLES;
 use crate::domain::aggregation::{LAST_KNOWN_RECONCILED, RECONCILED};
 use crate::domain::shown;
 
-/// Compiles the rules of a kind. Every fault goes to `fault`, as what follows the name of the kind
-/// in a sentence. `reserved` are the condition types of required adapters.
+/// Compiles the rules of a kind. Every fault goes to `fault`, as the part of a sentence after the name of the kind.
+/// `reserved` are the condition types of required adapters.
 pub(in crate::domain) fn compile(
     configs: &[RuleConfig],
     reserved: &BTreeSet<String>,
@@ -77,7 +77,7 @@ fn compile_one(config: &RuleConfig, fault: &mut impl FnMut(String)) -> Option<Ru
         });
         told.ok()
     };
-    // All four, so that all their faults are named.
+    // All four, so that all their faults are reported.
     let when = compile("when.expression", when);
     let status = compile("output.status.expression", &output.status);
     let reason = compile("output.reason.expression", &output.reason);

@@ -1,10 +1,10 @@
-//! Rules as they are configured.
+//! Rules, as configured.
 
 use serde::{Deserialize, Serialize};
 
 /// Longest type of a condition, in bytes.
 pub const TYPE_BYTES_MAX: usize = 100;
-/// Most rules of one kind.
+/// Rules of one kind at most.
 pub const RULES_MAX: usize = 20;
 
 /// One entry of a kind's `conditions` list.
@@ -14,13 +14,12 @@ pub struct RuleConfig {
     /// Type of the condition, `PascalCase`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Whether there is such a condition now.
+    /// Whether the condition exists now.
     pub when: ExpressionConfig,
-    /// What it says.
     pub output: OutputConfig,
 }
 
-/// What a derived condition says.
+/// The content of a derived condition.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct OutputConfig {
@@ -32,7 +31,6 @@ pub struct OutputConfig {
     pub message: ExpressionConfig,
 }
 
-/// One expression.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ExpressionConfig {

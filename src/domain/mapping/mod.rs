@@ -5,9 +5,9 @@
 //! resource, reports ─▶ view (masked) ─▶ Rules::derive ─▶ conditions, failures
 //! ```
 //!
-//! Rules are written in CEL (`docs/guides/derived-conditions.md`). They run inside every write of a resource, so they may neither
-//! harm nor delay it: the guards are those of `hyperfleet_expressions`. A rule that fails leaves its condition as it
-//! was, and its failure is reported.
+//! Rules are written in CEL (`docs/guides/derived-conditions.md`). They run inside every write of a resource, so they
+//! may neither harm nor delay it: the guards are those of `hyperfleet_expressions`. A rule that fails leaves its
+//! condition as it was, and its failure is reported.
 
 mod compile;
 mod config;
@@ -28,48 +28,39 @@ pub use rules::{Derived, MESSAGE_BYTES_MAX, REASON_BYTES_MAX, Rules};
 
 use super::{Condition, Labels, ReportState, Resource, ResourceState, Tenancy};
 
-/// What rules need of a resource beside its life: read for kinds with rules only.
+/// The input of rules beside a resource's state: read for kinds with rules only.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Facts {
-    /// What is wanted.
     pub spec: Map<String, Value>,
-    /// Its labels.
     pub labels: Labels,
-    /// Whose it is.
     pub tenancy: Tenancy,
-    /// When it was created.
     pub created_at: DateTime<Utc>,
-    /// By whom.
     pub created_by: String,
-    /// Who last changed what is wanted.
+    /// The author of the last change of the desired state.
     pub updated_by: String,
-    /// What each adapter added to its report.
+    /// The data of each adapter's report.
     pub data: BTreeMap<String, Data>,
 }
 
-/// What an adapter added to its report.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Data {
-    /// This.
     Read(Map<String, Value>),
-    /// More than rules look at.
+    /// More than rules read.
     TooLarge,
 }
 
-/// What rules are applied to.
+/// The input of rules.
 #[derive(Debug, Clone, Copy)]
 pub struct Subject<'a> {
-    /// The resource as it will be. Its conditions are not looked at.
+    /// The resource after the change. Its conditions are ignored.
     pub state: &'a ResourceState,
-    /// The rest of it.
     pub facts: &'a Facts,
     /// The stored reports, one per adapter, in any order.
     pub reports: &'a [ReportState],
-    /// The conditions as they were.
     pub previous: &'a [Condition],
 }
 
-/// Where the resources of a kind are found: what stands before their ids.
+/// The paths of a kind's resources, up to their ids.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Paths {
     /// Path segment of the kind.
@@ -79,7 +70,7 @@ pub(super) struct Paths {
 }
 
 impl Facts {
-    /// Those of a resource on which nobody has reported.
+    /// The facts of a resource without reports.
     pub fn of(resource: &Resource, data: BTreeMap<String, Data>) -> Self {
         Self {
             spec: resource.spec.clone(),
@@ -94,7 +85,7 @@ impl Facts {
 }
 
 impl Data {
-    /// Most data of one report that rules look at, in bytes of JSON.
+    /// Data of one report that rules read at most, in bytes of JSON.
     pub const BYTES_MAX: usize = 65_536;
 
     /// The data of a report, unless it is too large.
@@ -117,7 +108,7 @@ impl Paths {
         }
     }
 
-    /// The kind of its owner, and where that is found.
+    /// The kind and the path of its owner.
     fn owner(&self, state: &ResourceState) -> Option<(&str, String)> {
         let ((kind, plural), owner) = self.parent.as_ref().zip(state.owner)?;
         let href = format!("{}/{plural}/{owner}", super::PATHS_BASE);

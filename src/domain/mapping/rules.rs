@@ -1,4 +1,4 @@
-//! The rules of one kind, and what follows from them.
+//! Applies the rules of one kind.
 
 use hyperfleet_expressions::{Evaluation, Expression, Meter, on_deep_stack};
 
@@ -11,7 +11,6 @@ pub const REASON_BYTES_MAX: usize = 256;
 /// Longest message of a derived condition, in bytes; a longer one is cut.
 pub const MESSAGE_BYTES_MAX: usize = 2048;
 
-/// One rule, checked.
 #[derive(Debug)]
 pub(in crate::domain) struct Rule {
     pub(super) kind: String,
@@ -21,26 +20,24 @@ pub(in crate::domain) struct Rule {
     pub(super) message: Expression,
 }
 
-/// The rules of a kind.
 #[derive(Debug)]
 pub struct Rules {
     /// By type.
     sorted: Vec<Rule>,
     paths: Paths,
-    /// Whether any expression is deep.
     is_deep: bool,
 }
 
-/// What a kind's rules give for one resource.
+/// The result of a kind's rules for one resource.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Derived {
     /// Sorted by type.
     pub conditions: Vec<Condition>,
-    /// The rules that could not be computed, in the same order.
+    /// The rules that failed, in the same order.
     pub failures: Vec<Failure>,
 }
 
-/// The condition that a rule gives, if any, and what is wrong with it.
+/// The condition that a rule derives, if any, and its fault.
 type Said = (Option<Condition>, Option<String>);
 
 impl Rule {
@@ -48,14 +45,14 @@ impl Rule {
         [&self.when, &self.status, &self.reason, &self.message]
     }
 
-    /// What it says of a subject. Fails if that cannot be known.
+    /// The rule's result for a subject. Fails if it cannot be computed.
     fn say(
         &self,
         subject: &Subject<'_>,
         previous: Option<&Condition>,
         evaluation: &mut Evaluation<'_>,
     ) -> Result<Said, String> {
-        // One for all four: it is the rule whose cost has a limit.
+        // One for all four: the limit applies to the cost of the rule.
         let meter = Meter::default();
         let holds = evaluation.run_bool(&self.when, &meter);
         let holds = holds.map_err(|error| format!("when: {error}"))?;
@@ -81,7 +78,7 @@ impl Rule {
             "false" => ConditionStatus::False,
             _ => return Err("status: it is neither True nor False".to_owned()),
         };
-        // The time of the last change of the desired state, not of the report: rules know no clock.
+        // The time of the last change of the desired state, not of the report: rules have no clock.
         let reference = subject.state.updated_at;
         let same = previous.filter(|p| p.status == status);
         let condition = Condition {
@@ -99,7 +96,7 @@ impl Rule {
 }
 
 impl Rules {
-    /// Rules that were checked, of a kind whose resources have these paths.
+    /// Checked rules, of a kind whose resources have these paths.
     pub(in crate::domain) fn new(mut rules: Vec<Rule>, paths: Paths) -> Self {
         rules.sort_by(|a, b| a.kind.cmp(&b.kind));
         let is_deep = rules
@@ -113,7 +110,7 @@ impl Rules {
         }
     }
 
-    /// The types of the conditions that they give, sorted.
+    /// The types of the derived conditions, sorted.
     pub fn types(&self) -> impl Iterator<Item = &str> {
         self.sorted.iter().map(|rule| rule.kind.as_str())
     }
@@ -122,9 +119,8 @@ impl Rules {
     ///
     /// # Guarantees
     ///
-    /// Deterministic: neither clock nor order of reports matter. Never panics, and ends: a rule that
-    /// costs too much fails. A rule that fails leaves its condition as it was, none if it was never
-    /// computed, and touches no other.
+    /// Deterministic: neither clock nor order of reports matter. Never panics, and ends: a rule that costs too much
+    /// fails. A rule that fails leaves its condition as it was, none if it was never computed, and changes no other.
     pub fn derive(&self, subject: &Subject<'_>) -> Derived {
         // One stack for all rules, because a thread costs more than a rule.
         let on_stack = || on_deep_stack(self.is_deep, || self.derive_here(subject));
@@ -132,7 +128,7 @@ impl Rules {
         derived.unwrap_or_else(|error| self.derive_by(subject, |_, _| Err(error.clone())))
     }
 
-    /// The same on this stack, for a subject that fits.
+    /// The same on this stack, for a subject within its limits.
     fn derive_here(&self, subject: &Subject<'_>) -> Derived {
         let mut evaluation = view::evaluation(subject, &self.paths);
         self.derive_by(subject, |rule, previous| {
@@ -140,7 +136,7 @@ impl Rules {
         })
     }
 
-    /// What follows from what each rule says, given its condition as it was.
+    /// Combines the results of all rules with the earlier conditions.
     fn derive_by(
         &self,
         subject: &Subject<'_>,

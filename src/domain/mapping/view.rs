@@ -8,11 +8,11 @@ use crate::domain::{ConditionStatus, ReportState, moment};
 /// The variables of every rule.
 pub(super) const VARIABLES: &[&str] = &["statuses", "resource"];
 
-/// Checks that there is not too much to look at.
+/// Checks the size of the input.
 ///
 /// # Errors
 ///
-/// What there is too much of.
+/// The part that is too large.
 pub(super) fn fits(subject: &Subject<'_>) -> Result<(), String> {
     let mut size = DataSize::default();
     size.add_members(&subject.facts.spec);
@@ -40,7 +40,7 @@ pub(super) fn fits(subject: &Subject<'_>) -> Result<(), String> {
     }
 }
 
-/// An evaluation of all that rules see.
+/// An evaluation with everything that rules see.
 pub(super) fn evaluation<'a>(subject: &Subject<'a>, paths: &'a Paths) -> Evaluation<'a> {
     Evaluation::new([
         ("statuses", statuses(subject)),
@@ -48,8 +48,7 @@ pub(super) fn evaluation<'a>(subject: &Subject<'a>, paths: &'a Paths) -> Evaluat
     ])
 }
 
-/// One entry for each report that does not say `Unknown` anywhere, in the order of the adapters'
-/// names.
+/// One entry for each report without `Unknown`, in the order of the adapters' names.
 fn statuses<'a>(subject: &Subject<'a>) -> CelValue<'a> {
     let is_certain = |report: &&ReportState| {
         let mut statuses = report.conditions.iter().map(|c| c.status);
@@ -88,7 +87,7 @@ fn status<'a>(report: &'a ReportState, facts: &'a Facts) -> CelValue<'a> {
     ])
 }
 
-/// The resource without its conditions and links.
+/// The resource without its conditions and references.
 fn resource<'a>(subject: &Subject<'a>, paths: &'a Paths) -> CelValue<'a> {
     let Subject { state, facts, .. } = *subject;
     let time = |at| CelValue::text(moment::rfc3339(at));

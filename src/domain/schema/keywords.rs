@@ -1,12 +1,12 @@
-//! Where schemas stand within a document and within a schema, and which words there are in one.
+//! Finds schemas within a document and within a schema, and knows their keywords.
 
 use serde_json::{Map, Value};
 
-/// What references to components begin with. What comes after it is a place: the name of a component,
-/// and a JSON pointer within that, which may be empty.
+/// Prefix of references to components. The rest is a place: the name of a component, and a JSON pointer within it,
+/// which may be empty.
 pub const COMPONENTS: &str = "#/components/schemas/";
 
-/// What stands at a place.
+/// The schema at a place.
 pub fn find<'a>(components: &'a Map<String, Value>, place: &str) -> Option<&'a Value> {
     let (name, rest) = split(place);
     components.get(name)?.pointer(rest)
@@ -17,7 +17,7 @@ pub(super) fn split(place: &str) -> (&str, &str) {
     place.split_at(place.find('/').unwrap_or(place.len()))
 }
 
-/// What the schemas below a keyword are about.
+/// The values that the schemas below a keyword apply to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Applies {
     /// The same value.
@@ -30,11 +30,11 @@ pub(super) enum Applies {
     AnyMember,
     /// Its elements.
     Elements,
-    /// Nothing, unless something refers to them.
+    /// None, unless a reference leads to them.
     Nothing,
 }
 
-/// How a keyword holds schemas.
+/// The form in which a keyword has schemas.
 #[derive(Debug, Clone, Copy)]
 enum Holds {
     One,
@@ -42,7 +42,7 @@ enum Holds {
     Named,
 }
 
-/// Keywords that hold schemas, how they do, and what these are about.
+/// Keywords that have schemas, the form of these, and the values that they apply to.
 const HOLDING: [(&str, Holds, Applies); 21] = [
     ("$defs", Holds::Named, Applies::Nothing),
     ("additionalItems", Holds::One, Applies::Elements),
@@ -72,7 +72,7 @@ fn holding(keyword: &str) -> Option<(Holds, Applies)> {
     Some((found.1, found.2))
 }
 
-/// All the others.
+/// All other keywords.
 const PLAIN: [&str; 37] = [
     "$comment",
     "$ref",
@@ -113,8 +113,7 @@ const PLAIN: [&str; 37] = [
     "xml",
 ];
 
-/// Whether a schema may have a member of that name (`x-` is for everybody). `nullable` is a word of
-/// 3.0 alone.
+/// Whether a schema may have a member of that name (`x-` is free for everyone). `nullable` is a keyword of 3.0 alone.
 pub(super) fn is_known(name: &str, is_30: bool) -> bool {
     PLAIN.contains(&name)
         || holding(name).is_some()
@@ -122,8 +121,8 @@ pub(super) fn is_known(name: &str, is_30: bool) -> bool {
         || (is_30 && name == "nullable")
 }
 
-/// The schemas one level below, each with what it is about and its place below the schema, as the end
-/// of a JSON pointer.
+/// The schemas one level below, each with the values that it applies to and its place below the schema, as the end of
+/// a JSON pointer.
 pub(super) fn below(schema: &Map<String, Value>) -> Vec<(Applies, String)> {
     let mut found = Vec::new();
     for (name, value) in schema {
@@ -145,7 +144,7 @@ pub(super) fn below(schema: &Map<String, Value>) -> Vec<(Applies, String)> {
     found
 }
 
-/// The schemas themselves, to be changed.
+/// The schemas themselves, for changing them.
 pub(super) fn below_mut(schema: &mut Map<String, Value>) -> Vec<&mut Value> {
     let mut found = Vec::new();
     for (name, value) in schema {

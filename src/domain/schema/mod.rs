@@ -25,12 +25,12 @@ pub use soundness::FITTED_MAX;
 #[derive(Debug, Clone, PartialEq)]
 pub struct SchemaDocument {
     schemas: Map<String, Value>,
-    /// As they were given.
+    /// The unconverted components.
     originals: Arc<Map<String, Value>>,
     is_30: bool,
 }
 
-/// Why a document cannot be used, and what is to be changed.
+/// Why a document is unusable, and what to change.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct InvalidSchema(String);
@@ -42,24 +42,24 @@ pub struct SpecSchema(Arc<Compiled>);
 struct Compiled {
     name: String,
     originals: Arc<Map<String, Value>>,
-    /// How many schemas one value has to fit, at most.
+    /// Number of schemas that one value has to fit, at most.
     fitted: usize,
     validator: Validator,
 }
 
 impl SchemaDocument {
-    /// Takes an OpenAPI 3.0 or 3.1 document.
+    /// Reads an OpenAPI 3.0 or 3.1 document.
     ///
     /// # Errors
     ///
-    /// It is not one. Its components are looked at when they are compiled.
+    /// It is not one. Its components are checked when they are compiled.
     pub fn parse(mut document: Value) -> Result<Self, InvalidSchema> {
         let version = document.get("openapi").cloned().unwrap_or_default();
         let is_version = |prefix: &str| version.as_str().is_some_and(|v| v.starts_with(prefix));
         let is_30 = is_version("3.0.");
         if !is_30 && !is_version("3.1.") {
             return Err(InvalidSchema(format!(
-                "it is no OpenAPI document: its `openapi` must say \"3.0.…\" or \"3.1.…\", not {version}"
+                "it is not an OpenAPI document: its `openapi` must say \"3.0.…\" or \"3.1.…\", not {version}"
             )));
         }
         let components = document.get_mut("components").map(Value::take);
@@ -86,7 +86,7 @@ impl SchemaDocument {
     ///
     /// # Errors
     ///
-    /// It is no schema, or refers to what is not in the document.
+    /// It is not a schema, or has a reference out of the document.
     pub fn compile(&self, name: &str) -> Result<Option<SpecSchema>, InvalidSchema> {
         let Some(schema) = self.schemas.get(name) else {
             return Ok(None);
@@ -100,7 +100,7 @@ impl SchemaDocument {
         };
         let sound = soundness::check(&self.originals, name, self.is_30);
         let sound = sound.map_err(|(why, at)| fault(why, at))?;
-        // The validator itself takes some of what has no meaning, such as multiples of 0.
+        // The validator accepts some keywords without a meaning, such as multiples of 0.
         draft202012::meta::validate(schema).map_err(|error| {
             let at = format!("/components/schemas/{name}{}", error.instance_path());
             fault(error.to_string(), at)
@@ -117,7 +117,7 @@ impl SchemaDocument {
             .with_draft(Draft::Draft202012)
             .should_validate_formats(true)
             .with_format("byte", violations::is_base64)
-            // In time proportional to the text, whatever the pattern.
+            // Runs in time proportional to the text, whatever the pattern.
             .with_pattern_options(PatternOptions::regex())
             .offline()
             .build(&source)
@@ -138,25 +138,23 @@ impl SchemaDocument {
 }
 
 impl SpecSchema {
-    /// Up to how much work faults are looked for one by one: values of the spec times schemas that
-    /// each has to fit. The validator gathers all of them, those of alternatives too, before it
-    /// tells the first: half a million took 175 MB.
+    /// Limit of the work for which faults are found one by one: values of the spec times schemas that each has to fit.
+    /// The validator collects all of them, those of alternatives too, before it returns the first: half a million took
+    /// 175 MB.
     pub const FAULTS_WORK_MAX: usize = 100_000;
 
-    /// The name of the component.
     pub fn name(&self) -> &str {
         &self.0.name
     }
 
-    /// All schemas of the document that this one is from, as they stand there: what it refers to is
-    /// among them.
+    /// All schemas of the schema's document, unconverted: the targets of its references are among them.
     pub fn components(&self) -> &Map<String, Value> {
         &self.0.originals
     }
 
-    /// Adds everything in which a spec does not fit, as far as an answer names it; of a spec that is
-    /// too much work ([`SpecSchema::FAULTS_WORK_MAX`]) only that it does not fit. Messages say what
-    /// the schema wants, never what the spec holds: it may be secret.
+    /// Adds every violation by a spec, up to the number that an answer has; of a spec that is too much work
+    /// ([`SpecSchema::FAULTS_WORK_MAX`]) only one. Messages name the rule of the schema, never the content of the
+    /// spec, which may be secret.
     pub fn check(&self, spec: &Map<String, Value>, faults: &mut Violations) {
         let spec = Value::Object(spec.clone());
         if self.0.validator.is_valid(&spec) {
@@ -172,7 +170,7 @@ impl SpecSchema {
         }
         let found = self.0.validator.iter_errors(&spec);
         let found = found.flat_map(|error| violations::violations(&error, &spec));
-        // Several schemas may want the same of a value.
+        // Several schemas may have the same violation.
         let mut told = BTreeSet::new();
         let found = found.filter(|v| told.insert((v.field.clone(), v.message.clone())));
         faults.extend(found.take(Violations::COUNT_MAX));
@@ -185,13 +183,13 @@ impl fmt::Debug for SpecSchema {
     }
 }
 
-/// As OpenAPI has it.
+/// A name that OpenAPI allows.
 fn is_name(name: &str) -> bool {
     let is_plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_');
     !name.is_empty() && name.bytes().all(is_plain)
 }
 
-/// How many values there are in a value, itself included.
+/// Number of values in a value, itself included.
 fn values(value: &Value) -> usize {
     match value {
         Value::Array(items) => 1 + items.iter().map(values).sum::<usize>(),

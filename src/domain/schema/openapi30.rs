@@ -1,21 +1,21 @@
-//! Schemas of OpenAPI 3.0 as JSON Schema (draft 2020-12), which differ in a few keywords.
+//! Converts schemas of OpenAPI 3.0 to JSON Schema (draft 2020-12), which differ in a few keywords.
 
 use serde_json::{Map, Value, json};
 
 use super::keywords::below_mut;
 
-/// Keywords that say what a value is by other schemas.
+/// Keywords that combine other schemas.
 const COMPOSING: [&str; 3] = ["allOf", "anyOf", "oneOf"];
 
-/// Converts a schema and every schema in it. Only where schemas stand: a property that is called
-/// `nullable`, or an example that looks like a schema, is left alone.
+/// Converts a schema and every schema in it, but no other values: a property with the name `nullable`, or an example
+/// that looks like a schema, stays as it is.
 pub(super) fn convert(schema: &mut Value) {
     let Value::Object(keywords) = schema else {
         return;
     };
     let nullable = keywords.remove("nullable") == Some(Value::Bool(true));
     if let Some(reference) = keywords.remove("$ref") {
-        // Beside a reference nothing else counts in 3.0; many write `nullable` there all the same.
+        // Beside a reference no other keyword counts in 3.0; many authors write `nullable` there all the same.
         keywords.clear();
         keywords.insert("$ref".to_owned(), reference);
     }
@@ -40,7 +40,7 @@ fn exclusive(keywords: &mut Map<String, Value>, limit: &str, exclusive: &str) {
     }
 }
 
-/// `int32` and `int64` are ranges; other formats of numbers say nothing about them.
+/// `int32` and `int64` are ranges; other formats of numbers do not limit them.
 fn integer_format(keywords: &mut Map<String, Value>) {
     let range = match keywords.get("format").and_then(Value::as_str) {
         Some("int32") => json!({"minimum": i32::MIN, "maximum": i32::MAX}),
@@ -59,7 +59,7 @@ fn allow_null(schema: &mut Value) {
     };
     let is_composed = COMPOSING.iter().any(|name| keywords.contains_key(*name));
     if is_composed || keywords.contains_key("$ref") {
-        // Not `anyOf`: that would hide the faults of what is not null behind one of its own.
+        // Not `anyOf`: that would hide the faults of a value that is not null behind its own.
         *schema = json!({"if": {"type": "null"}, "else": schema.take()});
         return;
     }

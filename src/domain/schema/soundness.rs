@@ -1,11 +1,11 @@
-//! What is wrong with schemas that a validator would take: words that say nothing because they are
-//! misspelt, references that lead nowhere useful, and schemas that cost a small spec much time.
+//! Finds faults of schemas that a validator would accept: misspelt keywords, which have no effect, useless references,
+//! and schemas that cost a small spec much time.
 //!
-//! A value may have to fit many schemas at once: a schema, what it refers to, its alternatives. Where
-//! two alternatives both describe the same member, the member's value has to fit both of theirs, and
-//! so on downwards: a schema that names itself in two alternatives doubles with every level of the spec.
-//! So the schemas of one value are counted along every way down, as far as specs are nested. Nothing else
-//! limits that work: the validator has no budget, and a spec of 1 KiB has 50 levels.
+//! A value may have to fit many schemas at once: a schema, its references, its alternatives. If two alternatives both
+//! describe the same member, the member's value has to fit both of theirs, and so on downwards: a schema that names
+//! itself in two alternatives doubles with every level of the spec. So the schemas of one value are counted along
+//! every way down, to the deepest level of specs. No other limit applies to that work: the validator has no budget,
+//! and a spec of 1 KiB has 50 levels.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,23 +14,23 @@ use serde_json::{Map, Value};
 use super::keywords::{Applies, COMPONENTS, below, find, is_known, split};
 use crate::domain::shown;
 
-/// Most schemas that one value of a spec may have to fit, however deep in the spec it is.
+/// Schemas that one value of a spec may have to fit at most, however deep in the spec it is.
 pub const FITTED_MAX: usize = 250;
-/// How many levels bodies may have.
+/// Levels of bodies at most.
 const LEVELS_MAX: usize = 64;
 
-/// What is wrong, and where.
+/// The fault, and its place.
 pub(super) type Fault = (String, String);
 
-/// What is known of a schema and all that it refers to.
+/// The facts of a checked schema and all its references.
 pub(super) struct Sound {
-    /// The components that take part.
+    /// The components in use.
     pub(super) components: BTreeSet<String>,
-    /// Most schemas that one value has to fit.
+    /// Number of schemas that one value has to fit, at most.
     pub(super) fitted: usize,
 }
 
-/// Looks at a component and everything that it refers to.
+/// Checks a component and everything that it refers to.
 ///
 /// # Errors
 ///
@@ -58,7 +58,7 @@ struct Graph<'a> {
     nodes: BTreeMap<String, Node>,
 }
 
-/// Which schemas follow from one, by their places.
+/// The schemas that follow from one, by their places.
 #[derive(Default)]
 struct Node {
     /// Of the same value.
@@ -84,7 +84,7 @@ impl Graph<'_> {
             if self.nodes.contains_key(&pointer) {
                 continue;
             }
-            // What is not there the validator tells.
+            // The validator reports a missing target.
             let node = match find(self.schemas, &pointer) {
                 Some(Value::Object(keywords)) => self.node(keywords, &pointer)?,
                 _ => Node::default(),
@@ -109,7 +109,7 @@ impl Graph<'_> {
             };
             node.same.push(target.to_owned());
             if self.is_30 {
-                // Nothing beside it counts.
+                // Keywords beside it do not count.
                 return Ok(node);
             }
         }
@@ -142,12 +142,12 @@ impl Graph<'_> {
                 .to_owned();
         }
         format!(
-            "`{}` is no keyword of schemas: correct it, or begin it with `x-`",
+            "`{}` is not a keyword of schemas: correct it, or begin it with `x-`",
             shown(name)
         )
     }
 
-    /// Most schemas that one value has to fit, over all ways down.
+    /// Number of schemas that one value has to fit at most, over all ways down.
     fn fitted(&self) -> Result<usize, Fault> {
         let mut unfolded = BTreeMap::new();
         for pointer in self.nodes.keys() {
@@ -213,8 +213,8 @@ impl Graph<'_> {
         Ok(())
     }
 
-    /// How many schemas a value, or one a level below it, has to fit, where `all` are those of the
-    /// value, and `fitted` says the same of all schemas for a level less.
+    /// Number of schemas that a value, or one a level below it, has to fit. `all` are those of the value, and `fitted`
+    /// has the numbers of all schemas for a level less.
     fn one_level_more(&self, all: &[&str], fitted: &BTreeMap<&str, usize>) -> usize {
         let nodes: Vec<_> = all
             .iter()

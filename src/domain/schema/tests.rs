@@ -169,7 +169,7 @@ fn a_document_that_cannot_be_used_says_why() {
     for (document, message) in [
         (
             json!(null),
-            "it is no OpenAPI document: its `openapi` must say \"3.0.…\" or \"3.1.…\", not null",
+            "it is not an OpenAPI document: its `openapi` must say \"3.0.…\" or \"3.1.…\", not null",
         ),
         (json!({"swagger": "2.0"}), "not null"),
         (json!({"openapi": "2.0"}), "not \"2.0\""),
@@ -281,7 +281,7 @@ fn schemas_that_unfold_without_end_are_refused() {
     let schema = document(&doubling(5)).compile("S").unwrap().unwrap();
     let mut faults = Violations::default();
     schema.check(json!({"a": 1}).as_object().unwrap(), &mut faults);
-    // Once, however many say so.
+    // Once, although several say so.
     assert_eq!(faults.as_slice().len(), 1);
 }
 
@@ -291,7 +291,7 @@ fn what_says_nothing_because_it_is_misspelt_is_refused_with_its_place() {
         (
             "3.0.3",
             json!({"S": {"propertis": {}}}),
-            "`propertis` is no keyword of schemas: correct it, or begin it with `x-` (at /components/schemas/S/propertis)",
+            "`propertis` is not a keyword of schemas: correct it, or begin it with `x-` (at /components/schemas/S/propertis)",
         ),
         (
             "3.1.0",
@@ -328,9 +328,9 @@ fn what_says_nothing_because_it_is_misspelt_is_refused_with_its_place() {
         assert!(refused.contains(said), "{schemas}: {refused}");
     }
     for schemas in [
-        // Where other things than keywords stand.
+        // Members that are not keywords.
         json!({"S": {"properties": {"propertis": {}}, "example": {"a": 1}, "default": {"b": 1}, "enum": [{"c": 1}], "x-mine": {"d": 1}}}),
-        // What nobody uses, and what stands beside a reference in 3.0.
+        // Unused components, and members beside a reference in 3.0.
         json!({"S": {"$ref": "#/components/schemas/T", "propertis": 1}, "T": {}, "Other": {"propertis": 1}}),
     ] {
         assert!(document(&schemas).compile("S").is_ok(), "{schemas}");

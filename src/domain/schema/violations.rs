@@ -1,4 +1,4 @@
-//! What a schema finds wrong, in the words that clients of the older service know.
+//! Converts the faults of a schema to violations, in the words that clients of the older service know.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -13,7 +13,7 @@ pub(super) fn is_base64(text: &str) -> bool {
     BASE64_STANDARD.decode(text).is_ok()
 }
 
-/// Each misfit is one violation, but for members that nobody knows: one each.
+/// One violation for each fault, and one for each unknown member.
 pub(super) fn violations(error: &ValidationError<'_>, spec: &Value) -> Vec<Violation> {
     let field = field(error.instance_path().as_str());
     match error.kind() {
@@ -27,7 +27,7 @@ pub(super) fn violations(error: &ValidationError<'_>, spec: &Value) -> Vec<Viola
                 .as_str()
                 .ends_with("/additionalProperties") =>
         {
-            // The error holds the first member alone.
+            // The error has the first member alone.
             let object = spec.pointer(error.instance_path().as_str());
             let members = object.and_then(Value::as_object);
             unsupported(&field, members.into_iter().flat_map(Map::keys))
@@ -45,7 +45,7 @@ pub(super) fn violations(error: &ValidationError<'_>, spec: &Value) -> Vec<Viola
     }
 }
 
-/// One violation for each member that the schema does not know, where they stand.
+/// One violation for each member that the schema does not have, at its path.
 fn unsupported<'a>(field: &str, names: impl Iterator<Item = &'a String>) -> Vec<Violation> {
     let violations = names.map(|name| {
         let message = format!("property \"{}\" is unsupported", shown(name));
@@ -167,7 +167,7 @@ fn words(name: &str) -> &str {
     }
 }
 
-/// Values of the schema, which the operator wrote, are not as short as one might wish, either.
+/// Values of the schema, which the operator wrote, may be long, too.
 fn shown_json(value: &Value) -> String {
     const CHARACTERS_MAX: usize = 1000;
     value.to_string().chars().take(CHARACTERS_MAX).collect()

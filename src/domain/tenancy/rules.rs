@@ -1,3 +1,6 @@
+//! The rules of tenancy: checks their configuration, and finds the tenant of a request in its headers
+//! (`docs/guides/tenancy.md`).
+
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
@@ -5,15 +8,13 @@ use serde::{Deserialize, Serialize};
 use super::super::Tenancy;
 use super::{Denied, Tenant, TenantScope};
 
-/// Longest value of a dimension, in bytes.
 pub const VALUE_BYTES_MAX: usize = 63;
-/// Longest key of a dimension, in bytes. With the other two limits every tenancy fits into an entry
-/// of an index, which names must (2704 bytes in PostgreSQL).
+/// Longest key of a dimension, in bytes. With the other two limits every tenancy fits into an entry of an index, which
+/// names must (2704 bytes in PostgreSQL).
 pub const KEY_BYTES_MAX: usize = 63;
-/// Most dimensions.
 pub const DIMENSIONS_MAX: usize = 8;
 
-/// Headers that carry secrets: what they say would be stored and shown.
+/// Headers that carry secrets: their values would be stored and shown.
 const FORBIDDEN: [&str; 7] = [
     "Authorization",
     "Cookie",
@@ -24,42 +25,41 @@ const FORBIDDEN: [&str; 7] = [
     "Proxy-Authorization",
 ];
 
-/// What an operator says of tenancy (`server.tenant`), not yet checked.
+/// An operator's settings of tenancy (`server.tenant`), not yet checked.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
-    /// Whether requests must say for whom they are made.
+    /// Whether requests carry a tenant.
     pub enabled: bool,
-    /// Whether callers see and change only what is theirs.
+    /// Whether callers see and change only the resources of their tenant.
     pub enforce: bool,
-    /// Header that marks system identities by saying `true`.
+    /// Header that marks system identities with the value `true`.
     pub system_header: String,
-    /// What a tenant consists of.
     pub dimensions: Vec<Dimension>,
 }
 
-/// One part of what a tenant consists of.
+/// One dimension of a tenant.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Dimension {
     /// Header that carries it.
     pub header: String,
-    /// What it is called in a tenancy.
+    /// Its key in a tenancy.
     pub key: String,
-    /// Whether every caller must say it.
+    /// Whether every caller must send it.
     pub required: bool,
 }
 
-/// How requests say for whom they are made. The default is that they do not.
+/// How requests name their tenant. The default is that they do not.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rules(Option<Config>);
 
 impl Rules {
-    /// The rules that a configuration stands for. What is switched off is not looked at.
+    /// The rules of a configuration. Parts that are switched off are not checked.
     ///
     /// # Errors
     ///
-    /// Everything that is wrong with it, in the order of the settings.
+    /// Every fault, in the order of the settings.
     pub fn new(config: Config) -> Result<Self, Vec<String>> {
         if !config.enabled && !config.enforce {
             return Ok(Self(None));
@@ -86,8 +86,8 @@ impl Rules {
         })
     }
 
-    /// Checks that whoever it is may do something of what belongs to no tenant: anybody without tenancy, and
-    /// system identities with it.
+    /// Checks that the caller may use what belongs to no tenant: every caller without tenancy, and system identities
+    /// with it.
     ///
     /// # Errors
     ///
@@ -100,12 +100,11 @@ impl Rules {
         }
     }
 
-    /// For whom a request is made. `values` gives everything that the request says under the name of
-    /// a header, which has no case.
+    /// The tenant of a request. `values` returns all values of a header, whose name has no case.
     ///
     /// # Errors
     ///
-    /// The first header that will not do, the one of system identities first.
+    /// The first unsuitable header, the one of system identities first.
     pub fn resolve<'h, V>(&self, values: impl Fn(&str) -> V) -> Result<Tenant, Denied>
     where
         V: Iterator<Item = &'h [u8]>,
@@ -138,7 +137,7 @@ impl Rules {
                 None => {}
             }
         }
-        // One dimension at least is required, so that there is something in it.
+        // At least one dimension is required, so that it is not empty.
         let view = if config.enforce {
             TenantScope::of(tenancy.clone())
         } else {
@@ -152,8 +151,8 @@ impl Rules {
     }
 }
 
-/// The one value of a header, without the blanks around it; none if nothing is left. Two of a kind
-/// are refused whatever they say: of these, a proxy may read the first and a service the last.
+/// The one value of a header, trimmed; none if it is blank. Repeated headers are refused whatever their values: a
+/// proxy may read the first and a service the last.
 fn only<'h>(
     header: &str,
     mut values: impl Iterator<Item = &'h [u8]>,
@@ -185,7 +184,7 @@ fn is_plain(text: &str) -> bool {
     text.bytes().all(is_plain)
 }
 
-/// A token of RFC 9110 §5.6.2, which names of headers are.
+/// A token of RFC 9110 §5.6.2, as names of headers are.
 fn is_token(text: &str) -> bool {
     let is_token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
     !text.is_empty() && text.bytes().all(is_token)
@@ -199,9 +198,9 @@ fn check_header(setting: &str, header: &str, faults: &mut Vec<String>) {
     if header.is_empty() {
         faults.push(fault(setting, "is required: the name of a header"));
     } else if !is_token(header) {
-        faults.push(fault(setting, "is no name that a header can have"));
+        faults.push(fault(setting, "is not a valid header name"));
     } else if FORBIDDEN.iter().any(|f| f.eq_ignore_ascii_case(header)) {
-        let message = format!("must not be {header}: what it says is secret, tenancies are shown");
+        let message = format!("must not be {header}: its value is secret, but tenancies are shown");
         faults.push(fault(setting, &message));
     }
 }
@@ -234,7 +233,7 @@ fn check_dimensions(config: &Config, faults: &mut Vec<String>) {
         }
         let setting = format!("dimensions[{place}].key");
         if key.is_empty() {
-            faults.push(fault(&setting, "is required: what it is called"));
+            faults.push(fault(&setting, "is required: a name for the dimension"));
         } else if key.len() > KEY_BYTES_MAX || !is_plain(key) {
             let message = format!(
                 "must be {KEY_BYTES_MAX} characters at most, of A-Z, a-z, 0-9, '.', '_', '-'"

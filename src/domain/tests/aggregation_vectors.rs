@@ -31,7 +31,7 @@ struct Input {
     has_children: bool,
     required: Vec<String>,
     reports: Vec<Reported>,
-    /// Without texts: what a condition was called plays no part in what it becomes.
+    /// Without texts: the name of a condition does not affect its next state.
     previous: Option<Vec<Expected>>,
 }
 
@@ -140,8 +140,8 @@ fn every_vector_gives_the_conditions_that_it_expects() {
     }
 }
 
-/// The vectors give `previous` in full; this makes sure that chains of computations, each fed with
-/// the result before it, give the same.
+/// The vectors give `previous` in full; this makes sure that chains of computations, each with the result before it,
+/// give the same.
 #[test]
 fn vectors_that_follow_each_other_can_be_computed_in_one_go() {
     let file = File::read();

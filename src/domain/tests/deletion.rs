@@ -1,4 +1,4 @@
-//! DELETE: who may go, who goes along, who waits for whom, and what the audit trail says.
+//! DELETE: which resources are removed, which are deleted with them, which wait, and the entries of the audit trail.
 
 use super::given::{
     at, child_kind, condition, family, finalized_by, finalizing, id, kind, origin, origin_of,
@@ -35,7 +35,7 @@ pub(super) fn new(kind: &str, number: u128, owner: impl Into<Option<u128>>) -> R
     snapshot(&kinds(), kind, number, owner.into())
 }
 
-/// Deleted by alice at second 9, with nobody linking to anything.
+/// Deleted by alice at second 9, without referrers.
 pub(super) fn deleted(family: &Family) -> Result<(ResourceState, Outcome), Refusal> {
     delete(family, &[], &kinds(), &origin(9))
 }
@@ -108,7 +108,7 @@ fn a_kind_with_adapters_waits_for_them() {
 #[test]
 fn a_kind_without_adapters_goes_at_once() {
     let (state, outcome) = deleted(&family(new("Channel", 1, None), vec![])).unwrap();
-    // The answer still shows it, as it was when it went.
+    // The answer still shows it, as it was when it was removed.
     assert_eq!((state.deletion, state.generation), (Some(by_alice()), 2));
     let expected = Outcome {
         saved: vec![],
@@ -133,7 +133,7 @@ fn an_active_child_of_a_restricting_kind_holds_its_owner_back() {
 #[test]
 fn a_finalizing_child_of_a_restricting_kind_is_waited_for() {
     let version = finalizing(new("Version", 2, 1));
-    // Held up by something of its own, or it would be gone.
+    // With something to wait for, or it would be removed at once.
     let kinds = registry(&[
         kind("Channel", &[]),
         child_kind("Version", "Channel", "restrict", &["a"]),
@@ -265,7 +265,7 @@ fn a_repeated_delete_changes_nothing() {
         vec![finalizing(new("Pool", 2, 1))],
     );
     let by = origin_of("mallory", 99);
-    // Not even who still links to it matters: that was settled by the first.
+    // Referrers no longer matter: the first DELETE checked them.
     let referrers = [referrer(1, "Cluster", "other", 9)];
     let (state, outcome) = delete(&tree, &referrers, &kinds(), &by).unwrap();
     assert_eq!(outcome, Outcome::default());
@@ -282,7 +282,7 @@ fn a_repeated_delete_finishes_what_can_be_finished() {
     assert_eq!(outcome.removed, [id(2)]);
     assert_eq!(outcome.released, []);
     assert_eq!(outcome.changes, [gone("Pool", 2)]);
-    // Its owner, which lost a child, is looked at again and keeps the first DELETE's facts.
+    // Its owner, which lost a child, is settled again and keeps the first DELETE's facts.
     assert_eq!(outcome.saved, std::slice::from_ref(&state));
     assert_eq!(state.deletion, tree.root.state.deletion);
     assert_eq!((state.generation, state.updated_at), (2, at(5)));

@@ -1,4 +1,4 @@
-//! Laws that hold between parents and children, whatever is asked for in whatever order.
+//! Laws of parents and children, for any requests in any order.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ use crate::domain::audit::Action;
 use crate::domain::lifecycle::{Outcome, RefusalReason};
 use crate::domain::{ConditionStatus, ResourceId};
 
-/// One request. What it is about is picked among the resources that are there by then.
+/// One request. Its resource is picked among those that exist by then.
 #[derive(Debug, Clone)]
 enum Request {
     Create {
@@ -35,7 +35,7 @@ enum Request {
         whom: Index,
         says: Says,
     },
-    /// Every adapter reports of a finalizing resource that it has cleaned up.
+    /// Every adapter reports that it has cleaned up a finalizing resource.
     Finalize {
         whom: Index,
     },
@@ -104,8 +104,7 @@ fn pick_where(world: &World, fits: impl Fn(&Row) -> bool, index: Index) -> Optio
     (!ids.is_empty()).then(|| *index.get(&ids))
 }
 
-/// Carries a request out, checks every law, and says how it ended; `None` when there is nothing
-/// yet that it could be about.
+/// Carries a request out, checks every law, and returns how it ended; `None` if there is no resource for it yet.
 fn step(world: &mut World, request: &Request) -> Option<Vec<Ended>> {
     world.second += 1;
     match *request {
@@ -217,7 +216,7 @@ proptest! {
     }
 }
 
-/// The laws say little unless the random requests really go everywhere.
+/// The laws prove little unless the random requests reach every end.
 #[test]
 fn the_random_requests_reach_every_end() {
     let mut runner = TestRunner::deterministic();

@@ -1,4 +1,4 @@
-//! What tests start from: builders that fill in everything a fact is not about.
+//! Builders of test data, with defaults for everything that a fact is not about.
 
 use chrono::{DateTime, Utc};
 use serde_json::Map;
@@ -13,7 +13,7 @@ use crate::domain::{
     ReportState, ReportedCondition, Resource, ResourceId, ResourceName, ResourceSnapshot, Tenancy,
 };
 
-/// A moment, in seconds after the start of all tests.
+/// A time, in seconds after the start of all tests.
 pub(super) fn at(second: i64) -> DateTime<Utc> {
     DateTime::from_timestamp(1_767_225_600 + second, 0).expect("tests are short")
 }
@@ -22,7 +22,6 @@ pub(super) fn id(number: u128) -> ResourceId {
     ResourceId::from(Uuid::from_u128(number))
 }
 
-/// Somebody asks for something.
 pub(super) fn origin(second: i64) -> Origin {
     origin_of("alice", second)
 }
@@ -35,7 +34,7 @@ pub(super) fn origin_of(actor: &str, second: i64) -> Origin {
     }
 }
 
-/// The adapters that a kind waits for; none for one that is not configured.
+/// The adapters that a kind requires; none for an unconfigured kind.
 pub(super) fn required<'a>(registry: &'a EntityRegistry, kind: &str) -> &'a [String] {
     registry.get(kind).map_or(&[], |e| &e.required_adapters)
 }
@@ -97,7 +96,7 @@ pub(super) fn resource(
     lifecycle::create(entity, draft, &origin(0)).0
 }
 
-/// A new resource that nobody has reported on and that owns nothing.
+/// A new resource without reports and children.
 pub(super) fn snapshot(
     registry: &EntityRegistry,
     kind: &str,
@@ -123,7 +122,7 @@ pub(super) fn finalizing(mut snapshot: ResourceSnapshot) -> ResourceSnapshot {
     snapshot
 }
 
-/// The same resource with a report of that adapter, at its generation, that it has cleaned up.
+/// The same resource with a report of that adapter, at its generation, with `Finalized=True`.
 pub(super) fn finalized_by(mut snapshot: ResourceSnapshot, adapter: &str) -> ResourceSnapshot {
     let generation = snapshot.state.generation;
     let stored = finalized(adapter, generation, 6);
@@ -131,7 +130,7 @@ pub(super) fn finalized_by(mut snapshot: ResourceSnapshot, adapter: &str) -> Res
     snapshot
 }
 
-/// A stored report that an adapter has cleaned up.
+/// A stored report with `Finalized=True`.
 pub(super) fn finalized(adapter: &str, observed_generation: i32, second: i64) -> ReportState {
     let conditions = [AVAILABLE, APPLIED, HEALTH, FINALIZED];
     ReportState {
@@ -151,7 +150,7 @@ pub(super) fn finalized(adapter: &str, observed_generation: i32, second: i64) ->
     }
 }
 
-/// A family without owners above it. `descendants` name their owners themselves.
+/// A family without ancestors. `descendants` name their owners themselves.
 pub(super) fn family(root: ResourceSnapshot, descendants: Vec<ResourceSnapshot>) -> Family {
     Family {
         ancestors: Vec::new(),
@@ -188,7 +187,7 @@ pub(super) fn report(
     }
 }
 
-/// What a report leads to on a resource whose kind waits for these adapters, and what is stored.
+/// The decision about a report on a resource whose kind requires these adapters, and the stored report.
 pub(super) fn reported(
     snapshot: &ResourceSnapshot,
     required: &[String],
@@ -199,7 +198,7 @@ pub(super) fn reported(
     (decision, report.state)
 }
 
-/// What a patch makes of a resource without reports whose kind waits for these adapters.
+/// The patched resource, without reports, of a kind that requires these adapters.
 pub(super) fn patched(
     resource: &Resource,
     patch: &Patch,
@@ -217,7 +216,7 @@ fn waiting_for(required: &[String]) -> Entity {
     registry.entities()[0].clone()
 }
 
-/// The same report, saying besides whether the adapter has cleaned up.
+/// The same report with the condition `Finalized`.
 pub(super) fn saying_finalized(mut report: Report, status: ConditionStatus) -> Report {
     let mut condition = observed(FINALIZED, status);
     condition.last_transition_at = report.state.reported_at;

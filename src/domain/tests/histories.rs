@@ -79,10 +79,10 @@ struct AdapterStatus {
     conditions: Vec<ReportedCondition>,
 }
 
-/// What a store would hold of the one resource that a history is about.
+/// The one resource of a history, as a store would hold it.
 struct Life {
     registry: EntityRegistry,
-    /// What it is, or was once it is gone.
+    /// Its current state, or the last one before its removal.
     resource: Resource,
     reports: Vec<ReportState>,
     has_children: bool,
@@ -94,7 +94,7 @@ impl Life {
         let required: Vec<_> = history.required_adapters.iter().map(|a| &**a).collect();
         let registry = given::registry(&[
             given::kind(PARENT, &required),
-            // A child that no history says anything of: it waits for its own adapter for ever.
+            // A child that no history names: it waits for its own adapter for ever.
             given::child_kind(CHILD, PARENT, "cascade", &["silent"]),
         ]);
         let draft = Draft {
@@ -192,7 +192,7 @@ impl Life {
         (self.removed(&outcome.removed, "accepted"), None)
     }
 
-    /// Carries a removal out, if there is one; gives what happened.
+    /// Carries out a removal, if there is one; returns what happened.
     fn removed(
         &mut self,
         removed: &[crate::domain::ResourceId],
@@ -273,7 +273,7 @@ fn every_history_goes_as_it_is_known_to_go() {
                 Op::Patch => (life.patch(step.at), None),
                 Op::Report(op) => life.report(op),
                 Op::Delete { has_children } => (life.delete(*has_children, step.at), None),
-                // In these histories the parent looks again at its next report only.
+                // In these histories the parent is settled again at its next report only.
                 Op::ChildrenGone { has_children } => {
                     life.has_children = *has_children;
                     ("ok", None)

@@ -1,4 +1,4 @@
-//! What must be true of parents and children at any time, after any request, and of any outcome.
+//! Laws of parents and children at any time, after any request, and of any outcome.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use crate::domain::{ConditionStatus, DeletePolicy, ReportState, ResourceId};
 
 pub(super) type Rows = BTreeMap<ResourceId, Row>;
 
-/// Where the generation differs, it was by an ordinary change, of so many resources.
+/// Any difference of generations comes from an ordinary change, of `count` resources.
 pub(super) fn assert_generations_moved(before: &Rows, after: &Rows, count: usize) {
     assert_eq!(before.len(), after.len());
     let moved = before
@@ -20,8 +20,8 @@ pub(super) fn assert_generations_moved(before: &Rows, after: &Rows, count: usize
     assert_eq!(moved.count(), count);
 }
 
-/// Whether a deletion must be refused: something in the tree has an active child of a restricting
-/// kind, or an active resource from outside links into it.
+/// Whether a deletion must be refused: something in the tree has an active child of a restricting kind, or an active
+/// referrer from outside.
 pub(super) fn is_held_back(world: &World, root: ResourceId) -> bool {
     let owner = |id: &ResourceId| world.rows[id].resource.state.owner;
     let is_inside =
@@ -41,7 +41,7 @@ pub(super) fn is_held_back(world: &World, root: ResourceId) -> bool {
     })
 }
 
-/// Of what there is at any time.
+/// Laws of every state.
 pub(super) fn laws_of_the_state(world: &World) {
     for (id, row) in &world.rows {
         let state = &row.resource.state;
@@ -89,7 +89,7 @@ pub(super) fn laws_of_the_state(world: &World) {
     }
 }
 
-/// Of what a request may change of what was there before it.
+/// Laws of the difference between two states.
 pub(super) fn laws_of_the_step(before: &Rows, after: &Rows) {
     for (id, old) in before {
         let Some(new) = after.get(id) else { continue };
@@ -99,7 +99,7 @@ pub(super) fn laws_of_the_step(before: &Rows, after: &Rows) {
         if old_state.deletion.is_some() {
             assert_eq!(
                 old_state.deletion, new_state.deletion,
-                "{id} was deleted anew"
+                "{id} was deleted again"
             );
             assert_eq!(grown, 0, "{id} changed while finalizing");
             assert_eq!(old_state.updated_at, new_state.updated_at);
@@ -124,7 +124,7 @@ pub(super) fn laws_of_the_step(before: &Rows, after: &Rows) {
     }
 }
 
-/// Of what a deletion or removal writes and tells.
+/// Laws of the rows and entries that a deletion or removal writes.
 pub(super) fn laws_of_the_outcome(before: &Rows, world: &World, outcome: &Outcome) {
     let unique = |ids: Vec<ResourceId>| {
         let set: BTreeSet<_> = ids.iter().copied().collect();
@@ -140,7 +140,7 @@ pub(super) fn laws_of_the_outcome(before: &Rows, world: &World, outcome: &Outcom
     let released = unique(outcome.released.clone());
     assert!(saved.is_disjoint(&removed), "{outcome:?}");
 
-    // Untouched is what the outcome does not name.
+    // Resources that the outcome does not name are unchanged.
     for (id, row) in before {
         if !saved.contains(id) && !removed.contains(id) && !released.contains(id) {
             let kept = &world.rows[id].resource;
@@ -148,7 +148,7 @@ pub(super) fn laws_of_the_outcome(before: &Rows, world: &World, outcome: &Outcom
             assert_eq!(row.resource.references, kept.references);
         }
     }
-    // The audit trail tells of each resource that it became finalizing, then that it went.
+    // The audit trail has, for each resource, that it became finalizing, then that it was removed.
     let mut told = BTreeMap::<_, Vec<&Change>>::new();
     for change in &outcome.changes {
         told.entry(change.id).or_default().push(change);
@@ -168,7 +168,7 @@ pub(super) fn laws_of_the_outcome(before: &Rows, world: &World, outcome: &Outcom
             assert_eq!(deleted.action, Action::Delete);
         }
         if removed.contains(&id) {
-            let gone = changes.next().expect("its end is told");
+            let gone = changes.next().expect("its end has an entry");
             let counted = (gone.generation_before, gone.generation_after);
             assert_eq!(counted, (Some(generation), None));
             let is_forced = gone.action == Action::ForceDelete;

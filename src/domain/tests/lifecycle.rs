@@ -14,7 +14,7 @@ use crate::domain::{
     Discard, EntityRegistry, InvalidReport, Labels, Reference, References, Report, ResourceSnapshot,
 };
 
-/// Clusters that adapters a and b work on, channels that nobody works on.
+/// Clusters require adapters a and b, channels none.
 fn kinds() -> EntityRegistry {
     registry(&[kind("Cluster", &["a", "b"]), kind("Channel", &[])])
 }
@@ -78,7 +78,7 @@ fn each_part_that_differs_moves_the_generation_by_one_in_all() {
     let spec = Some(object(&json!({"list": [2, 1]})));
     let labels = [("k".to_owned(), "v".to_owned())];
     let labels = Labels::parse(labels.into()).ok();
-    // Sending links counts as a change, also if they are the same.
+    // Sending references counts as a change, even if they are the same.
     let references = Some(References::new());
     let all = Patch {
         spec: spec.clone(),
@@ -168,7 +168,7 @@ fn a_finalizing_resource_takes_no_patch_not_even_an_empty_one() {
         refusal.to_string(),
         "Cluster '00000000-0000-0000-0000-000000000001' is marked for deletion"
     );
-    // What the creation of a child below it is refused with.
+    // The same refusal as of the creation of a child.
     assert_eq!(refusal, lifecycle::marked_for_deletion(&before.state));
 }
 
@@ -189,7 +189,7 @@ fn a_resource_at_the_last_generation_takes_no_more_changes() {
         refusal.to_string(),
         "Cluster '00000000-0000-0000-0000-000000000001' has reached the last generation and cannot be changed any more"
     );
-    // Nothing to change needs no generation.
+    // A patch without a change needs no generation.
     let same = patched(&last, &Patch::default(), &[], &origin(9));
     assert_eq!(same, Ok(None));
 }
@@ -265,7 +265,7 @@ fn there_is_a_limit_to_adapters_but_not_to_their_reports() {
         InvalidReport::TooManyAdapters.to_string(),
         "this resource has reports of 256 adapters already"
     );
-    // A report that would be dropped anyway is dropped.
+    // A report that would be discarded anyway is discarded.
     let ahead = outcome(&cluster, &report("one-more", 2, 4, True));
     assert_eq!(ahead, Discarded(Discard::FutureGeneration));
     let again = outcome(&cluster, &report("adapter-7", 1, 4, True));
@@ -289,7 +289,7 @@ fn a_report_without_a_mandatory_condition_is_refused() {
     );
 }
 
-/// What `report` says of a finalizing resource that `b` has finalized, and whether it completes.
+/// The decision about `report` on a finalizing resource that `b` has finalized, and whether it completes the deletion.
 fn completes(report: &Report, children: usize) -> bool {
     let kinds = kinds();
     let mut cluster = finalized_by(finalizing(snapshot(&kinds, "Cluster", 1, None)), "b");
@@ -313,7 +313,7 @@ fn the_last_adapter_to_finalize_completes_a_deletion() {
 
     assert!(!completes(&report(2, False, False), 0));
     assert!(!completes(&report(2, False, Unknown), 0));
-    // It was finalized before the deletion: that says nothing of what was made since.
+    // It was finalized before the deletion, which says nothing of later work.
     assert!(!completes(&report(1, False, True), 0));
     assert!(!completes(&report(2, False, True), 1));
 }
@@ -330,10 +330,10 @@ fn only_a_report_that_says_finalized_completes_a_deletion() {
         decision.completes
     };
     assert!(!voluntary(&report("z", 2, 9, True)));
-    // Whose it is does not matter.
+    // The adapter does not matter.
     assert!(voluntary(&saying_finalized(report("z", 2, 9, True), True)));
 
-    // The stored report stands, but the resource need not stay.
+    // The stored report stays, but the resource may be removed.
     let repeated = saying_finalized(report("a", 2, 6, False), True);
     let (repeated, _) = reported(&done, required, &repeated);
     assert_eq!((repeated.outcome, repeated.completes), (Repeated, true));

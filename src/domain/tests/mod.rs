@@ -4,14 +4,14 @@
 //! aggregation_vectors    single computations with known results, made with the older system
 //! histories              200 whole lives of a resource with known results, step by step
 //! lifecycle              create, PATCH and reports by name
-//! deletion, removal      DELETE, owners that go with their last child, force-delete by name
-//! reference              every rule for links by name
-//! tenancy                for whom requests are made: headers, configurations
-//! mapping                rules that derive conditions: vectors, what is refused, what it may cost
+//! deletion, removal      DELETE, owners removed with their last child, force-delete by name
+//! reference              every rule for references by name
+//! tenancy                tenants of requests: headers, configurations
+//! mapping                rules that derive conditions: vectors, refusals, limits of cost
 //! properties             laws of aggregation and of the choice between two reports
-//! family_laws            laws of what happens to parents and children, over random requests
+//! family_laws            laws of parents and children, over random requests
 //! ├─ laws                the laws
-//! └─ world               a store in memory that carries out what the lifecycle decides
+//! └─ world               a store in memory that carries out the decisions of the lifecycle
 //! given                  builders
 //! ```
 

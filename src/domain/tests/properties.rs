@@ -15,7 +15,7 @@ use crate::domain::{Condition, ConditionStatus, ReportOutcome, ReportState, Repo
 const ADAPTERS: [&str; 4] = ["a", "b", "pull-secret", "z"];
 const GENERATION_MAX: i32 = 4;
 
-/// Everything that aggregation looks at, owned.
+/// The input of aggregation, owned.
 #[derive(Debug, Clone)]
 struct Situation {
     generation: i32,
@@ -235,7 +235,7 @@ fn incoming() -> impl Strategy<Value = ReportState> {
     )
 }
 
-/// What is stored once the reports have come in, in this order.
+/// The stored reports after each incoming one.
 fn stored_after(reports: &[ReportState], generation: i32) -> Vec<Option<ReportState>> {
     let mut history = vec![None];
     for report in reports {
@@ -323,8 +323,8 @@ proptest! {
     }
 }
 
-/// `Reconciled` after it was true at `tracked`, now that the only adapter has failed at
-/// generation 2, which is wanted since second 5, in a report of second 7.
+/// `Reconciled` after it was true at `tracked`, once the only adapter has failed at generation 2, the desired state
+/// since second 5, in a report of second 7.
 fn fallen(tracked: i32) -> Condition {
     let mut failed = finalized("a", 2, 7);
     failed.conditions.retain(|c| c.kind != FINALIZED);

@@ -1,4 +1,4 @@
-//! Every rule for links between resources, with the exact text of its refusal.
+//! Every rule for references between resources, with the exact text of its refusal.
 
 use super::given::{id, kind, link, registry};
 use crate::domain::entity_config::EntityConfig;
@@ -25,7 +25,7 @@ fn uuid(number: u128) -> String {
     id(number).to_string()
 }
 
-/// Links of one type as a client asks for them: type, then (kind, id) of each target.
+/// References of one type as a client sends them: type, then (kind, id) of each target.
 type Link<'a> = (&'a str, &'a [(&'a str, &'a str)]);
 
 fn requested(links: &[Link<'_>]) -> RequestedReferences {
@@ -62,7 +62,7 @@ fn every_broken_rule_is_refused_in_its_own_words() {
             Constraint::Required,
             r#"required reference type "channel" missing for Version (min 1)"#.to_owned(),
         ),
-        // An empty list is as good as none, and a missing type is named before all else.
+        // An empty list counts as absent, and a missing type is reported first.
         (
             &[("channel", &[]), ("unheard-of", &[])],
             Constraint::Required,
@@ -78,7 +78,7 @@ fn every_broken_rule_is_refused_in_its_own_words() {
             Constraint::Max,
             r#"reference type "channel" for Version exceeds max count 1 (got 2)"#.to_owned(),
         ),
-        // Counted before it is looked at: the three are all one target.
+        // Counted before they are checked: the three are all one target.
         (
             &[
                 channel,

@@ -1,4 +1,4 @@
-//! The end: owners that go with their last child, and resources that are forced out.
+//! Removal: owners that are removed with their last child, and force-delete.
 
 use super::deletion::{change, deleted, gone, kinds, new, reason};
 use super::given::{condition, family, finalized_by, finalizing, id};
@@ -50,7 +50,7 @@ fn an_owner_that_its_adapters_have_finalized_goes_with_its_last_child() {
     assert_eq!(outcome.removed, [id(2), id(1)]);
     assert_eq!(outcome.saved, []);
 
-    // Not the last child: it waits on, and is not reconciled.
+    // Not the last child: it still waits, and is not reconciled.
     let outcome = remove(&pool, &[owning(done, 2)], &kinds());
     assert_eq!(outcome.removed, [id(2)]);
     let reconciled = condition(&outcome.saved[0].conditions, RECONCILED).unwrap();
@@ -119,7 +119,7 @@ fn force_takes_everything_below_children_first_and_says_why() {
         forced("Lock", 3, 1),
         forced("Build", 2, 2),
         forced("Stream", 1, 2),
-        // Nobody forced the owner out: it had nothing to wait for any more.
+        // The owner was not removed by force: it had nothing to wait for any more.
         gone("Channel", 9),
     ];
     assert_eq!(outcome.changes, expected);

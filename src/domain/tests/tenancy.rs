@@ -1,4 +1,4 @@
-//! For whom requests are made.
+//! Tenants of requests.
 
 use std::collections::BTreeMap;
 
@@ -29,7 +29,7 @@ fn rules() -> Rules {
     Rules::new(config()).unwrap()
 }
 
-/// For whom a request with these headers is made.
+/// The tenant of a request with these headers.
 fn resolve(rules: &Rules, headers: &[(&str, &[u8])]) -> Result<Tenant, Denied> {
     rules.resolve(|name| {
         let named = |header: &(&str, &[u8])| header.0.eq_ignore_ascii_case(name);
@@ -161,7 +161,7 @@ fn without_tenancy_headers_mean_nothing() {
     let headers: [(&str, &[u8]); 2] = [("x-system", b"true"), ("x-org", b"a b")];
     assert_eq!(resolve(&off, &headers), Ok(Tenant::default()));
     assert_eq!(Tenant::default().require_author(), Ok(()));
-    // What is switched off may be as it likes.
+    // Parts that are switched off are not checked.
     let config = Config {
         enabled: false,
         enforce: false,
@@ -173,7 +173,7 @@ fn without_tenancy_headers_mean_nothing() {
     assert_eq!(names, ["X-System", "X-Org", "X-Project"]);
 }
 
-/// What is wrong once a configuration was changed, setting by setting.
+/// The faults of a changed configuration, setting by setting.
 fn faults(change: impl FnOnce(&mut Config)) -> Vec<String> {
     let mut config = config();
     change(&mut config);
@@ -244,7 +244,7 @@ fn faults_say_what_to_mend() {
     assert_eq!(
         faults,
         [
-            "server.tenant.system_header: must not be Cookie: what it says is secret, tenancies are shown",
+            "server.tenant.system_header: must not be Cookie: its value is secret, but tenancies are shown",
             "server.tenant.dimensions[1].header: is the header of another dimension, too (the case does not count)",
         ]
     );

@@ -1,5 +1,5 @@
-//! A store in memory that carries out what the lifecycle decides, and nothing else: it looks
-//! families up, applies outcomes, and decides no rule by itself.
+//! A store in memory that carries out the decisions of the lifecycle: it finds families, applies outcomes, and decides
+//! no rule by itself.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -41,7 +41,7 @@ pub(super) struct Row {
     pub(super) reports: Vec<ReportState>,
 }
 
-/// Everything there is, and the time.
+/// All resources, and the time.
 #[derive(Debug, Clone)]
 pub(super) struct World {
     pub(super) registry: EntityRegistry,
@@ -50,7 +50,7 @@ pub(super) struct World {
     created: u128,
 }
 
-/// One report, as far as it varies.
+/// The varying parts of a report.
 #[derive(Debug, Clone)]
 pub(super) struct Says {
     pub(super) adapter: &'static str,
@@ -62,7 +62,7 @@ pub(super) struct Says {
     pub(super) is_whole: bool,
 }
 
-/// How a request ended, and what of it was written.
+/// The end of a request, and what it wrote.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Ended {
     Created,
@@ -74,7 +74,7 @@ pub(super) enum Ended {
     Completed(Outcome),
     Forced(Outcome),
     Refused(Refusal),
-    /// By a rule of links or reports.
+    /// A rule of references or reports is broken.
     Invalid,
 }
 
@@ -312,8 +312,8 @@ impl World {
         }
     }
 
-    /// Writes an outcome as a database with foreign keys would take it: an owner cannot go before
-    /// what it owns, nor a target before what actively links to it.
+    /// Writes an outcome as a database with foreign keys would: an owner cannot be removed before its children, nor a
+    /// target before its active referrers.
     fn carry_out(&mut self, outcome: &Outcome) {
         for state in &outcome.saved {
             let row = self.rows.get_mut(&state.id).expect("what is saved exists");

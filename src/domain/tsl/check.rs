@@ -1,4 +1,4 @@
-//! An expression to a filter: which fields it speaks of, and whether they may be asked that.
+//! Converts an expression to a filter: checks its fields, and the tests of each.
 
 use chrono::{DateTime, NaiveDate, Utc};
 
@@ -10,14 +10,14 @@ use super::number::Number;
 use super::{Fault, PATTERN_BYTES_MAX, SPEC_VALUES_MAX, TESTS_MAX};
 use crate::domain::{ConditionStatus, moment, shown};
 
-/// The filter that an expression means, or the one for all that it does not.
+/// The filter of an expression, or of its negation.
 pub(super) fn filter(expression: &Expression, negated: bool) -> Result<Filter, Fault> {
     let parts = |parts: &[Expression]| -> Result<Vec<_>, Fault> {
         parts.iter().map(|part| filter(part, negated)).collect()
     };
     match expression {
         Expression::Not(inner) => filter(inner, !negated),
-        // Not all of them: any of them not.
+        // The negation of «all» is «any not».
         Expression::And(all) if negated => Ok(Filter::Any(parts(all)?)),
         Expression::And(all) => Ok(Filter::All(parts(all)?)),
         Expression::Or(any) if negated => Ok(Filter::All(parts(any)?)),
@@ -33,7 +33,7 @@ pub(super) fn filter(expression: &Expression, negated: bool) -> Result<Filter, F
     }
 }
 
-/// Checks how much work a filter is.
+/// Limits the work of a filter.
 pub(super) fn limits(filter: &Filter) -> Result<(), Fault> {
     let tests = filter.tests();
     let fields = tests.iter().flat_map(|test| test.fields());
@@ -143,7 +143,7 @@ fn fields(
     Ok((left, Predicate::ComparesWith(comparison, right)))
 }
 
-/// No status is more than another.
+/// Statuses have no order.
 fn check_order(field: &Field, comparison: Comparison) -> Result<(), Fault> {
     match field {
         Field::Condition(_, ConditionPart::Status) if comparison.orders() => Err(Fault::says(
@@ -193,7 +193,7 @@ fn pattern_for(field: &Field, literal: Literal<'_>) -> Result<String, Fault> {
     Ok(pattern)
 }
 
-/// The field that stands on the left of `in` and the like.
+/// The field to the left of `in` and the like.
 fn field(expression: &Expression) -> Result<Field, Fault> {
     match expression {
         Expression::Name(name) => Field::parse(name),
@@ -204,7 +204,7 @@ fn field(expression: &Expression) -> Result<Field, Fault> {
     }
 }
 
-/// A value as it is written.
+/// A value as written.
 #[derive(Debug, Clone, Copy)]
 enum Literal<'a> {
     Text(&'a str),
@@ -234,7 +234,7 @@ fn literal(expression: &Expression) -> Result<Literal<'_>, Fault> {
     }
 }
 
-/// What is said of an expression that is no comparison.
+/// The fault of an expression that is not a comparison.
 fn no_comparison(expression: &Expression) -> Fault {
     match expression {
         Expression::Unsupported(operator, _) => {
@@ -249,7 +249,7 @@ fn no_comparison(expression: &Expression) -> Fault {
     }
 }
 
-/// A name, a literal or a list as it is written.
+/// A name, a literal or a list as written.
 fn said(expression: &Expression) -> String {
     match expression {
         Expression::Name(name) => name.clone(),
@@ -268,7 +268,7 @@ pub(super) fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\\', r"\\").replace('\'', r"\'"))
 }
 
-/// The values of one predicate, all of one sort.
+/// The values of one predicate, all of one type.
 fn values(field: &Field, literals: &[Literal<'_>]) -> Result<Vec<Value>, Fault> {
     let are_numbers = literals.iter().all(|l| matches!(l, Literal::Number(_)));
     let value = |literal: &Literal<'_>| match field {
@@ -296,7 +296,7 @@ fn of_property(property: Property, literal: Literal<'_>) -> Result<Value, Fault>
         return Ok(Value::Text(literal.text()));
     };
     let fit = match (Field::Property(property).value_type(), literal) {
-        // As in the older service, a sign is no part of a literal.
+        // As in the older service, a sign is not part of a literal.
         (Type::Integer, Literal::Number(number)) => {
             let is_signed = number.as_str().starts_with('-');
             number.as_i64().filter(|_| !is_signed).map(Value::Integer)
@@ -353,7 +353,7 @@ fn observed_generation(literal: Literal<'_>) -> Result<Value, Fault> {
     Err(Fault::says(message))
 }
 
-/// What is said of a property that was asked for what it has not.
+/// The fault of a property that lacks the requested part.
 fn unfit(property: Property) -> Option<Fault> {
     let name = property.into_str();
     match Field::Property(property).value_type() {
@@ -372,7 +372,7 @@ const DATE_LENGTH: usize = 10;
 
 /// The start of a day, in UTC.
 fn midnight(text: &str) -> Option<DateTime<Utc>> {
-    // `parse_from_str` takes blanks, signs and fewer digits, too.
+    // `parse_from_str` accepts blanks, signs and fewer digits, too.
     if text.len() != DATE_LENGTH || date_length(text) != Some(DATE_LENGTH) {
         return None;
     }

@@ -1,10 +1,10 @@
-//! What a search says, before it is known whether it makes sense.
+//! A parsed search, before its fields are checked.
 
 use strum::{EnumString, IntoStaticStr};
 
 use super::number::Number;
 
-/// A search as it is written.
+/// A search as written.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Expression {
     /// Two or more.
@@ -26,8 +26,7 @@ pub(super) enum Expression {
     Text(String),
     Number(Number),
     Boolean(bool),
-    /// What can be said in the language, but is not understood of resources: one of [`UNSUPPORTED`]
-    /// and its operands.
+    /// Part of the language, but unsupported for resources: one of [`UNSUPPORTED`] and its operands.
     Unsupported(&'static str, Vec<Expression>),
 }
 
@@ -66,7 +65,7 @@ impl Comparison {
     }
 }
 
-/// Operators that are read and refused, and what the message calls each.
+/// Operators that are parsed and refused, with their names in messages.
 pub(super) const UNSUPPORTED: [(&str, &str); 11] = [
     ("~=", "REQ"),
     ("~!", "RNE"),

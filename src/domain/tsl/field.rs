@@ -1,4 +1,4 @@
-//! What a search may ask about.
+//! The fields of searches.
 
 use chrono::{DateTime, Utc};
 use strum::{EnumDiscriminants, EnumString, IntoStaticStr};
@@ -6,16 +6,16 @@ use strum::{EnumDiscriminants, EnumString, IntoStaticStr};
 use super::Fault;
 use super::number::Number;
 
-/// Something about a resource. Closed, and checked letter by letter: no user text names a column.
+/// A field of a resource. Closed, and checked letter by letter: no user text names a column.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Field {
     /// A property that every resource has, or may have.
     Property(Property),
     /// The value of a label.
     Label(String),
-    /// A value in the spec, by the names that lead to it.
+    /// A value in the spec, by its path.
     Spec(Vec<String>),
-    /// Something about the condition of that type.
+    /// A part of the condition of that type.
     Condition(String, ConditionPart),
 }
 
@@ -23,65 +23,53 @@ pub enum Field {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EnumString, IntoStaticStr)]
 #[strum(const_into_str, serialize_all = "snake_case")]
 pub enum Property {
-    /// Identity.
     Id,
-    /// Kind.
     Kind,
-    /// Name.
     Name,
-    /// URL.
     Href,
-    /// Generation.
     Generation,
-    /// Time of creation.
     CreatedTime,
-    /// Time of the last change of what is wanted.
+    /// Time of the last change of the desired state.
     UpdatedTime,
     /// Time of the first DELETE.
     DeletedTime,
-    /// Creator.
     CreatedBy,
-    /// Who changed it last.
+    /// Author of the last change of the desired state.
     UpdatedBy,
-    /// Who deleted it.
+    /// Author of the first DELETE.
     DeletedBy,
-    /// Parent's id.
     OwnerId,
-    /// Parent's kind.
     OwnerKind,
-    /// Parent's URL.
     OwnerHref,
 }
 
-/// What can be asked about a condition.
+/// The part of a condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ConditionPart {
-    /// Whether it holds.
     Status,
-    /// How old the oldest evidence for it is.
+    /// Time of the oldest evidence for it.
     LastUpdatedTime,
     /// When the status last changed.
     LastTransitionTime,
-    /// The generation that the status speaks of.
+    /// The generation that the status is about.
     ObservedGeneration,
 }
 
-/// What a field is compared with.
+/// A value that a field is compared with.
 #[derive(Debug, Clone, PartialEq, Hash, EnumDiscriminants)]
 #[strum_discriminants(name(Type), doc = "What values of a field are.")]
 pub enum Value {
-    /// Text.
     Text(String),
-    /// An integer, for fields that hold integers only.
+    /// For fields that hold integers only.
     Integer(i64),
-    /// Any number, for values of specs.
+    /// For values of specs.
     Number(Number),
-    /// A moment, in whole microseconds.
+    /// In whole microseconds.
     Time(DateTime<Utc>),
 }
 
 impl Value {
-    /// As what a field is read that is compared with it.
+    /// The type as which a field is read that is compared with it.
     pub fn value_type(&self) -> Type {
         self.into()
     }
@@ -141,7 +129,7 @@ impl Field {
         }
     }
 
-    /// What its values are, if nothing else is said: those of a spec may be read as numbers, too.
+    /// The type of its values without a comparison: those of a spec may be read as numbers, too.
     pub fn value_type(&self) -> Type {
         match self {
             Self::Property(property) => property.value_type(),

@@ -1,14 +1,14 @@
-//! Text to tokens, each with its place in the text.
+//! Converts text to tokens, each with its position in the text.
 
 use super::number::{Number, SUFFIXES};
 
-/// Words that mean something, in any case. In tokens they are lower case.
+/// Words with a meaning, in any case. In tokens they are lower case.
 const KEYWORDS: [&str; 15] = [
     "and", "or", "not", "in", "between", "like", "ilike", "is", "null", "true", "false", "len",
     "any", "all", "sum",
 ];
 
-/// Signs, longer ones before those that they begin with; the second column is how tokens spell it.
+/// Signs, longer ones before their own prefixes; the second column is their spelling in tokens.
 const SIGNS: [(&str, &str); 20] = [
     ("==", "="),
     ("!=", "!="),
@@ -36,7 +36,7 @@ const SIGNS: [(&str, &str); 20] = [
 pub(super) enum Token<'a> {
     /// Of a field.
     Name(&'a str),
-    /// What was quoted, or a date or time that was not.
+    /// A quoted text, or an unquoted date or time.
     Text(String),
     Number(Number),
     /// A keyword or sign.
@@ -44,7 +44,7 @@ pub(super) enum Token<'a> {
     End,
 }
 
-/// What is wrong, and at which byte.
+/// The fault, and its byte.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct SyntaxFault {
     pub(super) what: String,
@@ -61,7 +61,7 @@ impl<'a> Lexer<'a> {
         Self { text, at: 0 }
     }
 
-    /// The next token and where it begins, in bytes. After the last one: the end, for ever.
+    /// The next token and its start, in bytes. After the last one: the end, for ever.
     pub(super) fn next(&mut self) -> Result<(Token<'a>, usize), SyntaxFault> {
         let rest = self.text[self.at..].trim_start();
         self.at = self.text.len() - rest.len();
@@ -161,8 +161,8 @@ fn unescaped(c: char) -> char {
     }
 }
 
-/// Letters, digits, `_`, `.`, `/` and `[…]`; after `labels.` also hyphens, but not at the end, so
-/// that every key that a label may have can be asked for.
+/// Letters, digits, `_`, `.`, `/` and `[…]`; after `labels.` also hyphens, but not at the end, so that every key of a
+/// label can be searched.
 fn name_length(text: &str) -> usize {
     let takes_hyphens = text.starts_with("labels.");
     let mut length = 0;
@@ -214,7 +214,7 @@ fn suffix_length(text: &str) -> usize {
     if text[1..].starts_with('i') { 2 } else { 1 }
 }
 
-/// How much of the text has the form of a date or a time, whether there is such a day or not.
+/// The length of the prefix with the form of a date or a time, whether that day exists or not.
 pub(super) fn date_length(text: &str) -> Option<usize> {
     const DATE: &str = "dddd-dd-dd";
     const TIME: &str = "Tdd:dd:dd";

@@ -1,4 +1,4 @@
-//! The search language of lists (TSL): text to a [`Filter`] that can be carried out.
+//! The search language of lists (TSL): converts text to a [`Filter`].
 //!
 //! ```text
 //! search    := both { "or" both }
@@ -15,11 +15,10 @@
 //! sign      := "=" | "==" | "!=" | "<>" | "<" | "<=" | ">" | ">=" | "~=" | "~!"
 //! ```
 //!
-//! Keywords are read in any case. Arithmetic, `~=`, `~!`, `len` and the like are read, and refused
-//! by name. `lexer` makes tokens, `parser` an expression, `check` a filter of it: what the fields
-//! are, and whether they may be asked that. The scope of a list (kind, owner, tenant) is no part of
-//! the text, and joined to the filter afterwards: no text leads out of it
-//! (`docs/decisions/0010-searches.md`). `laws` says what holds of any text.
+//! Keywords have any case. Arithmetic, `~=`, `~!`, `len` and the like are parsed, and refused by name. `lexer` makes
+//! tokens, `parser` an expression, `check` a filter of it: it finds the fields, and checks their tests. The scope of a
+//! list (kind, owner, tenant) is not part of the text, and joined to the filter afterwards: no text leads out of it
+//! (`docs/decisions/0010-searches.md`). `laws` has properties of any text.
 
 mod check;
 mod expression;
@@ -45,35 +44,31 @@ pub use number::Number;
 
 /// Longest search, in bytes.
 pub const TEXT_BYTES_MAX: usize = 4096;
-/// How deep parentheses and the like may be nested.
+/// Deepest nesting of parentheses and the like.
 pub const DEPTH_MAX: usize = 64;
-/// Most elements of one list.
+/// Elements of one list at most.
 pub const ELEMENTS_MAX: usize = 1000;
-/// Most tests in one search: each is made of each row that the others leave.
+/// Tests in one search at most: each runs on every row that the others leave.
 pub const TESTS_MAX: usize = 100;
-/// Most values of specs that one search looks at: for each of them the whole spec is read.
+/// Values of specs in one search at most: for each of them the whole spec is read.
 pub const SPEC_VALUES_MAX: usize = 16;
-/// Longest pattern, in bytes: what it costs grows with its length times that of the text.
+/// Longest pattern, in bytes: its cost grows with its length times that of the text.
 pub const PATTERN_BYTES_MAX: usize = 256;
 
-/// Why a search was refused. The words are those of the older service, where it
-/// has any.
+/// Why a search was refused, in the words of the older service where it has them.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
-    /// It is too long.
     #[error("search query exceeds maximum length of {TEXT_BYTES_MAX} characters")]
     TooLong,
-    /// It is no sentence of the language.
+    /// The syntax is wrong.
     #[error("failed to parse search query: {what} at position {position}:\n{text}\n{}^", " ".repeat(*position))]
     Syntax {
-        /// What is wrong.
         what: String,
-        /// Where, in characters from the start.
+        /// In characters from the start.
         position: usize,
-        /// The search.
         text: String,
     },
-    /// It is one that says nothing of resources.
+    /// The search has no meaning for resources.
     #[error("{0}")]
     Meaning(String),
 }
@@ -84,7 +79,7 @@ impl Fault {
     }
 }
 
-/// Reads a search.
+/// Parses a search.
 ///
 /// # Errors
 ///

@@ -1,23 +1,22 @@
-//! Numbers of searches, exactly as they are written.
+//! Numbers of searches, exactly as written.
 
 use std::fmt;
 
-/// Letters that multiply a number, in any case, each a thousand times what the one before it does.
+/// Letters that multiply a number, in any case, each by a thousand times as much as the one before it.
 pub(super) const SUFFIXES: &str = "kmgtp";
 
-/// A decimal number of any size that is sensible. Kept as text, so that integers beyond 2^53 are
-/// compared exactly.
+/// A decimal number of any reasonable size. Stored as text, so that integers beyond 2^53 are compared exactly.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Number(String);
 
 impl Number {
-    /// Most characters of one number.
+    /// Characters of one number at most.
     const LENGTH_MAX: usize = 100;
     /// Largest power of ten, and of one tenth, of its last digit.
     const EXPONENT_MAX: i32 = 300;
 
-    /// Reads digits with an optional fraction and exponent, times an optional suffix such as `k`
-    /// (1000) or `Ki` (1024). `None`: too large, too small or too long.
+    /// Reads digits with an optional fraction and exponent, times an optional suffix such as `k` (1000) or `Ki`
+    /// (1024). `None`: too large, too small or too long.
     pub(super) fn parse(digits: &str, suffix: &str) -> Option<Self> {
         if digits.len() > Self::LENGTH_MAX {
             return None;
@@ -34,7 +33,6 @@ impl Number {
         (exponent.abs() <= Self::EXPONENT_MAX && number.as_f64().is_finite()).then_some(number)
     }
 
-    /// The same number below zero.
     pub(super) fn negated(&self) -> Self {
         match self.0.strip_prefix('-') {
             Some(positive) => Self(positive.to_owned()),
@@ -61,7 +59,7 @@ impl Number {
         format!("{sign}{whole}").parse().ok()
     }
 
-    /// Whether it is an integer of whatever size.
+    /// Whether it is an integer of any size.
     pub fn is_integer(&self) -> bool {
         let parts = parts(self.0.trim_start_matches('-'));
         parts.is_some_and(|(mantissa, exponent)| {
@@ -88,7 +86,7 @@ impl fmt::Display for Number {
     }
 }
 
-/// The digits without their point, and the power of ten that they are to be multiplied by.
+/// The digits without their point, and the power of ten to multiply them by.
 fn parts(digits: &str) -> Option<(String, i32)> {
     let (decimal, exponent) = digits.split_once(['e', 'E']).unwrap_or((digits, "0"));
     let (whole, fraction) = decimal.split_once('.').unwrap_or((decimal, ""));
@@ -97,7 +95,7 @@ fn parts(digits: &str) -> Option<(String, i32)> {
     Some((format!("{whole}{fraction}"), exponent))
 }
 
-/// What is left of digits without so many places behind the point, if those are zeros.
+/// The digits without their last `places` digits, if those are zeros.
 fn whole(mantissa: &str, places: usize) -> Option<&str> {
     let (whole, fraction) = mantissa.split_at(mantissa.len().saturating_sub(places));
     let is_integer = fraction.bytes().all(|b| b == b'0');

@@ -1,12 +1,12 @@
-//! Tokens to an expression, by recursive descent; the depth is bounded, so the stack is.
+//! Parses tokens to an expression, by recursive descent; the depth is bounded, so the stack is.
 
 use super::expression::{Comparison, Expression};
 use super::lexer::{Lexer, SyntaxFault, Token, unexpected};
 use super::{DEPTH_MAX, ELEMENTS_MAX};
 
-/// Reads a search whole.
+/// Parses a whole search.
 pub(super) fn parse(text: &str) -> Result<Expression, SyntaxFault> {
-    // No text in the database has one, nor could it be sent there.
+    // No text in the database has one, and none could be sent there.
     if let Some(at) = text.find('\0') {
         return Err(unexpected('\0', at));
     }
@@ -27,7 +27,7 @@ pub(super) fn parse(text: &str) -> Result<Expression, SyntaxFault> {
 
 struct Parser<'a> {
     lexer: Lexer<'a>,
-    /// The token to be read next, and where it begins.
+    /// The next token, and its start.
     token: Token<'a>,
     at: usize,
     depth: usize,
@@ -42,7 +42,7 @@ impl<'a> Parser<'a> {
         Ok(std::mem::replace(&mut self.token, token))
     }
 
-    /// Reads a keyword or sign, if it comes next.
+    /// Takes a keyword or sign, if it is next.
     fn take(&mut self, symbol: &'static str) -> Result<bool, SyntaxFault> {
         let is_next = self.token == Token::Symbol(symbol);
         if is_next {
@@ -70,7 +70,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// What lies inside parentheses, `not` and the like: one level deeper.
+    /// The content of parentheses, `not` and the like: one level deeper.
     fn deeper(&mut self, inner: impl FnOnce(&mut Self) -> Parsed) -> Parsed {
         if self.depth == DEPTH_MAX {
             return Err(self.error(format!("nesting deeper than {DEPTH_MAX} levels")));
@@ -99,7 +99,7 @@ impl<'a> Parser<'a> {
         Ok(one_or(parts, Expression::And))
     }
 
-    /// `not a`: of one comparison, however tightly `not` binds elsewhere.
+    /// `not a`: of one comparison, although `not` binds tighter elsewhere.
     fn negation(&mut self) -> Parsed {
         if self.take("not")? {
             let inner = self.deeper(Self::negation)?;
@@ -120,7 +120,7 @@ impl<'a> Parser<'a> {
         Ok(compared)
     }
 
-    /// The sign or word that compares, if one comes next.
+    /// The comparing sign or word, if it is next.
     fn operator(&self) -> Option<&'static str> {
         let Token::Symbol(symbol) = self.token else {
             return None;
@@ -173,7 +173,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// The elements of a list up to the sign that ends it.
+    /// The elements of a list up to the closing sign.
     fn list(&mut self, end: &'static str) -> Parsed {
         let mut items = Vec::new();
         while !self.take(end)? {
@@ -197,7 +197,7 @@ impl<'a> Parser<'a> {
         self.chain(&["*", "/", "%"], Self::unary)
     }
 
-    /// Operands of one level. Of several operators the last one stands for all: none is supported.
+    /// Operands of one level. Of several operators the last one represents all: none is supported.
     fn chain(&mut self, operators: &[&str], operand: fn(&mut Self) -> Parsed) -> Parsed {
         let mut operands = vec![operand(self)?];
         let mut last = None;

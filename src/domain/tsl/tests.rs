@@ -15,7 +15,7 @@ fn fault(text: &str) -> String {
     }
 }
 
-/// Both are read, as the same filter.
+/// Both are parsed to the same filter.
 fn assert_same(one: &str, other: &str) {
     let read = |text: &str| parse(text).unwrap_or_else(|fault| panic!("{text}: {fault}"));
     assert_eq!(read(one), read(other), "{one} and {other}");
@@ -219,7 +219,7 @@ fn everything_has_a_limit() {
     assert_eq!(fault(&like(257)), "a pattern must have at most 256 bytes");
 }
 
-/// Searches that say nothing of resources, and what is said of them.
+/// Searches without a meaning for resources, and their messages.
 const MEANINGLESS: &[(&str, &str)] = &[
     ("generation = 'a'", "field 'generation' expects an integer"),
     ("generation = -1", "field 'generation' expects an integer"),

@@ -18,7 +18,7 @@ fn kind(kind: &str, plural: &str, parent: &str) -> EntityConfig {
     }
 }
 
-/// Three levels, required links, names that meet others in every way.
+/// Three levels, required references, names that collide in every way.
 fn unusual() -> Vec<EntityConfig> {
     let mut linked = kind("Resource", "ours", "Top");
     linked.references = vec![ReferenceConfig {
@@ -78,7 +78,7 @@ fn assert_valid(document: &Value) {
     assert!(faults.is_empty(), "{faults:#?}");
 }
 
-/// Every operation: path, method, what is said.
+/// Every operation: path, method, description.
 fn operations(document: &Value) -> Vec<(&str, &str, &Value)> {
     let paths = document["paths"].as_object().unwrap();
     let operations = paths.iter().flat_map(|(path, item)| {
@@ -126,7 +126,7 @@ fn every_document_is_valid() {
     for registry in registries() {
         assert_valid(&document(&registry));
     }
-    // The validator sees faults.
+    // The validator finds faults.
     let mut faulty = document(&registry(&built_in()).unwrap());
     faulty["components"]["schemas"]["Cluster"]["type"] = json!(["object", "null"]);
     let schema = include_str!("../../../tests/fixtures/openapi-3.0.schema.json");
@@ -254,7 +254,7 @@ fn names_of_operations_are_those_that_clients_know() {
     }
 }
 
-/// The members that types of existing clients are sure of.
+/// The members that types of existing clients require.
 #[test]
 fn required_members_are_those_that_clients_know() {
     let document = document(&registry(&built_in()).unwrap());
@@ -340,7 +340,7 @@ fn examples_fit_their_schemas() {
     }
 }
 
-/// In its description where the page would fill it in and find nothing.
+/// In its description if the page would fill it in and find nothing.
 #[test]
 fn every_parameter_and_header_shows_a_value() {
     let shows = |name: &str, given: &Value| {
@@ -405,7 +405,7 @@ fn schemas_of_specs_are_taken_in() {
     assert_eq!(schemas["ClusterSpec"], expected);
     let count = json!({"type": "integer", "minimum": 0, "exclusiveMinimum": true});
     assert_eq!(schemas["ClusterSpec.Count"], count);
-    // What is stored already need not fit: requests must, answers hold any object.
+    // A stored spec need not fit: requests must, answers have any object.
     let spec = |name: &str| schemas[name]["properties"]["spec"].clone();
     let reference = json!({"$ref": "#/components/schemas/ClusterSpec"});
     assert_eq!(spec("ClusterCreateRequest"), reference);

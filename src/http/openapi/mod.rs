@@ -1,4 +1,4 @@
-//! The parts of the OpenAPI document that belong to operations and problems, the document as it is served, and its page.
+//! The operations and problems of the OpenAPI document, the served document, and its page.
 
 pub(super) mod operations;
 mod page;
@@ -18,16 +18,15 @@ use sha2::{Digest as _, Sha256};
 use page::Served;
 pub(super) use page::{document, file, page};
 
-/// The document in the bytes that are served: made once, however often it is asked for.
+/// The bytes of the served document, built once.
 #[derive(Debug, Clone)]
 pub struct Document {
     bytes: Served,
-    /// Which document it is.
     tag: EntityTag,
 }
 
 impl Document {
-    /// Writes a document, made by [`super::document::openapi`].
+    /// Writes a document of [`super::document::openapi`].
     pub fn new(document: &Value) -> Self {
         let plain = document.to_string();
         let digest = Sha256::digest(plain.as_bytes());
@@ -38,10 +37,10 @@ impl Document {
         Self {
             bytes: Served {
                 plain: Bytes::from(plain),
-                // Unset if that failed, which memory does not.
+                // `None` if compression failed, which it does not in memory.
                 packed: packed.ok().map(Bytes::from),
             },
-            // Weak: packed or not, it is the same document.
+            // Weak: compressed or not, it is the same document.
             tag: EntityTag::new_weak(URL_SAFE_NO_PAD.encode(digest)),
         }
     }

@@ -1,4 +1,4 @@
-//! What the document says of each operation.
+//! Describes each operation for the document.
 
 use serde_json::{Value, json};
 use utoipa::PartialSchema as _;
@@ -16,23 +16,22 @@ use hyperfleet_server_kit::openapi::{
     self, any, empty_answer, json_answer, json_body, operation, parameter, with_parameters,
 };
 
-/// Tag of what the service says of itself.
+/// Tag of the service's own paths.
 pub(in crate::http) const SERVICE: &str = "Service";
 /// Tag of the audit trail.
 pub(in crate::http) const AUDIT: &str = "Audit";
-/// Statuses of everything that needs a caller.
+/// Statuses of every operation that needs a caller.
 const COMMON: [u16; 6] = [401, 403, 405, 429, 500, 503];
-/// Statuses of what has a body.
+/// Statuses of operations with a body.
 const WITH_BODY: [u16; 4] = [400, 408, 413, 415];
 
-/// The list that operations are about, or that of every kind.
+/// The list of an operation.
 pub(in crate::http) struct Subject<'a> {
     registry: &'a EntityRegistry,
-    /// The kind; `None` where resources of any are meant.
+    /// The kind; `None` for resources of any kind.
     entity: Option<&'a Entity>,
-    /// What it is called.
     names: &'a KindNames,
-    /// What its parent is called, where that is in the path.
+    /// The names of the parent's kind, if the path has the parent.
     parent: Option<&'a KindNames>,
 }
 
@@ -61,7 +60,7 @@ impl<'a> Subject<'a> {
             .replace("{id}", &format!("{{{}}}", self.names.id))
     }
 
-    /// Never that of the resource itself, which kinds with alike names might share.
+    /// Never the parameter of the resource itself, which kinds with similar names might share.
     fn parent_id(&self) -> &str {
         match self.parent {
             Some(parent) if parent.id != self.names.id => &parent.id,
@@ -69,13 +68,13 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// Whether a child kind is meant without its parent in the path.
+    /// Whether a child kind is addressed without its parent in the path.
     fn is_flat_child(&self) -> bool {
         self.parent.is_none() && self.entity.is_some_and(|e| e.parent.is_some())
     }
 
-    /// The kind's name, as operations are called; those of the older document, and for the flat
-    /// routes of child kinds, most of which it does not know, the same with `Flat`.
+    /// The kind's name in names of operations. Those of the older document stay as they are; flat routes of child
+    /// kinds, most of which it lacks, get `Flat`.
     fn one(&self) -> String {
         let flat = if self.is_flat_child() { "Flat" } else { "" };
         format!("{flat}{}", self.names.one)
@@ -95,7 +94,7 @@ impl<'a> Subject<'a> {
         parent.unwrap_or_default()
     }
 
-    /// Examples of the kind; of the first root kind where any is meant.
+    /// Examples of the kind; of the first root kind for resources of any kind.
     fn examples(&self) -> Option<Examples<'a>> {
         let mut roots = self.registry.entities().iter();
         let entity = self.entity.or_else(|| roots.find(|e| e.parent.is_none()))?;
@@ -165,7 +164,7 @@ pub(in crate::http) fn create(subject: &Subject<'_>) -> OperationBuilder {
     let example = subject.examples().map(Examples::create);
     let schema = Ref::from_schema_name(subject.names.schema("CreateRequest"));
     let (what, body) = (subject.what(), json_body(schema, example));
-    // Child kinds are created below their parent alone.
+    // Child kinds are created below their parent only.
     let described = if subject.is_flat_child() {
         let summary = format!("Refused: create a {what} below its parent");
         let described = subject.of_list(id, summary, "Answers 422 once the body is right.");

@@ -1,5 +1,4 @@
-//! `…/openapi`, and `…/openapi.html` with the files that it needs: all from this program, so that
-//! it works without the internet.
+//! `…/openapi`, and `…/openapi.html` with its files: all from this program, so that it works without the internet.
 
 use std::collections::BTreeMap;
 use std::io::Read as _;
@@ -18,14 +17,13 @@ use hyperfleet_server_kit::http::{FOR_EVERYBODY, Problem, pieces};
 
 const VARIES: (HeaderName, &str) = (VARY, "Accept-Encoding");
 
-/// How the page is set up: our own document, and no badge from elsewhere that says whether it is
-/// valid.
+/// Shows our own document, without a badge of an external validator.
 static CONFIG: LazyLock<Arc<Config<'static>>> = LazyLock::new(|| {
     let config = Config::from("/api/hyperfleet/v1/openapi");
     Arc::new(config.use_base_layout().validator_url("none"))
 });
 
-/// Bytes that are served, and the same by gzip if there is that.
+/// Bytes to serve, and their gzip form if there is one.
 #[derive(Debug, Clone)]
 pub(super) struct Served {
     pub(super) plain: Bytes,
@@ -33,8 +31,7 @@ pub(super) struct Served {
 }
 
 impl Served {
-    /// Packed to those who understand it; unpacked to others. All that a middleware before has left in
-    /// `Accept-Encoding` is gzip, or nothing.
+    /// Compressed for clients that accept it. Middleware has reduced `Accept-Encoding` to gzip or nothing.
     fn answer(self, request: &HttpRequest, mut answer: HttpResponseBuilder) -> HttpResponse {
         let Some(packed) = self.packed else {
             return pieces(answer, self.plain);
@@ -48,11 +45,11 @@ impl Served {
     }
 }
 
-/// `GET` of the document; 304 to those who have it.
+/// `GET`: the document; 304 if the client has it.
 pub(in crate::http) async fn document(
     request: HttpRequest,
     document: Data<Document>,
-    // One that cannot be read is as good as none (RFC 9110 §13.1.2 asks nothing of it).
+    // An unreadable value counts as absent (RFC 9110 §13.1.2 requires nothing else).
     known: Option<Header<IfNoneMatch>>,
 ) -> HttpResponse {
     let is_known = match known.as_deref() {
@@ -74,7 +71,6 @@ pub(in crate::http) async fn document(
     document.bytes.clone().answer(&request, answer)
 }
 
-/// `GET` of the page.
 pub(in crate::http) async fn page() -> HttpResponse {
     HttpResponse::Ok()
         .content_type("text/html")
@@ -82,10 +78,10 @@ pub(in crate::http) async fn page() -> HttpResponse {
         .body(include_str!("page.html"))
 }
 
-/// `GET` of a file that the page names.
+/// `GET`: a file of the page.
 pub(in crate::http) async fn file(request: HttpRequest) -> Result<HttpResponse, Problem> {
     let name = request.match_info().get("file").unwrap_or_default();
-    // The library's own page would be served for no name, and is not this one.
+    // The library serves its own page for an empty name, which is not this page.
     let is_asset = [".css", ".js", ".png"]
         .iter()
         .any(|end| name.ends_with(end));
@@ -106,8 +102,7 @@ pub(in crate::http) async fn file(request: HttpRequest) -> Result<HttpResponse, 
     }
 }
 
-/// What was made of a file when it was first asked for: anybody may ask for it, as often as they
-/// like.
+/// Stores the result of a file's first request: any client may ask for it, any number of times.
 fn keep(name: &str, file: SwaggerFile<'_>) -> Result<Served, Problem> {
     static KEPT: Mutex<BTreeMap<String, Served>> = Mutex::new(BTreeMap::new());
     let mut all = KEPT.lock().unwrap_or_else(PoisonError::into_inner);

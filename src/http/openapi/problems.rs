@@ -1,4 +1,4 @@
-//! Problems as answers of the document. Their examples are made as real ones are.
+//! Problems as answers of the document. Their examples are made by the code that makes real ones.
 
 use serde_json::{Value, json};
 use utoipa::openapi::example::ExampleBuilder;
@@ -27,15 +27,15 @@ pub(in crate::http) const REFUSALS: [RefusedStatus; 14] = [
     (403, "Forbidden", "The headers do not say for which tenant the request is made, or it is made by a system identity, which may read and report only."),
     (404, "NotFound", "There is no such resource."),
     (405, "MethodNotAllowed", "The path has other methods: `Allow` names them."),
-    (408, "RequestTimeout", "The body takes too long to come."),
+    (408, "RequestTimeout", "The body arrives too slowly."),
     (409, "Conflict", "The name is taken, or the state of the resource does not allow it."),
     (413, "PayloadTooLarge", "The body is too large."),
-    (415, "UnsupportedMediaType", "The body is packed in a way that is not understood: `Accept-Encoding` names those that are."),
+    (415, "UnsupportedMediaType", "The encoding of the body is unsupported: `Accept-Encoding` names the supported ones."),
     (422, "UnprocessableEntity", "A child kind can be created below its parent only."),
-    (429, "TooManyRequests", "The caller sends more requests than it may. `Retry-After` says when to come back."),
-    (500, "InternalServerError", "A fault of the service; its log has the cause, under the same id."),
-    (503, "ServiceUnavailable", "The database cannot serve right now, too many requests are under way, or the service is starting. The request was not acknowledged."),
-    (504, "GatewayTimeout", "The list takes more time than a request may, or waited too long for others that are slow."),
+    (429, "TooManyRequests", "The caller exceeds its rate limit. `Retry-After` says when to retry."),
+    (500, "InternalServerError", "An error of the service; its log has the cause, under the same id."),
+    (503, "ServiceUnavailable", "The database is unavailable, too many requests are in progress, or the service is starting. The request was not acknowledged."),
+    (504, "GatewayTimeout", "The list exceeds the time of a request, or waited too long for other slow lists."),
 ];
 
 /// The answers, their schemas and the headers of all answers.
@@ -56,7 +56,7 @@ pub(in crate::http) fn components(
         })
 }
 
-/// The id and what the answer depends on, as in every answer that has a body.
+/// Adds the request id and `Vary`, as in every answer with a body.
 pub(in crate::http) fn with_headers(mut answer: ResponseBuilder) -> ResponseBuilder {
     for name in [X_REQUEST_ID, "Vary"] {
         answer = answer.header_ref(name, header(name));
@@ -64,7 +64,6 @@ pub(in crate::http) fn with_headers(mut answer: ResponseBuilder) -> ResponseBuil
     answer
 }
 
-/// The id alone.
 pub(in crate::http) fn with_request_id(answer: ResponseBuilder) -> ResponseBuilder {
     answer.header_ref(X_REQUEST_ID, header(X_REQUEST_ID))
 }
@@ -120,7 +119,7 @@ fn described(status: u16, text: &str, registry: &EntityRegistry) -> Response {
     .build()
 }
 
-/// Problems of a status, each with what it is an example of.
+/// Problems of a status, each with the name of its example.
 fn examples_of(status: u16, registry: &EntityRegistry) -> Vec<(&'static str, Problem)> {
     let first = registry.entities().first();
     let kind = first.map_or_else(|| "Resource".to_owned(), |e| e.kind.clone());
@@ -135,7 +134,7 @@ fn examples_of(status: u16, registry: &EntityRegistry) -> Vec<(&'static str, Pro
                 "expired token",
                 Refusal::Invalid(TokenFault::Expired).into(),
             ),
-            ("nobody knows who", unknown().into()),
+            ("unknown identity", unknown().into()),
         ],
         403 => vec![
             ("no tenant", Denied::Missing { header }.into()),

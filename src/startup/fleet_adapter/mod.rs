@@ -25,7 +25,7 @@ pub(super) use role::Role;
 use super::fleet;
 use crate::config::{self, FleetAdapterCommand, Settings, SettingsArgs};
 
-/// Carries out a command of the fleet adapter.
+/// Runs a command of the fleet adapter.
 pub(super) async fn carry_out(command: FleetAdapterCommand) -> anyhow::Result<()> {
     match command {
         FleetAdapterCommand::Run(args) => run::run(&args).await,

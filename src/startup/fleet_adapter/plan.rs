@@ -1,4 +1,4 @@
-//! What the settings of the fleet adapter come to, checked before anything is started.
+//! Checks the settings of the fleet adapter before anything is started.
 
 use std::fs;
 use std::net::{IpAddr, SocketAddr};
@@ -17,34 +17,33 @@ use hyperfleet_server_kit::files;
 use crate::config::{self, Settings};
 use crate::domain::{EntityRegistry, Report};
 
-/// What an operator runs to approve removals.
+/// The command that approves removals.
 const APPROVE: &str = "hyperfleet-fleet-adapter approve-removals";
-/// Where Linux tells the name of the machine.
+/// The machine's name on Linux.
 const HOSTNAME: &str = "/proc/sys/kernel/hostname";
-/// Longest token that is read, in bytes.
+/// Longest token, in bytes.
 const TOKEN_BYTES_MAX: u64 = 64 * 1024;
-/// Between two looks for units whose resource is gone.
+/// Longest time between two searches for units without a resource.
 const ORPHAN_INTERVAL_MAX: Duration = Duration::from_secs(30);
 
-/// What a fleet adapter is to be.
+/// The checked settings of a fleet adapter.
 #[derive(Debug, Clone)]
 pub(crate) struct AdapterPlan {
     settings: config::FleetAdapter,
-    /// Name of this replica.
     instance: String,
     /// Path segments of the kinds that it reports on.
     plurals: Vec<String>,
-    /// Where its own keys in etcd are.
+    /// Prefix of its own keys in etcd.
     keys: String,
 }
 
 impl AdapterPlan {
-    /// The adapter that `serve` runs, if the settings enable it. Workloads are checked in any case: `config check` thus
-    /// finds their faults for an adapter that runs alone.
+    /// The adapter that `serve` runs, if the settings enable it. Workloads are checked in any case: `config check`
+    /// thus finds their faults for an adapter that runs alone.
     ///
     /// # Errors
     ///
-    /// Everything that cannot be right, with its setting.
+    /// Every fault, with its setting.
     pub(crate) fn beside_the_api(
         settings: &Settings,
         kinds: Option<&EntityRegistry>,
@@ -82,7 +81,7 @@ impl AdapterPlan {
     ///
     /// # Errors
     ///
-    /// Everything that cannot be right, with its setting.
+    /// Every fault, with its setting.
     pub(super) fn alone(
         settings: &Settings,
         kinds: Option<&EntityRegistry>,
@@ -134,12 +133,12 @@ impl AdapterPlan {
         })
     }
 
-    /// The name that it reports under.
+    /// The adapter's name in reports.
     pub(super) fn name(&self) -> &str {
         &self.settings.name
     }
 
-    /// Where the API is: at the configured URL, or else at a listener of this process.
+    /// The URL of the API: the configured one, or else that of a listener of this process.
     pub(super) fn api_url(&self, listener: Option<SocketAddr>) -> String {
         match listener {
             Some(listener) if self.settings.api_url.is_empty() => {
@@ -149,11 +148,11 @@ impl AdapterPlan {
         }
     }
 
-    /// What runs, with the API at a URL. Work under way may take `grace` at the end.
+    /// The adapter to run, with the URL of the API. Work in progress may take `grace` at the end.
     ///
     /// # Errors
     ///
-    /// What the plan was checked for.
+    /// A fault that the plan was checked for.
     pub(super) fn running(
         &self,
         fleet: &Prepared,
@@ -193,7 +192,7 @@ impl AdapterPlan {
             },
             orphans: OrphanSettings {
                 grace: settings.orphan_grace,
-                // A resource that exists was looked at since the last list of all.
+                // An existing resource was seen since the last pass over all.
                 unseen: settings.sweep_interval + settings.poll_interval,
                 interval: settings.sweep_interval.min(ORPHAN_INTERVAL_MAX),
             },
@@ -230,7 +229,7 @@ fn check_workloads(
     }
 }
 
-/// The name is a part of keys, and of units.
+/// The name is a part of keys and of units.
 fn check_name(name: &str, faults: &mut Faults) {
     let is_good = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     let length = 1..=Report::ADAPTER_BYTES_MAX;
@@ -242,8 +241,8 @@ fn check_name(name: &str, faults: &mut Faults) {
     }
 }
 
-/// The kinds that have workloads, their parents, whose changes workloads may see as `owner`, and those that wait for
-/// reports of the adapter.
+/// The kinds that have workloads, their parents, whose changes workloads may see as `owner`, and those that require
+/// the adapter.
 fn plurals(adapter: &config::FleetAdapter, kinds: &EntityRegistry) -> Vec<String> {
     let has_workload = |kind: &str| adapter.workloads.iter().any(|w| w.kind == kind);
     let worked_on = kinds.entities().iter().filter(|e| has_workload(&e.kind));

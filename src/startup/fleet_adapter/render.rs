@@ -23,7 +23,7 @@ const NO_ID: &str = "00000000-0000-7000-8000-000000000000";
 ///
 /// # Errors
 ///
-/// Settings or documents that cannot be used; units that cannot be made.
+/// Unusable settings or documents; workloads that are invalid for the resource.
 pub(super) fn render(args: &RenderArgs) -> anyhow::Result<()> {
     let loaded = config::load(&args.settings, &Settings::default());
     let loaded = loaded.sound().context(Misuse)?;
@@ -107,7 +107,7 @@ fn document(path: &Path) -> anyhow::Result<Value> {
     let value: Value = yaml_serde::from_str(&text)
         .with_context(|| format!("{} is neither JSON nor YAML", path.display()))?;
     if !value.is_object() {
-        bail!("{} is no resource: give an object", path.display());
+        bail!("{} is not a resource: give an object", path.display());
     }
     Ok(value)
 }

@@ -12,10 +12,10 @@ use tokio::time::timeout;
 
 use super::AdapterPlan;
 
-/// What giving the lease back may take, of the time that the end may take.
+/// Part of the end time for releasing the lease.
 const RELEASE_TIME: Duration = Duration::from_secs(1);
 
-/// A fleet adapter that runs, and starts again if it panics.
+/// A running fleet adapter, which restarts if it panics.
 pub(crate) struct Role {
     stop: watch::Sender<bool>,
     task: JoinHandle<()>,
@@ -46,17 +46,18 @@ impl Role {
             let (mut stopped, ended) = (stopped.clone(), ended.clone());
             async move {
                 let Ok(running) = running.inspect_err(|fault| {
-                    tracing::error!("the fleet adapter cannot run: {fault:#}");
+                    let error = format!("{fault:#}");
+                    tracing::error!(error, "fleet adapter cannot run: retrying");
                 }) else {
                     return;
                 };
                 let stop = async move {
-                    // Fails only without anybody who could stop it.
+                    // Fails only if the sender, which could stop it, is gone.
                     let _ = stopped.wait_for(|is_stopped| *is_stopped).await;
                 };
                 hyperfleet_fleet_adapter::run(running, stop).await;
                 ended.send_replace(true);
-                // It is not to start again.
+                // It must not start again.
                 pending::<()>().await;
             }
         });
@@ -73,15 +74,15 @@ impl Role {
         }
     }
 
-    /// Lets it end: it takes no more work.
+    /// Asks it to end: it takes no more work.
     pub(crate) fn stop(&self) {
         self.stop.send_replace(true);
     }
 
-    /// Waits until it has ended, after [`Role::stop`]. What takes too long is cut, and its lease runs out.
+    /// Waits for its end, after [`Role::stop`]. Work that takes too long is cut off, and the lease expires.
     pub(crate) async fn ended(mut self) {
         if timeout(self.end_time, &mut self.task).await.is_err() {
-            tracing::warn!("the fleet adapter is cut: its work under way took too long");
+            tracing::warn!("fleet adapter stopped immediately: its work took too long");
             self.task.abort();
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! sockets ▸ health, metrics ▸ mirror of fleet, adapter ▸ ready while the mirror is connected
-//! signal ▸ not ready ▸ work under way, lease given back ▸ metrics, health
+//! signal ▸ not ready ▸ work in progress, lease released ▸ metrics, health
 //! ```
 
 use std::time::Duration;
@@ -28,30 +28,30 @@ use crate::config::{self, Loaded, Settings, SettingsArgs};
 use crate::startup::sides::SideSockets;
 use crate::startup::{BUILD, fleet, telemetry, tls};
 
-/// How the program is called in its log and its metrics.
+/// The program's name in its log and its metrics.
 const ADAPTER: Build = Build {
     component: "fleet-adapter",
     ..BUILD
 };
-/// Name in traces, unless the settings give one.
+/// Default name in traces.
 const TRACED_AS: &str = "hyperfleet-fleet-adapter";
-/// How often it is checked whether the mirror is connected.
+/// How often the mirror's connection is checked.
 const PERIOD: Duration = Duration::from_millis(200);
 /// Why the adapter is not ready.
 const NO_ETCD: &str = "etcd is not connected";
 
-/// What the program is to be.
+/// The checked settings of the program.
 struct Program {
     adapter: AdapterPlan,
     fleet: RegistryLocation,
     tls: tls::Configs,
 }
 
-/// Runs the adapter until a signal comes.
+/// Runs the adapter until a signal arrives.
 ///
 /// # Errors
 ///
-/// Settings that cannot be used; an address that cannot be had; a listener that failed.
+/// Unusable settings; an address that cannot be bound; a listener that failed.
 pub(super) async fn run(args: &SettingsArgs) -> anyhow::Result<()> {
     let loaded = config::load(args, &Settings::default());
     let program = Program::of(&loaded).context(Misuse)?;
@@ -72,7 +72,7 @@ impl Program {
     ///
     /// # Errors
     ///
-    /// Everything that cannot be right, with its setting.
+    /// Every fault, with its setting.
     fn of(loaded: &Loaded) -> anyhow::Result<Self> {
         let mut settings = loaded.settings.clone();
         // The API is not here; its files may still serve the other listeners.
@@ -121,8 +121,8 @@ impl Program {
         };
         manager::stopping();
         match &failed {
-            Ok(()) => tracing::info!("stopping: again to stop at once"),
-            Err(error) => tracing::error!("stopping: {error:#}"),
+            Ok(()) => tracing::info!("stopping: send the signal again to stop immediately"),
+            Err(error) => tracing::error!(error = format!("{error:#}"), "stopping after an error"),
         }
         gate.stop();
         role.stop();
@@ -165,7 +165,7 @@ fn sides(
     Ok(sides)
 }
 
-/// Says whether etcd is connected, again and again.
+/// Keeps the readiness equal to the mirror's connection to etcd.
 async fn keep_readiness(gate: Gate, fleet: EtcdFleet) {
     loop {
         if fleet.is_connected() {

@@ -1,4 +1,4 @@
-//! The report for programs.
+//! The import report for programs.
 
 use std::collections::BTreeMap;
 
@@ -70,7 +70,6 @@ struct DifferenceView<'a> {
     id: String,
 }
 
-/// The report as a JSON object.
 pub(super) fn json(report: &ImportReport) -> anyhow::Result<String> {
     let kinds = report.kinds.iter();
     let findings = &report.findings;

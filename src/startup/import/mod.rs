@@ -25,16 +25,15 @@ use hyperfleet_server_kit::program::print;
 use hyperfleet_server_kit::signals::Signals;
 use progress::ProgressLines;
 
-/// How long a statement on many rows may take at least: more than one of a request.
+/// Least timeout of a statement on many rows: longer than that of a request.
 const STATEMENT_MILLISECONDS: u64 = 600_000;
-/// The exit code that says that some rows were refused, and everything else is imported.
+/// Exit code if rows were refused, and everything else is imported.
 const REFUSED: u8 = 3;
-/// The exit code that says that the two databases differ.
+/// Exit code if the databases differ.
 const DIFFERENT: u8 = 4;
-/// The exit code of a run that a signal has stopped after a batch: as shells report SIGINT.
+/// Exit code of a run that a signal has stopped after a batch: as shells report SIGINT.
 const INTERRUPTED: u8 = 130;
 
-/// Imports, and prints the report.
 pub(super) async fn run(args: &ImportArgs) -> anyhow::Result<ExitCode> {
     let loaded = config::load(&args.settings, &Settings::default());
     let mut loaded = loaded.sound().context(Misuse)?;
@@ -56,7 +55,7 @@ pub(super) async fn run(args: &ImportArgs) -> anyhow::Result<ExitCode> {
     Ok(code(&report))
 }
 
-/// The older service's database. What is wrong with its URL is not repeated: it may hold a password.
+/// The older service's database. Faults of its URL do not repeat it: it may hold a password.
 fn source(args: &ImportArgs, settings: &Settings) -> anyhow::Result<SourceSettings> {
     let flag = args.options.from.as_ref().map(|url| ("--from", url));
     let setting = settings.import.from.as_ref();
@@ -117,8 +116,8 @@ async fn import(
     report.context("cannot import")
 }
 
-/// A flag that the first signal sets. The second one ends the process at once, which costs no more than the batch
-/// that is being written.
+/// A flag that the first signal sets. The second one ends the process immediately, which costs at most the current
+/// batch.
 fn stop_at_signals() -> anyhow::Result<Arc<AtomicBool>> {
     let mut signals = Signals::catch().context("cannot catch signals")?;
     let stop = Arc::new(AtomicBool::new(false));
@@ -126,7 +125,7 @@ fn stop_at_signals() -> anyhow::Result<Arc<AtomicBool>> {
     tokio::spawn(async move {
         signals.next().await;
         flag.store(true, Ordering::Relaxed);
-        tracing::warn!("import stops after this batch; another signal ends it immediately");
+        tracing::warn!("stopping after this batch: send the signal again to stop immediately");
         signals.next().await;
         ending::at_once();
     });

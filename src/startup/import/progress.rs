@@ -9,7 +9,7 @@ use hyperfleet_server_kit::program::print_to_stderr;
 /// Least time between two lines of a step.
 const PERIOD: Duration = Duration::from_secs(2);
 
-/// Prints how far the import is, a line every two seconds at most.
+/// Prints the progress of the import, at most a line every two seconds.
 pub(super) struct ProgressLines {
     is_shown: bool,
     state: Mutex<State>,

@@ -1,4 +1,4 @@
-//! The report for people.
+//! The import report for people.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -6,10 +6,9 @@ use std::fmt::Write as _;
 use crate::app::import::{ImportReport, Verification, VerifyScope};
 use crate::domain::import::{Finding, FindingPart, ImportReason};
 
-/// Most parts that are named below one reason.
+/// Parts that are named below one reason at most.
 const NAMED_MAX: usize = 20;
 
-/// The report as lines.
 pub(super) fn text(report: &ImportReport) -> String {
     let mut text = String::new();
     kinds(report, &mut text);
@@ -20,7 +19,7 @@ pub(super) fn text(report: &ImportReport) -> String {
         None => text.push_str("Nothing was compared.\n"),
     }
     if report.is_interrupted {
-        text.push_str("Stopped before the end: the same command goes on.\n");
+        text.push_str("Stopped before the end: run the same command to continue.\n");
     }
     text
 }
@@ -83,7 +82,7 @@ fn findings(report: &ImportReport, text: &mut String) {
     for ((urgency, code), found) in by_reason {
         let count = report.findings.counts().get(code).copied();
         let count = count.unwrap_or(found.len());
-        let what = ["Refused", "Taken over with a difference", "Left behind"][urgency];
+        let what = ["Refused", "Imported with a difference", "Left behind"][urgency];
         let advice = found.first().map_or("", |finding| finding.reason.advice());
         let _ = writeln!(text, "\n{what}: {count} ({code})\n  What to do: {advice}");
         for finding in found.iter().take(NAMED_MAX) {
@@ -106,7 +105,7 @@ fn findings(report: &ImportReport, text: &mut String) {
     }
 }
 
-/// Refusals come first, and what needs nothing to be done last.
+/// Refusals come first, and findings that need no action last.
 fn urgency(reason: &ImportReason) -> usize {
     match reason {
         ImportReason::OrphanReport => 2,
@@ -115,7 +114,7 @@ fn urgency(reason: &ImportReason) -> usize {
     }
 }
 
-/// Texts of the source without what would move a terminal's cursor.
+/// Texts of the source without characters that would move a terminal's cursor.
 fn printable(text: &str) -> String {
     let escaped = text.chars().map(|c| {
         if c.is_control() {
@@ -127,7 +126,7 @@ fn printable(text: &str) -> String {
     escaped.collect()
 }
 
-/// The resource, and which part of it.
+/// The resource, and its part.
 fn place(finding: &Finding) -> String {
     let Finding { kind, id, name, .. } = finding;
     let resource = if name.is_empty() {
@@ -155,8 +154,8 @@ fn verified(verification: &Verification, report: &ImportReport, text: &mut Strin
         first,
     } = verification;
     let what = match scope {
-        _ if report.is_dry_run => "Compared what is unchanged",
-        VerifyScope::Changed => "Compared what was written",
+        _ if report.is_dry_run => "Compared the unchanged resources",
+        VerifyScope::Changed => "Compared the written resources",
         VerifyScope::All | VerifyScope::Nothing => "Compared everything",
     };
     let what = if report.is_interrupted {
@@ -169,7 +168,7 @@ fn verified(verification: &Verification, report: &ImportReport, text: &mut Strin
         "{what}: {equal} resources are equal, {differing} differ"
     );
     for (count, what) in [
-        (equal_in_part, "are equal but for refused parts"),
+        (equal_in_part, "are equal except for refused parts"),
         (
             older,
             "have an older state here, because the newer one is refused",

@@ -1,4 +1,4 @@
-//! Deletions that no poller can see: resources that stay finalizing while every list leaves them out.
+//! Finds deletions that no poller can see: resources that stay finalizing while every list leaves them out.
 
 use std::collections::BTreeSet;
 
@@ -15,15 +15,15 @@ pub(super) const PATIENCE: TimeDelta = TimeDelta::minutes(10);
 /// What this process knows of deletions that its lists hide.
 #[derive(Debug, Default)]
 pub(super) struct HiddenDeletions {
-    /// When it first looked: lists that were answered before it started are unknown to it.
+    /// Time of the first look: lists that were answered before the start are unknown.
     since: Option<DateTime<Utc>>,
     /// Kinds that the log has a warning of.
     warned: BTreeSet<String>,
 }
 
 impl HiddenDeletions {
-    /// The gauge, with a series for each kind: where lists of one instance included finalizing resources, its 0 says
-    /// so to a query over all instances. Warns once of each kind.
+    /// Sets the gauge, with a series for each kind: an instance whose lists included finalizing resources shows 0,
+    /// which a query over all instances sees. Warns once of each kind.
     pub(super) fn look(
         &mut self,
         service: &Service,

@@ -21,7 +21,7 @@ pub struct ApiMetrics {
 }
 
 impl ApiMetrics {
-    /// Shows, among these, what [`ApiMetrics::refresh`] finds.
+    /// Adds the gauges of [`ApiMetrics::refresh`] to these.
     pub fn new(metrics: Metrics) -> Self {
         let unreconciled: Arc<Mutex<Vec<GaugeFamily>>> = Arc::default();
         let shown = Arc::clone(&unreconciled);
@@ -39,7 +39,7 @@ impl ApiMetrics {
         self.metrics.add_source(move || connections(&service));
     }
 
-    /// Shows whether this gate says that requests are welcome.
+    /// Shows whether this gate lets requests in.
     pub(super) fn show_readiness(&self, gate: Gate) {
         self.metrics.add_source(move || {
             let is_ready = gate.readiness() == Readiness::Ready;

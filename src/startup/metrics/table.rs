@@ -1,14 +1,14 @@
-//! The API's own metrics. The older service's names and labels come first, as dashboards and alerts
-//! know them.
+//! The API's own metrics. Those of the older service come first, with its names and labels, which dashboards and
+//! alerts know.
 
 use hyperfleet_server_kit::telemetry::MetricKind::{Counter, Gauge};
 use hyperfleet_server_kit::telemetry::{Metric, MetricKind, MetricTable};
 
-/// Of statements, in seconds.
+/// Duration of statements, in seconds.
 const STATEMENT_SECONDS: MetricKind =
     MetricKind::Histogram(&[0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0]);
 
-/// What the API counts beside what every program does.
+/// The API's metrics beside those that every program has.
 pub const METRIC_TABLES: &[MetricTable] = &[API_METRICS, hyperfleet_fleet_adapter::METRICS];
 
 #[rustfmt::skip]
@@ -20,51 +20,51 @@ const API_METRICS: MetricTable = &[
     Metric::new("hyperfleet_api_resource_pending_reconciliation", Gauge, &["resource_type", "is_delete"],
         "Resources whose condition Reconciled is False; no series where there are none."),
     Metric::new("hyperfleet_api_resource_pending_reconciliation_stuck", Gauge, &["resource_type", "is_delete"],
-        "Of these, the ones that have been so for longer than metrics.reconciliation_stuck_threshold."),
+        "Resources whose condition Reconciled has been False for longer than metrics.reconciliation_stuck_threshold."),
     Metric::new("hyperfleet_api_resource_pending_reconciliation_stuck_duration_seconds", Gauge, &["resource_type", "is_delete"],
-        "For how long the first of the stuck ones has been so; 0 where none is."),
+        "Seconds since the oldest stuck resource became unreconciled; 0 if none is stuck."),
     Metric::new("hyperfleet_api_finalizing_resources_unlisted", Gauge, &["resource_type"],
         "Resources that have been finalizing for ten minutes while no list of this instance included finalizing ones of their kind; 0 once one did."),
     Metric::new("hyperfleet_db_query_duration_seconds", STATEMENT_SECONDS, &["operation", "table"],
-        "How long statements took, their way to the database and back included."),
+        "Duration of statements, including the network."),
     Metric::new("hyperfleet_db_errors_total", Counter, &["operation", "error_type"],
-        "Statements that failed; names that are taken count as constraint_violation."),
+        "Failed statements; a taken name counts as constraint_violation."),
     Metric::new("hyperfleet_db_connections_open", Gauge, &[],
         "Connections to the database."),
     Metric::new("hyperfleet_db_connections_in_use", Gauge, &[],
-        "Connections to the database that are used at the moment."),
+        "Connections to the database in use."),
     Metric::new("hyperfleet_db_connections_max", Gauge, &[],
-        "Most connections that requests may use: database.pool.max_connections."),
+        "Maximum number of connections for requests: database.pool.max_connections."),
     Metric::new("hyperfleet_db_connections_waiting", Gauge, &[],
-        "Requests that wait for a connection."),
+        "Requests waiting for a connection."),
     Metric::new("hyperfleet_db_searches_waiting", Gauge, &[],
-        "Searches and other long lists that wait for their turn, before they wait for a connection."),
+        "Searches and other long lists waiting for their turn, before they wait for a connection."),
     Metric::new("hyperfleet_db_connection_wait_seconds", STATEMENT_SECONDS, &[],
-        "How long connections took to be had; the turn that searches wait for does not count."),
+        "Time to get a connection, without the time that searches wait for their turn."),
     Metric::new("hyperfleet_api_auth_failures_total", Counter, &["reason"],
-        "Requests without a good token, or whose token does not say who is calling."),
+        "Requests refused for a missing or invalid token, or without an identity."),
     Metric::new("hyperfleet_api_jwks_refreshes_total", Counter, &["issuer", "source", "outcome"],
-        "How often keys of issuers were fetched or read anew: success, or why not."),
+        "Fetches and reads of issuers' keys by outcome: success, or the reason of the failure."),
     Metric::new("hyperfleet_api_jwks_last_success_timestamp_seconds", Gauge, &["issuer", "source"],
-        "When keys of an issuer were last had from its address or file, in seconds since 1970."),
+        "When keys of an issuer were last read from its address or file, in seconds since 1970."),
     Metric::new("hyperfleet_api_jwks_keys", Gauge, &["issuer"],
-        "Keys of an issuer that can be used; with 0 none of its tokens is taken."),
+        "Usable keys of an issuer; with 0 all its tokens are refused."),
     Metric::new("hyperfleet_api_reports_total", Counter, &["resource_type", "outcome"],
         "Reports of adapters: accepted, repeated, rejected, or discarded and why."),
     Metric::new("hyperfleet_api_unrequired_reports_total", Counter, &["resource_type"],
-        "Of those accepted or repeated, the reports of adapters that the kind does not require; kinds that require none are left out."),
+        "Accepted and repeated reports of adapters that the kind does not require; without kinds that require none."),
     Metric::new("hyperfleet_api_audit_entries_total", Counter, &["action"],
         "Entries of the audit trail."),
     Metric::new("hyperfleet_api_hard_deletes_total", Counter, &["resource_type"],
-        "Resources removed because all work was done."),
+        "Resources removed after their adapters were done."),
     Metric::new("hyperfleet_api_force_deletes_total", Counter, &["resource_type"],
-        "Resources removed although work was not done."),
+        "Resources removed by force, before their adapters were done."),
     Metric::new("hyperfleet_api_condition_rule_failures_total", Counter, &["kind", "type"],
-        "Rules of conditions that could not be computed."),
+        "Failed evaluations of condition rules."),
     Metric::new("hyperfleet_api_reconciliation_refresh_errors_total", Counter, &[],
-        "How often the pending gauges could not be brought up to date; they keep their values then."),
+        "Failed updates of the pending gauges, which keep their values."),
     Metric::new("hyperfleet_api_reconciliation_refresh_timestamp_seconds", Gauge, &[],
-        "When the pending gauges were last brought up to date, in seconds since 1970."),
+        "When the pending gauges were last updated, in seconds since 1970."),
 ];
 
 #[cfg(test)]

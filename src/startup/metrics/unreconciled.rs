@@ -1,5 +1,5 @@
-//! The gauges of what waits to be reconciled: counted in the background, so that a scrape asks the
-//! database nothing, and that one which is down is seen with the values it had.
+//! Gauges of resources that wait to be reconciled: counted in the background, so that a scrape causes no query, and
+//! shows the last values while the database is down.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ const REFRESHED: &str = "hyperfleet_api_reconciliation_refresh_timestamp_seconds
 const PERIOD: Duration = Duration::from_secs(15);
 
 impl ApiMetrics {
-    /// Counts for ever. What has not been reconciled for longer than `threshold` counts as stuck.
+    /// Counts for ever. Resources that have not been reconciled for longer than `threshold` count as stuck.
     pub(in crate::startup) async fn keep(
         self,
         service: Service,
@@ -37,7 +37,7 @@ impl ApiMetrics {
                 let error = error as &dyn std::error::Error;
                 tracing::warn!(
                     error,
-                    "the gauges of unreconciled resources keep their values"
+                    "counting unreconciled resources failed: their gauges keep their values"
                 );
             }
             was_told = result.is_err();
@@ -45,7 +45,7 @@ impl ApiMetrics {
         }
     }
 
-    /// Counts once. What was counted before stays where that fails.
+    /// Counts once. After a failure the earlier counts stay.
     ///
     /// # Errors
     ///
@@ -61,7 +61,7 @@ impl ApiMetrics {
         let before = before.unwrap_or(DateTime::UNIX_EPOCH);
         let finalizing_before = now - hidden_deletions::PATIENCE;
         let counted = service.count_unreconciled(before, finalizing_before).await;
-        // Those who answer requests have connections of their own.
+        // Threads that answer requests have their own connections.
         service.rest();
         let counted = counted.inspect_err(|_| metrics::counter!(ERRORS).increment(1))?;
         let mut families = families(&counted, now);
@@ -73,7 +73,7 @@ impl ApiMetrics {
     }
 }
 
-/// The three gauges, of each kind and of those being deleted apart; none where nothing is pending.
+/// The three gauges, by kind and apart for those being deleted; without series where nothing is pending.
 pub(super) fn families(counted: &[Unreconciled], now: DateTime<Utc>) -> Vec<GaugeFamily> {
     if counted.is_empty() {
         return Vec::new();

@@ -68,8 +68,8 @@ impl FromRow<'_, PgRow> for SettledTrail {
     }
 }
 
-/// A statement that adds `$changes` of one request to the trail, with whose the resources are: `$before` and `$after`
-/// stand around it. They must still be there when it begins.
+/// A statement that adds `$changes` of one request to the trail, with the tenancies of the resources; `$before` and
+/// `$after` surround it. The resources must still exist when it begins.
 macro_rules! audited {
     ($before:literal, $after:literal, $changes:expr, $origin:expr, $($arg:tt)*) => {{
         let changes: &[Change] = $changes;
@@ -106,7 +106,7 @@ macro_rules! audited {
 }
 
 impl Db<'_> {
-    /// Brings resources to these states, and adds what one request changed to the trail.
+    /// Saves these states of resources, and adds the changes of one request to the trail.
     pub(super) async fn save_audited(
         &mut self,
         states: &[ResourceState],
@@ -144,7 +144,8 @@ impl Db<'_> {
         Ok(())
     }
 
-    /// Removes resources, and adds what one request changed to the trail. Reports and links go with their resource.
+    /// Removes resources, and adds the changes of one request to the trail. Their reports and references are removed
+    /// with them.
     pub(super) async fn remove_audited(
         &mut self,
         removed: &[ResourceId],
@@ -164,8 +165,8 @@ impl Db<'_> {
         Ok(())
     }
 
-    /// Removes entries older than `before`, at most `count_max` of them; gives how many. Must run
-    /// in a transaction: the right to remove ends with it.
+    /// Removes at most `count_max` entries older than `before`; returns their number. Needs a transaction, because the
+    /// right to remove ends with it.
     pub async fn delete_audit_before(
         &mut self,
         before: DateTime<Utc>,

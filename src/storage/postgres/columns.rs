@@ -1,4 +1,4 @@
-//! What lists and searches name in the text of their statements: a closed set, never a client's text.
+//! Parts of statements that lists and searches choose: a closed set, never a client's text.
 
 use crate::domain::page::OrderField;
 

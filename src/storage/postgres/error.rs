@@ -1,71 +1,57 @@
+//! Errors of the database, classified by what callers can do.
+
 use std::borrow::Cow;
 use std::error::Error as StdError;
 use std::io;
 
 use deadpool::managed::PoolError;
 
-/// What can go wrong between us and the database.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A unique constraint stands in the way.
     #[error("{constraint} is taken")]
     Duplicate {
-        /// Which constraint, by its name in the schema.
+        /// The constraint's name in the schema.
         constraint: String,
     },
-    /// The database cannot be reached or cannot serve right now. Trying again later may succeed;
-    /// nothing of a transaction was kept, unless the connection was lost while it committed.
+    /// The database is unreachable or unavailable. A later attempt may succeed; nothing of a transaction was kept,
+    /// unless the connection was lost during the commit.
     #[error("cannot {doing}: the database is unavailable")]
     Unavailable {
-        /// Verb and object.
         doing: &'static str,
-        /// What the client or the server says.
+        /// What the client or the server reports.
         #[source]
         source: Box<dyn StdError + Send + Sync>,
     },
-    /// The database lets us in neither now nor later: a wrong password, or no such role or
-    /// database. Nothing was done.
-    #[error("the database refuses us: {message}")]
-    Refused {
-        /// What it says.
-        message: String,
-    },
-    /// The statement took longer than it may, and not because it had to wait for others.
+    /// The database refuses the login permanently: a wrong password, or no such role or database. Nothing was done.
+    #[error("the database refuses the login: {message}")]
+    Refused { message: String },
+    /// The statement exceeded its time, and not because it waited for others.
     #[error("cannot {doing}: it takes too long")]
-    TooSlow {
-        /// Verb and object.
-        doing: &'static str,
-    },
-    /// Somebody else holds what a migration needs, and does not let go of it.
+    TooSlow { doing: &'static str },
+    /// Another transaction holds a lock that a migration needs.
     #[error(
-        "waited {seconds} s for a lock: another `migrate` is under way, or a transaction was left open; \
-         see pg_stat_activity, or give it more time with database.pool.advisory_lock_timeout"
+        "waited {seconds} s for a lock: another `migrate` is running, or a transaction was left open; \
+         see pg_stat_activity, or allow more time with database.pool.advisory_lock_timeout"
     )]
     Locked {
         /// How long it was waited for.
         seconds: u64,
     },
-    /// A stored value is not one that we could have written.
+    /// A stored value that this program could not have written.
     #[error("a stored {column} is impossible: {value}")]
-    Corrupt {
-        /// Which column.
-        column: &'static str,
-        /// What stands there.
-        value: String,
-    },
-    /// Anything else, with what was being done.
+    Corrupt { column: &'static str, value: String },
+    /// Any other failure.
     #[error("cannot {doing}")]
     Failed {
         /// Verb and object: «insert a resource».
         doing: &'static str,
-        /// What sqlx says.
         #[source]
         source: sqlx::Error,
     },
 }
 
 impl Error {
-    /// Whether a row that others have written or removed stands in the way.
+    /// Whether the error is a conflict with a row that another transaction has written or removed.
     pub fn is_conflict(&self) -> bool {
         match self {
             Self::Duplicate { .. } => true,
@@ -76,7 +62,6 @@ impl Error {
         }
     }
 
-    /// A connection could not be had.
     pub(super) fn no_connection(source: PoolError<sqlx::Error>) -> Self {
         if let PoolError::Backend(sqlx::Error::Database(error)) = &source
             && error.code().is_some_and(|code| is_refusal(&code))
@@ -87,7 +72,7 @@ impl Error {
         }
         Self::Unavailable {
             doing: "get a connection",
-            // The pool adds nothing to what the driver says.
+            // The pool adds nothing to what the driver reports.
             source: match source {
                 PoolError::Backend(error) => Box::new(error),
                 other => Box::new(other),
@@ -96,14 +81,14 @@ impl Error {
     }
 }
 
-/// Whether a statement was ended because its time was up.
+/// Whether the server ended a statement because its time was up.
 pub(super) fn is_out_of_time(error: &sqlx::Error) -> bool {
     code(error).is_some_and(|code| code == "57014")
 }
 
-/// Says what was being done when sqlx failed.
+/// Adds the failed action to errors of sqlx.
 pub(super) trait Doing<T> {
-    /// Attaches `doing`, a verb and its object, and sorts out what callers can act on.
+    /// Adds `doing`, a verb and its object, and classifies the error by what callers can do.
     fn doing(self, doing: &'static str) -> Result<T, Error>;
 }
 
@@ -122,13 +107,13 @@ impl<T> Doing<T> for Result<T, sqlx::Error> {
     }
 }
 
-/// `SQLSTATE`s of a connection that will not be had before somebody changes something: not
-/// authorized (class 28), no such database.
+/// `SQLSTATE`s of connections that stay impossible until an operator changes something: not authorized (class 28), no
+/// such database.
 fn is_refusal(code: &str) -> bool {
     code.starts_with("28") || code == "3D000"
 }
 
-/// Whether the same request may succeed later without anybody changing anything.
+/// Whether the same request may succeed later without any change.
 fn is_transient(error: &sqlx::Error) -> bool {
     is_connection_lost(error) || code(error).is_some_and(|code| is_transient_code(&code))
 }
@@ -137,11 +122,11 @@ fn code(error: &sqlx::Error) -> Option<Cow<'_, str>> {
     error.as_database_error()?.code()
 }
 
-/// Whether the connection is gone, and with it, most likely, all others to the same server; or leads
-/// to one that must not be written to, as after a failover.
+/// Whether the connection is gone, and most likely all others to the same server; or leads to a server that must not
+/// be written to, as after a failover.
 pub(super) fn is_connection_lost(error: &sqlx::Error) -> bool {
     match error {
-        // The last is what sqlx makes of an answer that was cut off.
+        // The last is sqlx's error for an answer that was cut off.
         sqlx::Error::Io(_) | sqlx::Error::Tls(_) | sqlx::Error::Protocol(_) => true,
         sqlx::Error::Database(db) => db.code().is_some_and(|code| {
             code.starts_with("08") || matches!(&*code, "57P01" | "57P02" | "57P03" | "25006")
@@ -150,8 +135,8 @@ pub(super) fn is_connection_lost(error: &sqlx::Error) -> bool {
     }
 }
 
-/// Whether the connection was closed while a statement was on its way: not whether its server is silent, and not
-/// whether it must not be written to.
+/// Whether the connection was closed during a statement: not whether its server is silent, and not whether it must not
+/// be written to.
 pub(super) fn is_closed(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::Io(error) => error.kind() != io::ErrorKind::TimedOut,
@@ -159,8 +144,8 @@ pub(super) fn is_closed(error: &sqlx::Error) -> bool {
     }
 }
 
-/// `SQLSTATE` classes: connection lost (08), rolled back for another transaction (40), out of
-/// connections, memory or disk (53), ended by an operator, starting up or over its time (57).
+/// `SQLSTATE` classes: connection lost (08), rolled back for another transaction (40), out of connections, memory or
+/// disk (53), ended by an operator, starting up or over its time (57).
 fn is_transient_code(code: &str) -> bool {
     matches!(code.get(..2), Some("08" | "40" | "53" | "57")) || code == "55P03" || code == "25006"
 }

@@ -1,5 +1,5 @@
-//! Several resources at a time: locked in one order, read after they are locked, changed by sets.
-//! The number of statements does not depend on the number of rows.
+//! Several resources at a time: locked in one order, read after they are locked, changed by sets. The number of
+//! statements does not depend on the number of rows.
 
 use sqlx::types::Json;
 
@@ -11,17 +11,16 @@ use crate::domain::reference::Target;
 use crate::domain::tenancy::TenantScope;
 use crate::domain::{References, ResourceId, audit::Origin};
 
-/// A locked resource with the owners above it.
+/// A locked resource with its owners.
 #[derive(Debug)]
 pub struct LockedLineage {
     /// The topmost owner first, the resource last.
     pub rows: Vec<LockedRow>,
-    /// The resource's kind.
     pub kind: String,
 }
 
 impl Db<'_> {
-    /// Locks a resource and every owner above it, topmost first; `None` if there is no such resource (any more).
+    /// Locks a resource and all its owners, topmost first; `None` if the resource does not exist (any more).
     pub async fn lock_lineage(
         &mut self,
         place: ResourceScope<'_>,
@@ -54,8 +53,8 @@ impl Db<'_> {
         }))
     }
 
-    /// Locks everything that these resources own directly, in the order of the ids. Whose it is does
-    /// not matter: what happens to an owner happens to what it owns.
+    /// Locks the direct children of these resources, in the order of their ids. The tenant does not matter: a change
+    /// to an owner applies to its children.
     pub async fn lock_children(&mut self, owners: &[LockedRow]) -> Result<Vec<LockedRow>, Error> {
         let result = sqlx::query_scalar!(
             "SELECT id FROM resources WHERE owner_id = ANY($1) ORDER BY id FOR UPDATE",
@@ -67,8 +66,7 @@ impl Db<'_> {
         Ok(ids.into_iter().map(LockedRow::of).collect())
     }
 
-    /// Locks resources in the order in which they are given and tells what they are. Missing ones
-    /// are left out.
+    /// Locks resources in the given order and returns those that exist.
     pub async fn lock_targets(
         &mut self,
         view: &TenantScope,
@@ -93,7 +91,7 @@ impl Db<'_> {
         Ok(targets.collect())
     }
 
-    /// The active resources that link to any of these, and whether they are seen.
+    /// The active resources that reference any of these, and whether the caller sees them.
     pub async fn list_referrers(
         &mut self,
         view: &TenantScope,
@@ -120,7 +118,7 @@ impl Db<'_> {
         Ok(referrers.collect())
     }
 
-    /// Replaces the links of a resource.
+    /// Replaces the references of a resource.
     pub async fn replace_references(
         &mut self,
         source: ResourceId,
@@ -155,11 +153,11 @@ impl Db<'_> {
         Ok(())
     }
 
-    /// Carries out what a deletion or a removal leads to. All its rows must be locked; `has_links` says whether any of
-    /// them links to another, or another links to it.
+    /// Carries out the outcome of a deletion or a removal. All its rows must be locked; `has_links` says whether any
+    /// of them has a reference, or is the target of one.
     ///
-    /// One statement writes the audit trail and what comes first: the trail says whose the resources are, as long as
-    /// that can be seen.
+    /// One statement writes the audit trail and whatever comes first: the trail records the tenancies of the resources
+    /// while they exist.
     pub async fn carry_out(
         &mut self,
         outcome: &Outcome,
@@ -173,7 +171,7 @@ impl Db<'_> {
             changes,
             failures: _,
         } = outcome;
-        // A target cannot go before the links to it.
+        // A target cannot be removed before the references to it.
         if has_links && !(released.is_empty() && removed.is_empty()) {
             self.delete_references(released, removed).await?;
         }
@@ -190,7 +188,7 @@ impl Db<'_> {
         Ok(())
     }
 
-    /// Drops the links that finalizing resources have to others, and all links to removed ones.
+    /// Drops the references of finalizing resources, and all references to removed ones.
     async fn delete_references(
         &mut self,
         released: &[ResourceId],
@@ -207,7 +205,7 @@ impl Db<'_> {
         Ok(())
     }
 
-    /// Reports and links go with their resource.
+    /// Reports and references are removed with their resource.
     async fn delete_resources(&mut self, ids: &[ResourceId]) -> Result<(), Error> {
         let ids = uuids(ids.iter().copied());
         let result = sqlx::query!("DELETE FROM resources WHERE id = ANY($1)", &ids)

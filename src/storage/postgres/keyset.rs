@@ -1,4 +1,4 @@
-//! What comes after a position, as SQL. Columns come from a closed enum, values through binds.
+//! The rows after a position, as SQL. Columns come from a closed enum, values through binds.
 
 use sqlx::{Postgres, QueryBuilder};
 
@@ -19,7 +19,7 @@ pub(super) fn push_after(query: &mut QueryBuilder<Postgres>, position: &Position
     }
 }
 
-/// `(a, b) > ($1, $2)`: the one form that the server finds the begin of in an index.
+/// `(a, b) > ($1, $2)`: the only form for which the server finds the start in an index.
 fn push_row_comparison(query: &mut QueryBuilder<Postgres>, keys: &[Key]) {
     query.push("((");
     let columns: Vec<_> = keys.iter().map(|key| column(key.field)).collect();
@@ -48,8 +48,7 @@ fn push_alternatives(query: &mut QueryBuilder<Postgres>, keys: &[Key]) {
     query.push("))");
 }
 
-/// Rows without a value come last in ascending order, and first in descending order, as the server
-/// sorts them.
+/// Rows without a value come last in ascending order, and first in descending order, as the server sorts them.
 fn push_later(query: &mut QueryBuilder<Postgres>, key: &Key) {
     let column = column(key.field);
     let is_ascending = key.direction == Direction::Ascending;

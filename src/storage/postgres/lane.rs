@@ -1,13 +1,13 @@
-//! The lane of slow statements: searches, and lists whose time grows with what is stored.
+//! The lane of slow statements: searches, and lists whose time grows with the stored data.
 //!
 //! ```text
 //! GET by id, report, write ─────────────────────▶ any connection of the thread
 //! search, long list ──▶ place in the lane ──────▶ any connection, but at most half of them
 //! ```
 //!
-//! A client chooses how long such a statement runs. Without a limit, a few of them hold every
-//! connection, and reports wait behind them. So each thread gives them at most half of its
-//! connections at a time. The other half, at least one, never waits for a search.
+//! A client chooses how long such a statement runs. Without a limit, a few of them hold every connection, and reports
+//! wait behind them. So each thread gives them at most half of its connections at a time. The other half, at least
+//! one, never waits for a search.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,11 +20,11 @@ use tokio::time::{Instant, sleep, sleep_until};
 use super::Error;
 use super::pool::GONE_NOTICED;
 
-/// Most statements that wait for a place, over all threads. Each is a request under way: without a
-/// limit they would take the places of all other requests (`server.limits.max_in_flight`).
+/// Statements that wait for a place at most, over all threads. Each is a request in progress: without a limit they
+/// would take the places of all other requests (`server.limits.max_in_flight`).
 const WAITING_MAX: usize = 256;
 
-/// Limits how many slow statements run at a time on one thread.
+/// Limits the number of slow statements at a time on one thread.
 #[derive(Clone)]
 pub(super) struct Lane {
     places: Arc<Semaphore>,
@@ -32,18 +32,18 @@ pub(super) struct Lane {
     no_connection: Arc<Notify>,
 }
 
-/// How many statements wait for a place, in all lanes of a process.
+/// Number of statements that wait for a place, in all lanes of a process.
 #[derive(Clone, Default)]
 pub(super) struct Waiting(Arc<AtomicUsize>);
 
-/// One statement that waits; dropped, it does no longer.
+/// A waiting statement; the wait ends with the value.
 struct Wait<'a>(&'a AtomicUsize);
 
 /// The right to run one slow statement.
 pub(super) struct Place(OwnedSemaphorePermit);
 
 impl Lane {
-    /// Over a pool of that many connections.
+    /// For a pool with that many connections.
     pub(super) fn new(connections: usize, waiting: Waiting) -> Self {
         Self {
             // With a single connection there is no half: then searches share it with everything.
@@ -53,7 +53,7 @@ impl Lane {
         }
     }
 
-    /// A place, waited for until the deadline.
+    /// Waits for a place until the deadline.
     ///
     /// # Errors
     ///
@@ -82,15 +82,14 @@ impl Lane {
         }
     }
 
-    /// Refuses the statements that wait, because one with a place got no connection: each would wait
-    /// for nothing in turn, and be answered as if others were slow.
+    /// Refuses the waiting statements, because one with a place got no connection: each would wait in vain in turn,
+    /// and be answered as if others were slow.
     pub(super) fn send_away(&self) {
         self.no_connection.notify_waiters();
     }
 }
 
 impl Waiting {
-    /// How many.
     pub(super) fn count(&self) -> usize {
         self.0.load(Ordering::Relaxed)
     }
@@ -108,8 +107,8 @@ impl Drop for Wait<'_> {
 }
 
 impl Place {
-    /// Keeps the place until the server has noticed that the client of the statement is gone. Until
-    /// then the server works on it: clients that ask and leave would run any number of searches at a time.
+    /// Keeps the place until the server has noticed that the client of the statement is gone. Until then the server
+    /// works on it: clients that ask and leave would run any number of searches at a time.
     pub(super) fn leave_later(self) {
         if let Ok(runtime) = Handle::try_current() {
             runtime.spawn(async move {

@@ -1,5 +1,5 @@
-//! Lists: the statements whose text depends on the request. Identifiers come from closed enums,
-//! kinds from the configuration, other values through binds: no user text in SQL.
+//! Lists: statements whose text depends on the request. Identifiers come from closed enums, kinds from the
+//! configuration, other values through binds: no user text in SQL.
 
 use sqlx::postgres::PgRow;
 use sqlx::types::Json;
@@ -20,23 +20,23 @@ use crate::domain::position::Position;
 use crate::domain::tenancy::TenantScope;
 use crate::domain::{EntityRegistry, ListFilter, ResourceId, StoredResource};
 
-/// How many items a page may skip and still be read quickly: in an index, within a millisecond or two.
+/// Number of items that a page may skip and still be read quickly: in an index, within a millisecond or two.
 const SKIPPED_QUICKLY_MAX: i64 = 10_000;
-/// The oldest transaction that is open anywhere on the server and has written something, as of the statement's
-/// snapshot; if there is none, the next one.
+/// The oldest transaction that is open on the server and has written something, as of the statement's snapshot;
+/// without one, the next transaction.
 const OPEN_TRANSACTION: &str = "pg_snapshot_xmin(pg_current_snapshot())::text::bigint";
-/// What the snapshot does not show is of this era and of that transaction or a later one, and its `commit_order` is no
-/// lower than its transaction.
+/// Entries that the snapshot does not show are of this era and of that transaction or a later one, and their
+/// `commit_order` is not lower than their transaction.
 const IS_SETTLED: &str =
     "(era, commit_order) < (audit_era(), pg_snapshot_xmin(pg_current_snapshot())::text::bigint)";
 const BY_POSITION: &str = " ORDER BY era, commit_order, sequence";
-/// So many entries behind a position are counted: a reader who begins with a long trail asks for page after page.
+/// Entries after a position that are counted at most: a reader at the start of a long trail asks for page after page.
 const FOLLOWING_COUNT_MAX: i64 = 1_000;
 
 /// A page of a list of resources.
 #[derive(Debug, Clone)]
 pub struct ListQuery<'a> {
-    /// The caller, who sees a part of the resources.
+    /// What the caller sees.
     pub view: &'a TenantScope,
     /// The resource that owns the listed ones; `None` for any owner or none.
     pub owner: Option<ResourceId>,
@@ -44,24 +44,21 @@ pub struct ListQuery<'a> {
     pub filters: Vec<ListFilter>,
     /// The kinds, for a search: the URLs of their resources are made from ids.
     pub registry: &'a EntityRegistry,
-    /// How the list is sorted.
     pub order: Order,
-    /// The page.
     pub page: Page,
-    /// Where the page begins, instead of where its number says.
+    /// Where the page begins, in place of its number.
     pub after: Option<Position>,
 }
 
-/// Where the total of a list comes from. Of the conditions of a list, the last in this order
-/// decides.
+/// The source of a list's total. If a list has several conditions, the last one in this order decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Total {
-    /// From the numbers that triggers keep, less finalizing resources.
+    /// The numbers that triggers keep, less finalizing resources.
     Kept,
     /// Counted by an index that has nothing else: a condition on one column, equal to one value.
     Counted,
-    /// Counted among the rows that the page is taken from, which are found once for both. For every condition that may
-    /// have to look at many rows: its statement is planned for its values, and told when it takes too long.
+    /// Counted among the rows that the page comes from, which are found once for both. For every condition that may
+    /// read many rows: its statement is planned for its values, and reported when it takes too long.
     Found,
 }
 
@@ -75,10 +72,10 @@ impl ListQuery<'_> {
         filters.chain(owned).max().unwrap_or(Total::Kept)
     }
 
-    /// Whether the time of the statement depends on how much is stored, and not on the page alone. Then it belongs
-    /// into the lane ([`Store::slow_session`](super::Store::slow_session)): every search does, because how many rows
-    /// and bytes it reads shows only when it runs. So do lists that are sorted as a whole, and pages far back. A list
-    /// by creation is read from an index, and its total is kept or counted by one.
+    /// Whether the time of the statement depends on the amount of stored data, and not on the page alone. Then it
+    /// belongs in the lane ([`Store::slow_session`](super::Store::slow_session)). Every search does, because the rows
+    /// and bytes that it reads are known only when it runs. So do lists that are sorted as a whole, and pages far
+    /// back. A list by creation is read from an index, and its total is kept or counted by one.
     pub fn may_be_slow(&self) -> bool {
         let skipped = match self.after {
             Some(_) => 0,
@@ -92,10 +89,9 @@ impl ListQuery<'_> {
     }
 }
 
-/// What a page of the audit trail is made from, as of one moment.
+/// The rows for a page of the audit trail, as of one moment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrailRows {
-    /// The entries.
     pub listing: Listing<Entry>,
     /// How far the trail is settled.
     pub settled: SettledTrail,
@@ -110,11 +106,11 @@ impl Db<'_> {
         wanted: &ListQuery<'_>,
     ) -> Result<Listing<StoredResource>, Error> {
         let mut query = statement(wanted);
-        // Searches differ in their texts: kept, they would push out the statements that do not.
-        // Planned with its values, each also gets the plan that fits them.
+        // Texts of searches differ: kept, they would push out the statements that do not. Planned with its values,
+        // each also gets the plan that fits them.
         let query = query.build().persistent(!wanted.is_found_once());
         let result = query.fetch_all(self.repeatable_wire()).await;
-        // A list waits for nobody's locks: what takes its whole time is the list itself.
+        // A list waits for no locks: it takes its whole time by itself.
         let is_too_slow = wanted.may_be_slow() && result.as_ref().is_err_and(is_out_of_time);
         let rows = self.done(result, Query(Resources), "list resources");
         if is_too_slow {
@@ -136,8 +132,8 @@ impl Db<'_> {
         })
     }
 
-    /// One page of what is seen of the audit trail, with the total of all pages: newest first, or behind a
-    /// position in the order of positions.
+    /// One page of the visible audit trail, with the total of all pages: newest first, or after a position in the
+    /// order of positions.
     pub async fn list_audit(
         &mut self,
         view: &TenantScope,
@@ -178,8 +174,8 @@ impl Db<'_> {
         })
     }
 
-    /// The total, which every row repeats, and the items. An empty page has one row: the total,
-    /// and nothing in the column `key`.
+    /// The total, which every row repeats, and the items. An empty page has one row: the total, without a value in the
+    /// column `key`.
     fn read_page<T: for<'r> FromRow<'r, PgRow>>(
         &mut self,
         rows: &[PgRow],
@@ -200,7 +196,7 @@ impl Db<'_> {
     }
 }
 
-/// The total, which every row repeats behind the [`COLUMNS`], and the resources. An empty page has one row: the total.
+/// The total, which every row repeats after the [`COLUMNS`], and the resources. An empty page has one row: the total.
 /// Each row is dropped once it is read, so that a page of large ones is not in memory twice.
 fn read_resources(
     rows: Vec<PgRow>,
@@ -217,8 +213,8 @@ fn read_resources(
     Ok((total, items))
 }
 
-/// The page, with the total and with how far the trail is settled in every row, and in a row of their own if
-/// the page is empty. Behind a position it has one row more than the page holds, which tells whether it is the last one.
+/// The page, with the total and the end of the settled trail in every row, and in a row of their own if the page is
+/// empty. After a position it has one row more than the page holds, which tells whether it is the last page.
 fn audit_statement(view: &TenantScope, filter: &Filter, page: Page) -> QueryBuilder<Postgres> {
     let mut query = QueryBuilder::new(
         "SELECT total.count AS total, settled.*, last.*, e.* FROM (SELECT audit_era() AS current_era, ",
@@ -262,7 +258,7 @@ fn audit_statement(view: &TenantScope, filter: &Filter, page: Page) -> QueryBuil
 fn push_audit_filter(query: &mut QueryBuilder<Postgres>, view: &TenantScope, filter: &Filter) {
     query.push(" WHERE true");
     push_view(query, view);
-    // Taken apart, so that a new filter cannot be left out.
+    // Destructured, so that a new filter cannot be forgotten.
     let Filter {
         resource_id,
         kind,
@@ -301,15 +297,14 @@ fn push_audit_filter(query: &mut QueryBuilder<Postgres>, view: &TenantScope, fil
 
 /// The page's ids come from an index alone; only the rows on the page are read whole.
 ///
-/// The text says how long the page is, that the first one skips nothing, and which kind is listed:
-/// only where the server knows how few rows there will be does it keep a plan, instead of planning
-/// anew for each request, which takes longer than the rest; and only where it knows the kind is
-/// that plan a good one for rare kinds, too.
+/// The text contains the length of the page, that the first page skips nothing, and the kind. The server keeps a plan
+/// only if it knows how few rows there will be; otherwise it plans for each request, which takes longer than the rest.
+/// Only if it knows the kind is that plan a good one for rare kinds, too.
 ///
 /// One row more than the page holds tells whether it is the last one.
 ///
-/// What is filtered is found once, for the total and for the page: with that the server has no
-/// reason to walk the whole list in the hope that a page comes together early.
+/// Filtered rows are found once, for the total and for the page. Otherwise the server might walk the whole list in the
+/// hope that a page comes together early.
 fn statement(wanted: &ListQuery<'_>) -> QueryBuilder<Postgres> {
     let mut query = QueryBuilder::new("");
     if wanted.is_found_once() {
@@ -423,8 +418,8 @@ fn push_filter(query: &mut QueryBuilder<Postgres>, wanted: &ListQuery<'_>) {
     }
 }
 
-/// Adds the condition that rows of a table with a column `tenancy` are seen. The second half is what
-/// the indexes of tenants are for; whoever does not see all has a tenancy.
+/// Adds the condition that the caller sees rows of a table with a column `tenancy`. The second half is for the indexes
+/// of tenants; a caller that does not see everything has a tenancy.
 fn push_view(query: &mut QueryBuilder<Postgres>, view: &TenantScope) {
     if let Some(tenancy) = view.tenancy() {
         query
@@ -434,7 +429,7 @@ fn push_view(query: &mut QueryBuilder<Postgres>, view: &TenantScope) {
     }
 }
 
-/// Adds the condition that a resource which the client names is seen; looked at once.
+/// Adds the condition that the caller sees the resource it names; evaluated once.
 fn push_seen(query: &mut QueryBuilder<Postgres>, view: &TenantScope, id: Option<ResourceId>) {
     if let Some((id, tenancy)) = id.zip(view.tenancy()) {
         query.push(" AND has_tenancy(").push_bind(id.as_uuid());

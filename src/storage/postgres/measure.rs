@@ -1,5 +1,5 @@
-//! What statements cost, and how they fail: metrics, a span for each where traces are kept, a line
-//! in the log for slow ones. Their texts are shown, never their values.
+//! Measures statements: metrics, a span for each if traces are kept, a log line for slow ones. Shows their texts,
+//! never their values.
 
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,7 @@ const DURATION: &str = "hyperfleet_db_query_duration_seconds";
 const ERRORS: &str = "hyperfleet_db_errors_total";
 const WAIT: &str = "hyperfleet_db_connection_wait_seconds";
 
-/// Statements that take longer are logged as warnings.
+/// Longer statements are logged as warnings.
 const SLOW: Duration = Duration::from_millis(200);
 
 /// What a statement does, and to which table: labels of metrics and names of spans.
@@ -25,7 +25,7 @@ pub(super) enum SqlOperation {
     Query(SqlTable),
     Update(SqlTable),
     Delete(SqlTable),
-    /// Any of these for a large set of rows, as imports do: never logged as slow.
+    /// Any of these for a large set of rows, as in imports: never logged as slow.
     Bulk(SqlTable),
     Begin,
     Commit,
@@ -64,7 +64,6 @@ impl SqlOperation {
     }
 }
 
-/// A statement that is on its way.
 #[derive(Debug)]
 pub(super) struct Statement {
     sql: SqlStr,
@@ -82,7 +81,7 @@ impl Statement {
         }
     }
 
-    /// Its answer is there, or it failed.
+    /// Records the end of the statement, with or without an error.
     pub(super) fn end(
         self,
         operation: SqlOperation,
@@ -113,9 +112,8 @@ impl Statement {
     }
 }
 
-/// The span of a statement below the one that is entered. Probes and background work have none: each of their
-/// statements would be a trace of its own. The log wants none of that target at this level, so that it is made only
-/// where traces go somewhere.
+/// The span of a statement below the entered one. Probes and background work have none: each of their statements would
+/// be a trace of its own. The log ignores that target at this level, so that the span exists only for traces.
 fn span(sql: &str) -> Span {
     if Span::current().is_none() {
         return Span::none();
@@ -159,7 +157,7 @@ fn name(span: &Span, operation: SqlOperation, fault: Option<&'static str>) {
     }
 }
 
-/// How long a connection took to be had, and why it could not be.
+/// Records how long getting a connection took, and why it failed.
 pub(super) fn waited(time: Duration, error: Option<&PoolError<sqlx::Error>>) {
     metrics::histogram!(WAIT).record(time);
     let fault = match error {
@@ -170,7 +168,7 @@ pub(super) fn waited(time: Duration, error: Option<&PoolError<sqlx::Error>>) {
     metrics::counter!(ERRORS, "operation" => "connect", "error_type" => fault).increment(1);
 }
 
-/// Shows every failure that can be counted, at 0.
+/// Creates the series of every failure with the value 0.
 pub fn count_from_zero() {
     let statements = ["begin", "create", "delete", "query", "raw", "update"];
     let faults = [
@@ -193,7 +191,7 @@ pub fn count_from_zero() {
     }
 }
 
-/// The older service's names for what goes wrong; none where nothing does.
+/// The older service's names for errors; `None` for those that are none.
 fn fault(operation: SqlOperation, error: &sqlx::Error) -> Option<&'static str> {
     let is_constraint = |error: &dyn sqlx::error::DatabaseError| {
         !matches!(error.kind(), ErrorKind::Other)

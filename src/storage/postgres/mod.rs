@@ -7,14 +7,14 @@
 //!                          both give Db: every statement is a method of it, in the file of its table
 //! ```
 //!
-//! Most requests are a single statement, or a read and one guarded statement: they compare
-//! `resources.revision` with the one they read, so that no lock is held between two round trips.
-//! What changes several rows locks them first, owners before what they own and equals by id, so
-//! that no two transactions wait for each other.
+//! Most requests are a single statement, or a read and one guarded statement, which compares `resources.revision` with
+//! the one that was read: no lock is held between two round trips. Changes of several rows lock them first, owners
+//! before children and equals by id, so that no two transactions wait for each other
+//! (`docs/decisions/0028-compare-and-set.md`, `docs/decisions/0029-lock-order.md`).
 //!
-//! A statement that looks for what a client names takes a [`ResourceScope`] or a
+//! A statement for something that a client names takes a [`ResourceScope`] or a
 //! [`TenantScope`](crate::domain::tenancy::TenantScope): rows outside it do not exist for the caller. All other
-//! statements go on from rows that these have found.
+//! statements use rows that these have found.
 
 mod audit;
 mod columns;
@@ -72,13 +72,13 @@ use wire::Wire;
 /// The schema, embedded so that the binary and the tests apply the same one.
 static MIGRATOR: LazyLock<Migrator> = LazyLock::new(|| {
     let mut migrator = sqlx::migrate!();
-    // After a step back to an older program the schema is newer than it knows, which it can live
-    // with: every migration leaves the program before it working.
+    // After a step back to an older program the schema is newer than that program, which is safe: every migration
+    // leaves the program before it working.
     migrator.set_ignore_missing(true);
     migrator
 });
 
-/// One message to the server. A plan that is kept must not read a whole table because it was small then.
+/// One message to the server. A kept plan must not read a whole table because the table was small when it was made.
 const BEGIN_SETS: &str =
     "BEGIN; SET LOCAL plan_cache_mode = force_generic_plan; SET LOCAL enable_seqscan = off";
 
@@ -91,22 +91,21 @@ pub struct Store {
     /// Statements that wait in the lanes of this store and of all its shares.
     waiting: Waiting,
     settings: Arc<Settings>,
-    /// Until when the request that it serves may wait; unset for ever.
+    /// Deadline of the request that it serves; unset for none.
     deadline: Option<Instant>,
-    /// The pools of the first store and of all shares that were made of it: they are counted, trimmed and closed
-    /// together.
+    /// The pools of the first store and of all its shares: they are counted, trimmed and closed together.
     pools: Arc<Mutex<Vec<Pool>>>,
 }
 
-/// A connection for single statements. Dropped with an answer still to come, it is closed.
+/// A connection for single statements. If it is dropped with an answer still to come, it is closed.
 pub struct Session {
     lease: Option<Lease>,
-    /// Of a statement that may be slow. Given back after the connection, which the next one then finds.
+    /// The place of a statement that may be slow. Returned after the connection, so that the next statement finds one.
     place: Option<Place>,
 }
 
-/// One open transaction. Only [`Tx::finish`] with an `Ok` keeps what it did; dropped, it rolls
-/// back at once, because its connection is closed.
+/// One open transaction. Only [`Tx::finish`] with an `Ok` keeps its changes; dropping it rolls back at once, because
+/// its connection is closed.
 #[must_use = "a transaction that is not finished did nothing"]
 pub struct Tx<'s> {
     session: TxSession<'s>,
@@ -127,15 +126,13 @@ pub struct Db<'c> {
 /// How connections are used, at one moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Connections {
-    /// Those that there are.
     pub open: usize,
-    /// Those that somebody uses.
     pub in_use: usize,
-    /// Most that requests may use.
+    /// Number that requests may use at most.
     pub max: usize,
-    /// Requests that wait for one.
+    /// Requests waiting for one.
     pub waiting: usize,
-    /// Searches and other long lists that wait for their turn, before they wait for a connection.
+    /// Searches and other long lists waiting for their turn, before they wait for a connection.
     pub searches_waiting: usize,
 }
 
@@ -155,9 +152,9 @@ impl Store {
         }
     }
 
-    /// The same database, over connections of its own: one of `shares` equal parts of what the
-    /// settings allow, at least one. For threads that answer requests: a connection that stays on
-    /// one thread needs no other thread to be woken for each of its answers.
+    /// The same database, with its own connections: one of `shares` equal parts of what the settings allow, at least
+    /// one. For threads that answer requests: a connection that stays on one thread wakes no other thread for its
+    /// answers.
     ///
     /// | connections | for [`Store::find_resource`] | for everything | of these for slow statements, at most |
     /// | ---: | ---: | ---: | ---: |
@@ -167,7 +164,7 @@ impl Store {
     /// | 8 | 1 | 7 | 3 |
     pub fn share(&self, shares: usize) -> Self {
         let connections = (self.settings.connections_max / shares.max(1)).max(1);
-        // Of two, one must be left that no search holds: that is worth more than quicker reads.
+        // Of two, one must be left that no search holds: that is worth more than faster reads.
         let has_reader = connections > 2;
         let settings = Settings {
             connections_max: connections - usize::from(has_reader),
@@ -189,8 +186,8 @@ impl Store {
         share
     }
 
-    /// The same store for one request that begins now: all that it does ends by one deadline, as long after this as
-    /// the answer to one statement may take.
+    /// The same store for one request that begins now: everything it does ends by one deadline, the longest time of
+    /// the answer to one statement from now.
     #[must_use]
     pub fn for_request(self) -> Self {
         Self {
@@ -203,9 +200,8 @@ impl Store {
         self.pools.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One resource, if it is there. Outside any transaction, by one statement, which others may
-    /// share. Where it is asked for twice, a connection is waited for once: what the first has
-    /// waited, the second does not.
+    /// One resource, if it exists. Outside any transaction, by one statement, which several requests may share. If
+    /// it is asked for twice, both attempts together wait for a connection no longer than one.
     pub async fn find_resource(
         &self,
         place: ResourceScope<'_>,
@@ -223,13 +219,12 @@ impl Store {
         Ok(found.map(StoredResource::from))
     }
 
-    /// A connection for single statements.
     pub async fn session(&self) -> Result<Session, Error> {
         Session::of(&self.pool, self.connected_by(), self.deadline).await
     }
 
-    /// A connection for a statement whose time depends on what a client asks for, and on how much is
-    /// stored. Waits for a place in the lane first ([`lane`]), then for the connection.
+    /// A connection for a statement whose time depends on the client's choice and on the amount of stored data. Waits
+    /// for a place in the lane first ([`lane`]), then for the connection.
     pub async fn slow_session(&self) -> Result<Session, Error> {
         let place = self.lane.enter(self.connected_by()).await?;
         let mut session = match Session::of(&self.pool, self.connected_by(), None).await {
@@ -247,7 +242,7 @@ impl Store {
         Ok(session)
     }
 
-    /// Until when a connection is waited for that is wanted now.
+    /// How long to wait for a connection from now.
     fn connected_by(&self) -> Instant {
         let until = Instant::now() + Duration::from_secs(self.settings.acquire_seconds_max);
         self.deadline.map_or(until, |deadline| deadline.min(until))
@@ -258,13 +253,14 @@ impl Store {
         Tx::open(TxSession::Own(self.session().await?), "BEGIN").await
     }
 
-    /// Opens a transaction (READ COMMITTED) that changes sets of rows. Its statements are planned once for each connection:
-    /// with values, the server would plan again for each set of ids, which takes longer than changing a few rows.
+    /// Opens a transaction (READ COMMITTED) that changes sets of rows. Its statements are planned once for each
+    /// connection: with values, the server would plan for each set of ids, which takes longer than changing a few
+    /// rows.
     pub async fn begin_sets(&self) -> Result<Tx<'static>, Error> {
         Tx::open(TxSession::Own(self.session().await?), BEGIN_SETS).await
     }
 
-    /// How all connections are used, those of shares, too.
+    /// The use of all connections, those of shares included.
     pub fn connections(&self) -> Connections {
         let mut sum = Connections {
             max: self.settings.connections_max,
@@ -279,38 +275,37 @@ impl Store {
         sum
     }
 
-    /// Closes the connections that idle and need not be kept, those of shares, too.
+    /// Closes superfluous idle connections, those of shares included.
     pub fn trim(&self) {
         pool::trim(&self.pools(), &self.settings.keep);
     }
 
-    /// Closes all idle connections, those of shares, too: the server that they lead to has ended, and each would
-    /// cost a request its answer. What is needed next is made anew.
+    /// Closes all idle connections, those of shares included: their server has ended, and each would cost a request
+    /// its answer. Later requests make new ones.
     pub fn forget_idle(&self) {
         for pool in self.pools().iter() {
             pool.retain(|_, _| false);
         }
     }
 
-    /// Closes the connections of its own that idle, but not those of shares: what was needed once need
+    /// Closes this store's own idle connections, but not those of shares: connections that were needed once need
     /// not be kept beside them.
     pub fn rest(&self) {
         self.pool.retain(|_, _| false);
     }
 
-    /// Closes every idle connection, those of shares, too; nothing can be had from this store and its
-    /// shares any more.
+    /// Closes every idle connection, those of shares included; this store and its shares have no connections any more.
     pub fn close(&self) {
         self.pools().iter().for_each(Pool::close);
     }
 }
 
 impl Session {
-    /// A connection of the pool, waited for until then; one that is free is had even later. Its answers are waited for
+    /// A connection of the pool, awaited until `until`; a free one is returned even later. Its answers are awaited
     /// until the deadline.
     async fn of(pool: &Pool, until: Instant, deadline: Option<Instant>) -> Result<Self, Error> {
         let since = Instant::now();
-        // The pool's own limits are for each step, which may follow one another.
+        // The pool's own limits apply to each step, and steps follow one another.
         let lease = timeout_at(until, pool.get()).await;
         let lease = lease.unwrap_or(Err(PoolError::Timeout(TimeoutType::Wait)));
         measure::waited(since.elapsed(), lease.as_ref().err());
@@ -323,7 +318,6 @@ impl Session {
         })
     }
 
-    /// The connection.
     pub fn db(&mut self) -> Db<'_> {
         let Some(lease) = &mut self.lease else {
             unreachable!("only drop takes the lease");
@@ -367,7 +361,7 @@ impl Drop for Session {
 
 impl<'s> Tx<'s> {
     async fn open(session: TxSession<'s>, sql: &'static str) -> Result<Self, Error> {
-        // Open from the first statement on: what opens a transaction may fail after it did.
+        // Constructed before the first statement, which may fail after it has opened the transaction.
         let mut tx = Self {
             session,
             is_open: true,
@@ -376,7 +370,6 @@ impl<'s> Tx<'s> {
         Ok(tx)
     }
 
-    /// The connection.
     pub fn db(&mut self) -> Db<'_> {
         match &mut self.session {
             TxSession::Own(session) => session.db(),
@@ -384,7 +377,7 @@ impl<'s> Tx<'s> {
         }
     }
 
-    /// Commits what an `Ok` stands for, rolls back what an `Err` does not.
+    /// Commits if `result` is `Ok`, rolls back otherwise.
     pub async fn finish<T, E: From<Error>>(mut self, result: Result<T, E>) -> Result<T, E> {
         match result {
             Ok(value) => {
@@ -392,7 +385,7 @@ impl<'s> Tx<'s> {
                 Ok(value)
             }
             Err(error) => {
-                // Should this fail too, the connection is closed, which comes to the same.
+                // If this fails, too, the connection is closed, with the same effect.
                 let _ = self.close("ROLLBACK", Rollback, "roll back").await;
                 Err(error)
             }
@@ -427,8 +420,8 @@ impl Db<'_> {
         self.wire_for(false)
     }
 
-    /// The same for a statement that does no harm if it is carried out twice: a request that begins with it does not
-    /// fail where its connection was closed before.
+    /// The same for a statement that may be carried out twice without harm: a request that begins with it does not
+    /// fail because its connection was closed before.
     fn repeatable_wire(&mut self) -> Wire<'_> {
         self.wire_for(self.link.is_unused)
     }
@@ -443,8 +436,8 @@ impl Db<'_> {
         }
     }
 
-    /// Takes the result of a statement: the answer is complete, and the connection good for
-    /// another one unless it failed.
+    /// Takes the result of a statement: the answer is complete, and the connection can be used for another one unless
+    /// it failed.
     fn done<T>(
         &mut self,
         result: Result<T, sqlx::Error>,
@@ -455,7 +448,7 @@ impl Db<'_> {
             Err(error) if is_connection_lost(error) => Health::Lost,
             _ => Health::Good,
         };
-        // Unset where only a part of an answer was read that came before.
+        // Unset if only a part of an earlier answer was read.
         if let Some(statement) = self.link.statement.take() {
             statement.end(operation, doing, result.as_ref().err());
         }

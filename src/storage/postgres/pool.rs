@@ -13,54 +13,50 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use super::measure::Statement;
 
-/// How long the answer to a statement may take beyond the statement's own time.
+/// How long an answer may take beyond the time of its statement.
 const SILENCE_MAX: Duration = Duration::from_secs(5);
-/// How long an attempt to connect stays the only one. A packet that was lost is not waited for: another attempt asks
-/// the resolver and the server again.
+/// How long an attempt to connect stays the only one. A lost packet would delay it: another attempt asks the resolver
+/// and the server again.
 const ATTEMPT: Duration = Duration::from_secs(2);
 
-/// Within which time the server notices that the client of a running statement is gone, and ends it.
+/// Time within which the server notices that the client of a running statement is gone, and ends it.
 pub(super) const GONE_NOTICED: Duration = Duration::from_secs(2);
 
-/// How connections are made and how many there may be. Not to be printed: `connect` would show the
-/// password.
+/// How connections are made, and their number. Must not be printed: `connect` contains the password.
 #[derive(Clone)]
 pub struct Settings {
-    /// Where the database is and who we are there.
+    /// The server, the database and the user.
     pub connect: PgConnectOptions,
-    /// Most connections at a time.
     pub connections_max: usize,
-    /// How long a request waits for a free connection, or for a new one to be made.
+    /// How long a request waits for a connection, free or new.
     pub acquire_seconds_max: u64,
-    /// How long one statement may take; 0 for no limit.
+    /// Timeout of one statement; 0 for no limit.
     pub statement_milliseconds_max: u64,
-    /// For how long connections are kept.
     pub keep: Keep,
 }
 
-/// For how long connections are kept. The default is for ever, all of them.
+/// How long idle connections are kept. The default is for ever, all of them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Keep {
-    /// Most that are kept while nobody needs them, over all threads; 0 for none.
+    /// Number of idle connections that are kept, over all threads.
     pub idle_max: Option<usize>,
-    /// How long one is kept while nobody needs it.
+    /// Idle time after which one is closed.
     pub idle_time: Option<Duration>,
-    /// How old one may become.
+    /// Age after which one is closed.
     pub lifetime: Option<Duration>,
 }
 
-/// One connection, with what is known of its health.
+/// One connection and its health.
 #[derive(Debug)]
 pub(super) struct Link {
     pub(super) connection: PgConnection,
     pub(super) health: Health,
-    /// What is on its way.
     pub(super) statement: Option<Statement>,
-    /// How long an answer is waited for; unset for ever.
+    /// Timeout of an answer; unset for none.
     pub(super) limit: Option<Duration>,
-    /// Until when the request that uses it may wait; unset for ever.
+    /// Deadline of the request that uses it; unset for none.
     pub(super) deadline: Option<Instant>,
-    /// Whether its user has not sent a statement yet.
+    /// Whether no statement was sent over it since it was taken.
     pub(super) is_unused: bool,
     /// Whether the last statement was sent twice.
     pub(super) is_repeated: bool,
@@ -68,13 +64,13 @@ pub(super) struct Link {
 }
 
 impl Link {
-    /// Until when the answer to a statement is waited for that is sent now.
+    /// Deadline of the answer to a statement that is sent now.
     pub(super) fn answer_by(&self) -> Option<Instant> {
         let limit = self.limit.map(|limit| Instant::now() + limit);
         limit.into_iter().chain(self.deadline).min()
     }
 
-    /// Puts a new connection in the place of one that was closed.
+    /// Replaces a closed connection by a new one.
     pub(super) async fn renew(&mut self) -> Result<(), sqlx::Error> {
         let until = Instant::now() + self.connector.time;
         let until = self.deadline.map_or(until, |deadline| deadline.min(until));
@@ -84,10 +80,10 @@ impl Link {
     }
 }
 
-/// How to connect. Not to be printed, as [`Settings`] are not.
+/// Makes connections. Must not be printed, like [`Settings`].
 struct Connector {
     options: PgConnectOptions,
-    /// How long a new connection is waited for.
+    /// Timeout of a new connection.
     time: Duration,
 }
 
@@ -104,7 +100,7 @@ impl Connector {
         attempts.push(self.options.connect());
         loop {
             match timeout(ATTEMPT, attempts.next()).await {
-                // An earlier one may still succeed: a server without room refuses the later ones.
+                // An earlier one may still succeed: a server at its limit refuses the later ones.
                 Ok(Some(Err(_))) if !attempts.is_empty() => {}
                 Ok(Some(ended)) => return ended,
                 // Beside the earlier ones: a server that is merely slow answers the first.
@@ -117,11 +113,10 @@ impl Connector {
 /// Whether a connection can be used again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Health {
-    /// It can.
     Good,
-    /// An answer is still on the wire, or a transaction open: it is closed, not kept.
+    /// An answer is still to come, or a transaction open: it is closed, not kept.
     Busy,
-    /// It failed: it is closed, and all others that idle, which most likely failed with it.
+    /// It failed: it is closed, with all other idle ones, which most likely failed with it.
     Lost,
 }
 
@@ -153,9 +148,9 @@ impl managed::Manager for Maker {
         })
     }
 
-    /// Asks the server nothing: that would cost each request a round trip. A connection that was closed while idle shows
-    /// in the first statement of the next request, which is sent again ([`Wire`](super::wire::Wire)), unless the probe
-    /// has noticed before ([`Store::forget_idle`](super::Store::forget_idle)).
+    /// Asks the server nothing: that would cost each request a round trip. A connection that was closed while idle
+    /// shows in the first statement of the next request, which is sent again ([`Wire`](super::wire::Wire)), unless the
+    /// probe has noticed before ([`Store::forget_idle`](super::Store::forget_idle)).
     async fn recycle(&self, _: &mut Link, metrics: &Metrics) -> RecycleResult<sqlx::Error> {
         match self.lifetime {
             Some(lifetime) if metrics.age() > lifetime => {
@@ -171,8 +166,8 @@ pub(super) async fn connect(settings: &Settings, name: &str) -> Result<Link, sql
     managed::Manager::create(&maker(settings, name)).await
 }
 
-/// How long the answer to a statement may take, and to a request with all its statements; unset for ever. The server
-/// ends a statement before that, if it is there.
+/// The longest time of the answer to a statement, and of a request with all its statements; unset for none. The
+/// server, if it is reachable, ends a statement before that.
 pub(super) fn answer_time(settings: &Settings) -> Option<Duration> {
     let time = Duration::from_millis(settings.statement_milliseconds_max);
     (!time.is_zero()).then(|| time.saturating_add(SILENCE_MAX))
@@ -185,11 +180,11 @@ fn maker(settings: &Settings, name: &str) -> Maker {
     let quiet = settings.connect.clone().disable_statement_logging();
     let options = quiet.application_name(name).options([
         ("statement_timeout", statement_timeout.as_str()),
-        // A transaction that nobody goes on with must not hold its locks.
+        // An abandoned transaction must not keep its locks.
         ("idle_in_transaction_session_timeout", "60s"),
         // Nor must a statement whose request was dropped, while it waits for others' locks.
         ("client_connection_check_interval", check_interval.as_str()),
-        // Times and texts come in one form whatever the server is set to.
+        // Times and texts have one form, whatever the server's settings.
         ("timezone", "UTC"),
     ]);
     let connector = Connector {
@@ -218,9 +213,9 @@ pub(super) fn pool(settings: &Settings) -> Pool {
         .unwrap_or_else(|error| unreachable!("a runtime is given: {error}"))
 }
 
-/// Closes idle connections of these pools that need not be kept: what is too old, or was not used
-/// for too long, and of the rest all but the `idle_max` that were used last, whichever pool they are
-/// in. A busy thread keeps what it uses, and all of them as many as the settings say.
+/// Closes superfluous idle connections of these pools: those that are too old or were idle for too long, and of the
+/// rest all but the `idle_max` that were used last, in whichever pool. A busy thread keeps what it uses; the settings
+/// limit the total.
 pub(super) fn trim(pools: &[Pool], keep: &Keep) {
     let used_at = |metrics: &Metrics| metrics.recycled.unwrap_or(metrics.created);
     let mut times = Vec::new();

@@ -1,5 +1,5 @@
-//! A connection of its own that asks how the database is. It takes none from those of requests, and
-//! tells how the database is even when all of these are in use.
+//! A separate connection that asks for the state of the database. It takes none from requests, and works even when all
+//! of theirs are in use.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use tokio::time::timeout;
 use super::pool::{self, Link, Settings};
 use super::{Db, Error, Migration, SchemaStatus};
 
-/// What the connection is called in `pg_stat_activity`.
+/// The connection's name in `pg_stat_activity`.
 const NAME: &str = "hyperfleet-api-probe";
 
-/// One connection, made when it is needed and kept while it works.
+/// One connection, made on demand and kept while it works.
 pub struct Probe {
     settings: Settings,
     link: Option<Link>,
@@ -27,12 +27,11 @@ impl Probe {
         }
     }
 
-    /// How much of the schema is there. Given up half-way, the next call starts with a new
-    /// connection.
+    /// The status of the schema. If it is cancelled half-way, the next call starts with a new connection.
     ///
     /// # Errors
     ///
-    /// The database cannot be reached, does not let us in, or does not answer.
+    /// The database is unreachable, refuses the login, or does not answer.
     pub async fn schema_status(&mut self) -> Result<SchemaStatus, Error> {
         Ok(SchemaStatus::of(&self.migrations().await?))
     }

@@ -1,4 +1,4 @@
-//! Reads of single resources that come together go together, in one statement.
+//! Combines concurrent reads of single resources in one statement.
 //!
 //! ```text
 //! GET ─▶ asked ─┐
@@ -6,9 +6,9 @@
 //! GET ─▶ asked ─┘
 //! ```
 //!
-//! A read that comes alone goes at once. While a statement is on its way, others gather for the
-//! next one: the busier the service, the more of them share a round trip. Every answer is as
-//! fresh as by a statement of one's own, because the statement begins after the question.
+//! A single read runs at once. While a statement is in progress, further reads gather for the next one: the busier the
+//! service, the more of them share a round trip. Every answer is as fresh as one of a separate statement, because the
+//! statement begins after the question.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
@@ -29,10 +29,10 @@ use super::row::{COLUMNS, COLUMNS_COUNT, StoredRow};
 use super::{Error, ResourceScope, Session, Settings, measure};
 use crate::domain::{StoredResource, Tenancy};
 
-/// Most resources in one statement; bounds what a batch of big ones takes in memory.
+/// Resources in one statement at most; limits the memory of a batch of large ones.
 const BATCH_MAX: usize = 32;
 
-/// Nothing in it but constants.
+/// Consists of constants only.
 static SQL: LazyLock<String> = LazyLock::new(|| {
     format!(
         "SELECT {COLUMNS}, wanted.place
@@ -46,7 +46,7 @@ static SQL: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
-/// A connection of its own for reads of single resources.
+/// A separate connection for reads of single resources.
 #[derive(Clone)]
 pub(super) struct Reader {
     pool: Pool,
@@ -55,7 +55,7 @@ pub(super) struct Reader {
 
 #[derive(Default)]
 struct Desk {
-    /// Whether somebody is answering; whoever finds it unset, starts.
+    /// Whether a task is answering; a request that finds it unset starts one.
     is_busy: bool,
     waiting: Vec<Asked>,
 }
@@ -65,25 +65,24 @@ struct Asked {
     owner: Option<Uuid>,
     tenancy: Option<Json<Tenancy>>,
     id: Uuid,
-    /// Until when a connection is waited for.
+    /// How long to wait for a connection.
     until: Instant,
     answer: oneshot::Sender<Result<Option<StoredResource>, Unanswered>>,
-    /// The request's.
     span: Span,
 }
 
-/// Why there is no answer to be had here. It may be had elsewhere.
+/// Why the reader has no answer. Another connection may have one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unanswered {
-    /// There was no connection, or none in time.
+    /// There was no connection in time.
     NoConnection,
-    /// The statement failed, perhaps for what others asked.
+    /// The statement failed, perhaps for another request's question.
     Failed,
 }
 
 impl Reader {
     pub(super) fn new(settings: &Settings) -> Self {
-        // The server would plan anew for each number of ids, and that takes longer than reading.
+        // The server would plan for each number of ids, which takes longer than reading.
         let connect = settings.connect.clone().options([
             ("plan_cache_mode", "force_generic_plan"),
             ("enable_seqscan", "off"),
@@ -99,7 +98,7 @@ impl Reader {
         }
     }
 
-    /// One resource, if it is there. A connection is waited for until then, the answer until the deadline.
+    /// One resource, if it exists. A connection is awaited until `until`, the answer until the deadline.
     pub(super) async fn find(
         &self,
         place: ResourceScope<'_>,
@@ -122,12 +121,12 @@ impl Reader {
             std::mem::replace(&mut desk.is_busy, true)
         };
         if !was_busy {
-            // Not by whoever asked first: clients that leave must not take the others' answers.
+            // In a task of its own: a client that leaves must not cancel the others' answers.
             tokio::spawn(self.clone().answer_all());
         }
         let answered = match deadline {
             None => Ok(answered.await),
-            // Those who ask together may wait for each other.
+            // Requests that gather may wait for each other.
             Some(deadline) => timeout_at(deadline, answered).await,
         };
         answered.map_or(Err(Unanswered::Failed), |answered| {
@@ -141,8 +140,8 @@ impl Reader {
 
     async fn answer_all(self) {
         while let Some(batch) = self.next_batch() {
-            // Where this fails, the questions are dropped: those who wait ask elsewhere.
-            // The statement is the first one's, whose log and trace it shows in.
+            // If this fails, the questions are dropped: their requests ask elsewhere. The statement's log and trace
+            // are those of the first request.
             let span = batch
                 .first()
                 .map_or_else(Span::none, |asked| asked.span.clone());
@@ -158,18 +157,17 @@ impl Reader {
         desk.is_busy.then(|| desk.waiting.drain(..count).collect())
     }
 
-    /// Who waits for a connection is sent away together with those for whom there is none: each would
-    /// wait for nothing in turn.
+    /// Refuses the waiting requests together with those of this batch: each would wait in vain in turn.
     fn send_away(&self, batch: Vec<Asked>) {
         let mut desk = self.desk.lock().unwrap_or_else(PoisonError::into_inner);
         for asked in batch.into_iter().chain(desk.waiting.drain(..)) {
-            // Whoever asked may have left.
+            // The request may have left.
             let _ = asked.answer.send(Err(Unanswered::NoConnection));
         }
     }
 
     async fn answer(&self, batch: Vec<Asked>) -> Result<(), Error> {
-        // Of those who wait together the first has waited longest.
+        // The request with the earliest deadline has waited longest.
         let until = batch.iter().map(|asked| asked.until).min();
         let until = until.unwrap_or_else(Instant::now);
         let mut session = match Session::of(&self.pool, until, None).await {
@@ -199,7 +197,7 @@ impl Reader {
             let asked = place.and_then(|place| batch.get_mut(place)?.take());
             let row = StoredRow::read(row).doing("read a resource")?;
             if let Some(asked) = asked {
-                // Whoever asked may have left.
+                // The request may have left.
                 let _ = asked.answer.send(Ok(Some(row.into())));
             }
         }

@@ -1,4 +1,4 @@
-//! Table `adapter_reports`: what adapters last said.
+//! Table `adapter_reports`: the latest report of each adapter.
 
 use chrono::{DateTime, Utc};
 use serde_json::{Map, Value};
@@ -37,8 +37,8 @@ impl From<Row> for Report {
 }
 
 impl Db<'_> {
-    /// Saves an accepted report with the conditions that follow from it, unless the resource has
-    /// moved on from `before`; true if saved.
+    /// Saves an accepted report with the resulting conditions, unless the resource has changed since `before`; true if
+    /// saved.
     pub async fn save_report(
         &mut self,
         before: &ResourceState,
@@ -74,7 +74,7 @@ impl Db<'_> {
         Ok(done.rows_affected() == 1)
     }
 
-    /// The stored report of one adapter on a resource that was found.
+    /// The stored report of one adapter on an existing resource.
     pub async fn find_report(
         &mut self,
         state: &ResourceState,

@@ -10,19 +10,17 @@ use crate::domain::audit::{Action, Change, Origin};
 use crate::domain::tenancy::TenantScope;
 use crate::domain::{Resource, ResourceId, ResourceState};
 
-/// What became of a new row.
+/// The result of inserting a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Created {
-    /// It is there.
     Yes,
-    /// Its parent is not.
+    /// The parent does not exist, or is not seen.
     NoParent,
-    /// Its parent is finalizing.
     ParentFinalizing,
 }
 
 impl Db<'_> {
-    /// One resource, if it is there.
+    /// One resource, if it exists.
     pub async fn find_resource(
         &mut self,
         place: ResourceScope<'_>,
@@ -49,7 +47,6 @@ impl Db<'_> {
         Ok(row.map(Resource::from))
     }
 
-    /// Whether there is such a resource.
     pub async fn has_resource(
         &mut self,
         view: &TenantScope,
@@ -68,9 +65,9 @@ impl Db<'_> {
         self.done(result, Query(Resources), "look for a resource")
     }
 
-    /// Adds a resource and its audit entry, unless its parent is missing (not seen) or finalizing.
-    /// The parent is held, so that it cannot be deleted before this is committed. Links are added
-    /// apart. The id must be a new one: a statement of unknown fate is sent again, and the row of that id is its own.
+    /// Adds a resource and its audit entry, unless its parent is missing (not seen) or finalizing. The parent is
+    /// locked, so that it cannot be deleted before this is committed. References are added separately. The id must be
+    /// a new one: a statement with an unknown result is sent again, and a row with that id is its own.
     pub async fn insert_resource(
         &mut self,
         view: &TenantScope,
@@ -86,7 +83,7 @@ impl Db<'_> {
         let is_repeated = self.link.is_repeated;
         let created = self.done(result, Create(Resources), "insert a resource");
         if is_repeated && !matches!(created, Ok(Created::Yes)) {
-            // The first time it may have been carried out, although no answer came. Nobody else makes this id.
+            // The first statement may have been carried out without an answer. No other request makes this id.
             let state = &resource.state;
             let is_there = self.has_resource(view, &state.kind, state.id).await?;
             if is_there {
@@ -96,7 +93,7 @@ impl Db<'_> {
         created
     }
 
-    /// Has no parent to look for.
+    /// There is no parent to lock.
     async fn insert_root(
         &mut self,
         resource: &Resource,
@@ -178,8 +175,8 @@ impl Db<'_> {
         })
     }
 
-    /// Saves what a patch changed, with its audit entry, unless the row has moved on from
-    /// `before`; true if saved. Links are replaced apart.
+    /// Saves a patch with its audit entry, unless the row has changed since `before`; true if saved. References are
+    /// replaced separately.
     pub async fn save_patched(
         &mut self,
         before: &Resource,
@@ -217,11 +214,11 @@ impl Db<'_> {
         Ok(done.rows_affected() == 1)
     }
 
-    /// Saves that a resource is finalizing, with its audit entry, unless the row has moved on from `before` or the
+    /// Saves that a resource is finalizing, with its audit entry, unless the row has changed since `before` or the
     /// resource has dependents; true if saved.
     ///
-    /// The row is locked before dependents are looked for: `has_dependents` sees what was committed until then, and
-    /// who creates a child or a link locks this row first.
+    /// The row is locked before dependents are searched: `has_dependents` sees everything that was committed until
+    /// then, and every transaction that creates a child or a reference locks this row first.
     pub async fn save_deleted(
         &mut self,
         before: &ResourceState,
@@ -262,7 +259,7 @@ impl Db<'_> {
         Ok(done.rows_affected() == 1)
     }
 
-    /// Holds one row if it is seen, so that nobody else changes it before the transaction ends.
+    /// Locks one row, if the caller sees it, until the transaction ends.
     pub async fn lock_resource(&mut self, view: &TenantScope, id: ResourceId) -> Result<(), Error> {
         let result = sqlx::query!(
             "SELECT FROM resources WHERE id = $1 AND ($2::jsonb IS NULL OR tenancy = $2) FOR NO KEY UPDATE",

@@ -1,4 +1,4 @@
-//! Rows of table `resources` and what they become.
+//! Rows of table `resources`, and their conversion.
 
 use std::collections::BTreeMap;
 
@@ -37,7 +37,7 @@ pub(super) struct ResourceRow {
     pub(super) links: Option<Json<Vec<Link>>>,
 }
 
-/// A whole resource, to be shown.
+/// A whole resource, for an answer.
 pub(super) struct StoredRow {
     pub(super) id: Uuid,
     pub(super) kind: String,
@@ -64,11 +64,11 @@ pub(super) const COLUMNS: &str = "r.id, r.kind, r.name, r.owner_id, r.generation
      'type', ref_type, 'kind', target_kind, 'id', target_id)) \
      FROM resource_references WHERE source_id = r.id) AS links";
 
-/// How many these are.
+/// The number of these columns.
 pub(super) const COLUMNS_COUNT: usize = 16;
 
 impl StoredRow {
-    /// Reads the [`COLUMNS`], which come first. By their places: looking up names takes longer than reading.
+    /// Reads the [`COLUMNS`], which come first. By position: finding names takes longer than reading.
     pub(super) fn read(row: &PgRow) -> Result<Self, sqlx::Error> {
         Ok(Self {
             id: row.try_get(0)?,
@@ -132,7 +132,7 @@ impl Decode<'_, Postgres> for JsonbText {
     }
 }
 
-/// One reference of a resource, as the `links` column gives it.
+/// One reference of a resource, as in the `links` column.
 #[derive(Deserialize)]
 pub(super) struct Link {
     #[serde(rename = "type")]
@@ -141,7 +141,7 @@ pub(super) struct Link {
     id: Uuid,
 }
 
-/// The columns that rules look at, from either row: they have them under the same names.
+/// The columns that rules read, from either row: both have them under the same names.
 macro_rules! state_of {
     ($row:ident) => {
         ResourceState {

@@ -1,4 +1,4 @@
-//! Which migrations the database has, and which this program needs.
+//! The migrations that the database has, and those that this program needs.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,39 +10,35 @@ use super::measure::SqlTable::Migrations;
 use super::pool::Health;
 use super::{Db, Error, MIGRATOR, Store};
 
-/// How long a migration waits for another one, where nothing sensible is said.
+/// Default time that a migration waits for another one.
 const LOCK_TIME: Duration = Duration::from_mins(5);
-/// How long a migration that could not have its lock lets others through.
+/// How long a migration that did not get its lock lets others through.
 const PAUSE: Duration = Duration::from_millis(500);
-/// `SQLSTATE` of a lock that was waited for long enough.
+/// `SQLSTATE` of a lock that was not available in time.
 const LOCK_NOT_AVAILABLE: &str = "55P03";
 
-/// What of the schema a database has.
+/// The migrations of a database, counted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SchemaStatus {
-    /// Migrations that were applied.
     pub applied: usize,
     /// Migrations that this program needs and the database lacks.
     pub missing: usize,
-    /// Migrations that the database has and this program does not know: it is older.
+    /// Migrations that the database has and this program does not know: the program is older.
     pub unknown: usize,
 }
 
-/// One migration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Migration {
     /// Its number, by which they are ordered.
     pub version: i64,
-    /// What it is about.
     pub description: String,
-    /// Who knows it.
+    /// Whether the program and the database know it.
     pub state: MigrationState,
 }
 
-/// Who knows a migration.
+/// Whether the program and the database know a migration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MigrationState {
-    /// The program and the database.
     Applied,
     /// The program alone.
     Missing,
@@ -51,7 +47,6 @@ pub enum MigrationState {
 }
 
 impl SchemaStatus {
-    /// Counts migrations.
     pub fn of(migrations: &[Migration]) -> Self {
         let count = |state| migrations.iter().filter(|m| m.state == state).count();
         let unknown = count(MigrationState::Unknown);
@@ -102,14 +97,13 @@ impl Db<'_> {
 }
 
 impl Store {
-    /// Applies the migrations that are missing, under a lock: two that start at once do not
-    /// disturb each other. A schema that is newer than this program is left as it is. Waits so
-    /// long at most for any lock, five minutes where less than a second is given. Gives how many
-    /// migrations are applied now.
+    /// Applies the missing migrations, under a lock: a second program waits for the first. Does not change a schema
+    /// that is newer than this program. Waits at most `lock_time` for any lock, or five minutes if that is less than a
+    /// second. Returns the number of applied migrations.
     ///
     /// # Errors
     ///
-    /// [`Error::Locked`] if another one, or a transaction that is left open, takes too long.
+    /// [`Error::Locked`] if another `migrate`, or a transaction that is left open, takes too long.
     pub async fn migrate(&self, lock_time: Duration) -> Result<SchemaStatus, Error> {
         let lock_time = if lock_time < Duration::from_secs(1) {
             LOCK_TIME
@@ -118,13 +112,13 @@ impl Store {
         };
         let mut session = self.session().await?;
         let mut db = session.db();
-        // A migration may take as long as it needs, but not wait for long: whoever comes after it waits
-        // with it. It lets them through and tries again.
+        // A migration may take as long as it needs, but must not wait for long: statements after it wait with it. It
+        // lets them through and tries again.
         db.execute("SET statement_timeout = 0", Raw, "lift the time limit")
             .await?;
         db.execute("SET lock_timeout = '2s'", Raw, "limit the wait for locks")
             .await?;
-        // Every run asks for the table of migrations `IF NOT EXISTS`, which the server notes each time.
+        // Every run asks for the table of migrations `IF NOT EXISTS`, which the server reports each time.
         let quiet = "SET client_min_messages = warning";
         db.execute(quiet, Raw, "silence notices").await?;
         let deadline = Instant::now() + lock_time;
@@ -148,7 +142,7 @@ impl Store {
         }
         let migrations = db.migrations().await;
         db.execute(
-            // A run that failed before has kept the lock of all migrations.
+            // An earlier failed run has kept the lock of all migrations.
             "SELECT pg_advisory_unlock_all();
              RESET statement_timeout; RESET lock_timeout; RESET client_min_messages",
             Raw,
@@ -159,7 +153,7 @@ impl Store {
     }
 }
 
-/// The error, unless it is that a lock could not be had.
+/// Converts the error of a lock that was not available.
 fn locked(error: Error, time: Duration) -> Error {
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(&error);
     while let Some(next) = cause {

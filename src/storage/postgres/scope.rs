@@ -1,5 +1,5 @@
-//! Where statements look for rows. Both types exist so that no statement can find rows without a
-//! tenant scope.
+//! The rows that statements may find. Both types exist so that no statement finds rows without a tenant scope
+//! (`docs/decisions/0038-tenant-scope.md`).
 
 use sqlx::types::Json;
 use uuid::Uuid;
@@ -7,8 +7,7 @@ use uuid::Uuid;
 use crate::domain::tenancy::TenantScope;
 use crate::domain::{ResourceId, Tenancy};
 
-/// The rows in which one resource is looked for. A caller cannot tell a missing resource from one
-/// outside its tenant scope.
+/// The rows that may be the named resource. A caller cannot tell a missing resource from one outside its tenant scope.
 #[derive(Debug, Clone, Copy)]
 pub struct ResourceScope<'a> {
     /// Applies to the owner too, if there is one.
@@ -17,7 +16,6 @@ pub struct ResourceScope<'a> {
     pub kind: Option<&'a str>,
     /// Unset for any owner and none.
     pub owner: Option<ResourceId>,
-    /// The resource's id.
     pub id: ResourceId,
 }
 
@@ -41,7 +39,6 @@ impl LockedRow {
         Self(id.into())
     }
 
-    /// The resource's id.
     pub fn id(self) -> ResourceId {
         self.0
     }

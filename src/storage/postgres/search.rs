@@ -1,5 +1,5 @@
-//! Searches to SQL. Fields come from closed enums; names of labels, conditions and members of
-//! specs, and all values, go through binds: no user text in SQL.
+//! Converts searches to SQL. Fields come from closed enums; names of labels, conditions and members of specs, and all
+//! values, go through binds: no user text in SQL.
 
 use sqlx::types::Json;
 use sqlx::{Postgres, QueryBuilder};
@@ -15,13 +15,13 @@ use crate::domain::{Entity, EntityRegistry, PATHS_BASE, ResourceId};
 /// Longest text of a spec that is compared with a pattern by `LIKE`, in bytes.
 const LIKE_BYTES_MAX: i32 = 1_000;
 
-/// The kinds, which say where their resources are found: URLs are compared, too.
+/// The kinds, which define the paths of their resources: URLs are compared, too.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Search<'a>(pub(super) &'a EntityRegistry);
 
 impl Search<'_> {
-    /// Adds the condition, in parentheses. What is neither true nor false of a row (SQL's null,
-    /// where a field is missing) does not match: `NOT` stands at single tests only, and keeps it so.
+    /// Adds the condition, in parentheses. A row for which it is neither true nor false (SQL's null, for a missing
+    /// field) does not match: `NOT` applies to single tests only, which preserves this.
     pub(super) fn push_filter(self, query: &mut QueryBuilder<Postgres>, filter: &Filter) {
         let (parts, word, of_none) = match filter {
             Filter::All(parts) => (parts, " AND ", "true"),
@@ -43,7 +43,7 @@ impl Search<'_> {
         }
         query.push("(");
         if test.negated && test.predicate != Predicate::IsNull {
-            // «One of nothing» is false even of what is missing.
+            // «One of nothing» is false even of a missing field.
             self.push_field(query, &test.field, test.value_type());
             query.push(" IS NOT NULL AND ");
         }
@@ -102,7 +102,7 @@ impl Search<'_> {
         }
     }
 
-    /// Adds an expression for a field; null where a resource does not have it.
+    /// Adds an expression for a field; null if a resource does not have it.
     fn push_field(self, query: &mut QueryBuilder<Postgres>, field: &Field, read_as: Type) {
         match field {
             Field::Property(property) => self.push_property(query, *property),
@@ -151,9 +151,9 @@ impl Search<'_> {
         query.push(column);
     }
 
-    /// What follows from the kind of a resource and the ids of itself and its owner.
+    /// Adds what follows from the kind of a resource and the ids of itself and its owner.
     fn push_by_kind(self, query: &mut QueryBuilder<Postgres>, property: Property) {
-        // The first branch, which no kind takes, says that all are texts.
+        // The first branch, which no kind takes, makes the type text.
         query.push("(CASE kind WHEN '' THEN NULL::text");
         let flat = |entity: &Entity| literal(&format!("{PATHS_BASE}/{}/", entity.plural));
         for entity in self.0.entities() {
@@ -178,7 +178,7 @@ impl Search<'_> {
     }
 }
 
-/// Adds a test in a form that an index answers, if there is one that means the same.
+/// Adds a test in an equivalent form that an index answers, if there is one.
 fn push_indexed(query: &mut QueryBuilder<Postgres>, test: &Test) -> bool {
     let texts: Vec<&str> = match &test.predicate {
         Predicate::Compares(Comparison::Equal, Value::Text(equal)) => vec![equal],
@@ -210,7 +210,7 @@ fn push_indexed(query: &mut QueryBuilder<Postgres>, test: &Test) -> bool {
     true
 }
 
-/// What of a condition stands in a column of its own.
+/// The column of a condition's part, if it has one.
 fn column_of(kind: &str, part: ConditionPart) -> Option<&'static str> {
     match (kind, part) {
         (RECONCILED, ConditionPart::LastUpdatedTime) => Some("reconciled_updated_at"),
@@ -220,7 +220,7 @@ fn column_of(kind: &str, part: ConditionPart) -> Option<&'static str> {
     }
 }
 
-/// Of texts that are no ids nothing has one.
+/// Values that are not ids match nothing.
 fn push_ids(query: &mut QueryBuilder<Postgres>, column: &'static str, texts: &[&str]) {
     let ids: Vec<Uuid> = texts
         .iter()
@@ -229,20 +229,20 @@ fn push_ids(query: &mut QueryBuilder<Postgres>, column: &'static str, texts: &[&
     query.push(column).push(" = ANY(").push_bind(ids).push(")");
 }
 
-/// A number of a spec, or a text that reads as one; anything else is not there. The spec is read
-/// once: reading a large one is what such a test costs.
+/// A number of a spec, or a text that is one; anything else counts as missing. The spec is read once: reading a large
+/// one is the cost of such a test.
 fn push_spec_number(query: &mut QueryBuilder<Postgres>, path: &[String]) {
-    // Longer texts are no numbers that anybody compares with.
+    // Nobody compares with longer numbers.
     query.push("(SELECT CASE WHEN length(v) <= 400 AND v ~ ");
     query.push(r"'^-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]{1,3})?$'");
     query.push(" THEN v::numeric END FROM (SELECT spec #>> ");
     query.push_bind(path.to_vec()).push(" AS v OFFSET 0) s)");
 }
 
-/// A text of a spec, compared with a pattern. `LIKE` may take as many steps as text times pattern, 0.3 s for a text
-/// of 900,000 bytes, and nothing stops it meanwhile, no time limit either. So long texts are compared by a regular
-/// expression: its automaton reads them once, in a few hundredths of that time, and it can be stopped anywhere. Short
-/// texts, nearly all, are quicker by `LIKE`.
+/// A text of a spec, compared with a pattern. `LIKE` may take as many steps as text times pattern, 0.3 s for a text of
+/// 900,000 bytes, and nothing stops it, no time limit either. So long texts are compared by a regular expression: its
+/// automaton reads them once, in a few hundredths of that time, and can be stopped anywhere. Short texts, nearly all,
+/// are faster by `LIKE`.
 fn push_spec_like(
     query: &mut QueryBuilder<Postgres>,
     path: &[String],
@@ -263,14 +263,14 @@ fn push_spec_like(
     query.push_bind(path.to_vec()).push(" AS v OFFSET 0) s)");
 }
 
-/// The regular expression of PostgreSQL's that means the same as a pattern of `LIKE`. Its `.` is any
-/// character, and `^` and `$` are the ends of the text, line ends or not.
+/// PostgreSQL's regular expression with the meaning of a `LIKE` pattern. Its `.` is any character, and `^` and `$` are
+/// the ends of the text, line ends or not.
 fn regular_expression(pattern: &str) -> String {
     let mut expression = String::from("^");
     let mut characters = pattern.chars();
     while let Some(character) = characters.next() {
         match character {
-            // Several in a row mean what one means.
+            // Several in a row mean the same as one.
             '%' if expression.ends_with(".*") => {}
             '%' => expression.push_str(".*"),
             '_' => expression.push('.'),

@@ -1,6 +1,5 @@
-//! What a decision reads of a resource: its state, the latest report of each adapter, whether it owns
-//! anything and, for kinds with rules, what these look at. Changes read the whole resource with it, in the same
-//! statement.
+//! Reads what a decision needs of a resource: its state, the latest report of each adapter, whether it has children
+//! and, for kinds with rules, their input. Changes read the whole resource with it, in the same statement.
 
 use std::collections::BTreeMap;
 
@@ -21,31 +20,28 @@ use crate::domain::{
     Tenancy,
 };
 
-/// The database counts up to this many times the bytes that rules count, because it prints JSON with
-/// blanks and long numbers. Below its limit the rules decide.
+/// The database counts up to this many times the bytes that rules count, because it prints JSON with blanks and long
+/// numbers. Below its limit the rules decide.
 const WRITTEN_OUT: usize = 4;
 
 /// A resource with the snapshot of the same moment.
 #[derive(Debug)]
 pub struct WholeResource {
-    /// The resource.
     pub resource: Resource,
-    /// The same resource as decisions look at it.
     pub snapshot: ResourceSnapshot,
-    /// Whether it owns resources or others link to it. Unset where the statement does not look.
+    /// Whether it has children or is the target of references. Unset if the statement does not check.
     pub has_dependents: Option<bool>,
 }
 
-/// Locked resources as decisions look at them.
 #[derive(Debug)]
 pub struct LockedSnapshots {
     /// In the order of the locked rows.
     pub snapshots: Vec<ResourceSnapshot>,
-    /// Whether any of the resources links to another, or another links to it.
+    /// Whether any of the resources has a reference, or is the target of one.
     pub has_links: bool,
 }
 
-/// A row with the columns of a resource that decisions look at, one array per column of its reports, and more columns.
+/// A row with the columns of a resource that decisions read, one array per column of its reports, and more columns.
 macro_rules! snapshot_row {
     ($name:ident { $($field:ident: $type:ty),* }) => {
         struct $name {
@@ -111,13 +107,13 @@ struct FactsColumn {
     created_at: DateTime<Utc>,
     created_by: String,
     updated_by: String,
-    /// By adapter; `None` where the data exceed what rules read.
+    /// By adapter; `None` if the data exceed what rules read.
     data: Option<BTreeMap<String, Option<Map<String, Value>>>>,
 }
 
-/// The statement that reads snapshots with `$more` columns, of the resources that `$which` selects. Only decisions about
-/// finalizing resources look at children. It asks something of each parameter of `$facts`, so that one without them
-/// takes the same.
+/// The statement that reads snapshots with `$more` columns, of the resources that `$which` selects. Only decisions
+/// about finalizing resources need children. It uses each parameter of `$facts`, so that one without them takes the
+/// same parameters.
 macro_rules! statement {
     ($row:ident, $facts:literal, [$($more:literal)*], $which:literal, $kinds_with_rules:expr, $($arg:tt)*) => {
         sqlx::query_as!(
@@ -150,7 +146,7 @@ macro_rules! statement {
     };
 }
 
-/// Reads snapshots by `$fetch`. Where no kind has rules, the statement does without their facts: a part of a plan costs
+/// Reads snapshots by `$fetch`. If no kind has rules, the statement does without their facts: a part of a plan costs
 /// the database time even if it is never run (a seventh of the statement).
 macro_rules! snapshots {
     ($fetch:ident, $row:ident, $db:expr, $more:tt, $which:literal, $kinds_with_rules:expr, $($arg:tt)*) => {
@@ -218,7 +214,7 @@ macro_rules! whole_in {
 }
 
 impl Db<'_> {
-    /// The snapshot of one resource, if it is there.
+    /// The snapshot of one resource, if it exists.
     pub async fn find_snapshot(
         &mut self,
         place: ResourceScope<'_>,
@@ -229,7 +225,7 @@ impl Db<'_> {
         Ok(row.map(SnapshotRow::snapshot))
     }
 
-    /// One whole resource with its snapshot, if it is there. Does not look for dependents.
+    /// One whole resource with its snapshot, if it exists, without checking for dependents.
     pub async fn find_whole(
         &mut self,
         place: ResourceScope<'_>,
@@ -240,7 +236,7 @@ impl Db<'_> {
         Ok(row.map(WholeResource::from))
     }
 
-    /// One whole resource with its snapshot, if it is there, and whether it has dependents.
+    /// One whole resource with its snapshot, if it exists, and whether it has dependents.
     pub async fn find_deletable(
         &mut self,
         place: ResourceScope<'_>,
@@ -257,7 +253,7 @@ impl Db<'_> {
         Ok(row.map(WholeResource::from))
     }
 
-    /// The snapshots of locked resources, in the order in which they are given.
+    /// The snapshots of locked resources, in the given order.
     pub async fn list_snapshots(
         &mut self,
         locked: &[LockedRow],

@@ -1,4 +1,4 @@
-//! What waits to be reconciled, counted from one small index.
+//! Counts resources that are not reconciled, from one small index.
 
 use chrono::{DateTime, Utc};
 
@@ -6,16 +6,14 @@ use super::measure::SqlOperation::{Query, Raw};
 use super::measure::SqlTable::Resources;
 use super::{Db, Error};
 
-/// How many resources of one kind are not reconciled.
+/// Number of resources of one kind that are not reconciled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unreconciled {
-    /// Of which kind.
     pub kind: String,
     /// Whether these are finalizing, or active.
     pub is_deleting: bool,
-    /// All of them.
     pub count: i64,
-    /// Those that have not been for too long.
+    /// Those that have not been reconciled for too long.
     pub stuck: i64,
     /// Those that have been finalizing for long.
     pub long_finalizing: i64,
@@ -24,9 +22,9 @@ pub struct Unreconciled {
 }
 
 impl Db<'_> {
-    /// Counts, of these kinds, what is not reconciled, and of that what has not been since
-    /// `stuck_before`, and what has been finalizing since before `finalizing_before`. Ends after five
-    /// seconds; must run in a transaction, which that limit ends with.
+    /// Counts, of these kinds, resources that are not reconciled, those of them that have not been since
+    /// `stuck_before`, and those that have been finalizing since before `finalizing_before`. Ends after five seconds;
+    /// must run in a transaction, which that limit ends with.
     pub async fn count_unreconciled(
         &mut self,
         kinds: &[String],

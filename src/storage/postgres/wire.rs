@@ -1,9 +1,8 @@
-//! The way of every statement to the database: as sqlx's own, but that its text is noted, its time limited, and that
-//! it may be sent again where its connection was closed.
+//! Sends every statement to the database, like sqlx, but records its text, limits its time, and may send it again if
+//! its connection was closed.
 //!
-//! A connection that was closed while nobody used it looks like any other: the statement that is sent over it fails.
-//! Nothing was done before the first statement of a request, so that it can be sent again if doing it twice does no
-//! harm.
+//! A connection that was closed while idle looks like any other: the statement that is sent over it fails. Nothing was
+//! done before the first statement of a request, so that it can be sent again if doing it twice does no harm.
 
 use std::io;
 use std::time::Duration;
@@ -20,8 +19,8 @@ use super::error::is_closed;
 use super::measure::Statement;
 use super::pool::Link;
 
-/// A statement that fails later than this is not sent again: a connection that is closed already shows at once, and
-/// what runs longer was ended for a reason.
+/// A statement that fails later than this is not sent again: a closed connection shows at once, and a longer statement
+/// was ended for a reason.
 const REPEATED_WITHIN: Duration = Duration::from_secs(2);
 
 /// A connection for one statement.
@@ -32,7 +31,7 @@ pub(super) struct Wire<'c> {
     pub(super) is_repeatable: bool,
 }
 
-/// A statement whose text was looked at, which sqlx allows only in exchange for the statement.
+/// A statement whose text was read, which sqlx allows only in exchange for the statement.
 struct Noted {
     sql: SqlStr,
     arguments: Result<Option<PgArguments>, BoxDynError>,
@@ -55,7 +54,7 @@ impl Wire<'_> {
 
 type Answer = Result<Either<PgQueryResult, PgRow>, Error>;
 
-/// The answers to a statement, all of which must have come in time.
+/// The answers to a statement, all of which must arrive in time.
 fn send(link: &mut Link, statement: Noted) -> BoxStream<'_, Answer> {
     let deadline = link.answer_by();
     let answers = link.connection.fetch_many(statement);
@@ -76,8 +75,8 @@ fn in_time(answers: BoxStream<'_, Answer>, deadline: Instant) -> BoxStream<'_, A
     }))
 }
 
-/// The answers to a statement, up to the first error. Where that is the end of the connection, the statement is sent
-/// once more, over a new one.
+/// The answers to a statement, up to the first error. If that is a closed connection, the statement is sent once more,
+/// over a new one.
 async fn gather(link: &mut Link, statement: Noted) -> Vec<Answer> {
     let copy = statement.copy();
     let since = Instant::now();
@@ -86,11 +85,11 @@ async fn gather(link: &mut Link, statement: Noted) -> Vec<Answer> {
         return answers;
     };
     let shows_at_once = since.elapsed() < REPEATED_WITHIN;
-    // Where no new connection is to be had, the first error says more.
+    // Without a new connection, the first error says more.
     if !is_closed(error) || !shows_at_once || link.renew().await.is_err() {
         return answers;
     }
-    tracing::info!(target: "hyperfleet::sql", %error, "connection was closed, statement is repeated");
+    tracing::info!(target: "hyperfleet::sql", %error, "connection closed: repeating the statement");
     link.is_repeated = true;
     until_error(send(link, copy)).await
 }
@@ -107,8 +106,8 @@ async fn until_error(mut answers: BoxStream<'_, Answer>) -> Vec<Answer> {
     all
 }
 
-/// The connection is there, and nothing comes: no server that works takes longer than the statement
-/// may. It counts as lost, so that it is closed, and not waited for again.
+/// The connection is open, and no answer arrives: no working server takes longer than the statement may. It counts as
+/// lost, so that it is closed, and not waited for again.
 fn silent() -> Error {
     Error::Io(io::Error::new(
         io::ErrorKind::TimedOut,
@@ -117,7 +116,7 @@ fn silent() -> Error {
 }
 
 impl Noted {
-    /// The same again, unless its arguments could not be written.
+    /// The same statement, unless its arguments could not be written.
     fn copy(&self) -> Option<Self> {
         let arguments = self.arguments.as_ref().ok()?;
         Some(Self {

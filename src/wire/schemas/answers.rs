@@ -1,4 +1,4 @@
-//! Answers as schemas: those of `views`, made fit for each kind.
+//! Schemas of answers: those of `views`, specialised for each kind.
 
 use serde_json::json;
 use utoipa::PartialSchema as _;
@@ -11,7 +11,7 @@ use crate::domain::Entity;
 use crate::wire::fields::WHOLE;
 use crate::wire::views::{LinkView, ListView, ResourceView};
 
-/// A resource: of one kind, or of any where none is given.
+/// A resource of one kind, or of any kind.
 pub(super) fn resource(entity: Option<&Entity>, names: &KindNames) -> Object {
     let mut schema = object(ResourceView::schema());
     let reference = |suffix| RefOr::from(Ref::from_schema_name(names.schema(suffix)));
@@ -21,7 +21,7 @@ pub(super) fn resource(entity: Option<&Entity>, names: &KindNames) -> Object {
         Some(entity) => {
             let spec = match &entity.spec_schema {
                 None => reference("Spec"),
-                // What was stored before the schema came, or became stricter, need not fit it.
+                // A spec stored under an earlier schema need not fit the current one.
                 Some(_) => Schema::Object(any_spec(&entity.kind)).into(),
             };
             properties.insert("spec".to_owned(), spec);
@@ -32,13 +32,13 @@ pub(super) fn resource(entity: Option<&Entity>, names: &KindNames) -> Object {
                 schema.properties.remove("owner_references");
             }
         }
-        // As in the older document, which knows its id to be there for this one alone.
+        // As in the older document, which requires the id of this one alone.
         None => schema.required.push("id".to_owned()),
     }
     schema
 }
 
-/// A resource with what was asked for of it.
+/// A resource with its selected members.
 pub(super) fn sparse_resource() -> Object {
     let mut schema = Object::new();
     schema.description = Some(
@@ -53,7 +53,7 @@ pub(super) fn sparse_resource() -> Object {
     schema
 }
 
-/// A page of what is called `item`, and can be continued; its `kind` is `name`.
+/// A page with items of the schema `item`, which can be continued; its `kind` is `name`.
 pub(super) fn list(name: &str, item: &str) -> Object {
     let mut schema = any_list(name, item);
     schema.properties.remove("position");
@@ -88,7 +88,6 @@ fn any_list(name: &str, item: &str) -> Object {
     schema
 }
 
-/// Any value.
 pub(super) fn anything() -> RefOr<Schema> {
     let mut schema = Object::new();
     schema.schema_type = SchemaType::AnyValue;

@@ -1,4 +1,4 @@
-//! Examples, made by the code that makes the real thing.
+//! Examples, made by the code that makes real answers.
 
 use std::sync::LazyLock;
 
@@ -18,16 +18,15 @@ use crate::domain::{
 };
 use crate::wire::{ListKey, Params, Views};
 
-/// The moment at which all examples are made.
+/// The time of all examples.
 pub fn moment() -> DateTime<Utc> {
     DateTime::from_timestamp(1_767_261_600, 0).unwrap_or_default()
 }
 
-/// The id of the request that made them.
+/// The request id of all examples.
 pub const REQUEST_ID: &str = "019b7868-8e00-7000-8000-0000000000aa";
 const ACTOR: &str = "system@hyperfleet.local";
 
-/// Examples of one kind.
 #[derive(Debug, Clone, Copy)]
 pub struct Examples<'a> {
     registry: &'a EntityRegistry,
@@ -35,12 +34,11 @@ pub struct Examples<'a> {
     spec: &'a Value,
 }
 
-/// Where any spec will do.
+/// For kinds that accept any spec.
 static ANY_SPEC: LazyLock<Value> = LazyLock::new(|| json!({"region": "eu-west-1"}));
 
 impl<'a> Examples<'a> {
-    /// For a kind. Of one whose specs must fit a schema there are examples only if the schema has one
-    /// itself, and that fits.
+    /// Examples of a kind. A kind whose specs must fit a schema has examples only if the schema has a valid one.
     pub fn new(registry: &'a EntityRegistry, entity: &'a Entity) -> Option<Self> {
         let spec = match &entity.spec_schema {
             None => &*ANY_SPEC,
@@ -79,12 +77,12 @@ impl<'a> Examples<'a> {
         json!({"spec": self.spec, "labels": {"environment": "staging"}})
     }
 
-    /// What a create answers.
+    /// The answer to a create.
     pub fn created(self) -> Value {
         self.shown(self.resource())
     }
 
-    /// What a delete answers.
+    /// The answer to a delete.
     pub fn deleted(self) -> Value {
         let mut resource = self.resource();
         let family = Family {
@@ -103,9 +101,9 @@ impl<'a> Examples<'a> {
         self.shown(resource)
     }
 
-    /// A page of them, as that of the given kind, or of all.
+    /// A page of resources of the given kind, or of all kinds.
     pub fn listed(self, kind: Option<&str>) -> Value {
-        // Of a list that ends here, whichever it is.
+        // The list ends here, so any key will do.
         let key = ListKey::new("", &Params::default(), &[], &TenantScope::ALL);
         let listing = listing(self.resource().into());
         json(&Views(self.registry).resources(kind, listing, &key))
@@ -131,7 +129,7 @@ impl<'a> Examples<'a> {
         lifecycle::create(self.entity, draft, &origin()).0
     }
 
-    /// One link of each type that there must be.
+    /// One reference of each required type.
     fn links(self) -> Vec<(String, Reference)> {
         let required = self.entity.references.iter().filter(|rule| rule.min > 0);
         let links = required.map(|rule| {
@@ -183,12 +181,11 @@ pub fn report() -> Value {
     })
 }
 
-/// What a report answers.
+/// The answer to a report.
 pub fn reported() -> Value {
     stored().map_or(Value::Null, |stored| json(&Views::report(&stored)))
 }
 
-/// A page of reports.
 pub fn reports() -> Value {
     stored().map_or(Value::Null, |stored| {
         json(&Views::reports(&listing(stored)))
@@ -227,7 +224,7 @@ pub fn audit(kind: &str, name: &str) -> Value {
     }))
 }
 
-/// The example of a report, read as every other.
+/// The example of a report, read as every other report.
 fn stored() -> Option<Report> {
     crate::wire::report(report().to_string().as_bytes(), moment()).ok()
 }
@@ -249,7 +246,7 @@ fn origin() -> Origin {
     }
 }
 
-/// An id such as real ones are: a `UUIDv7` of the moment.
+/// An id of the usual form: a `UUIDv7` of the examples' time.
 fn id(number: u128) -> ResourceId {
     Uuid::from_u128(0x019b_7868_8e00_7000_8000_0000_0000_0000 | number).into()
 }

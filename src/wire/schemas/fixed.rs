@@ -1,8 +1,8 @@
-//! Schemas without a struct: request bodies, which `wire::requests` reads by hand, and members of answers
-//! that the domain serializes. `tests` compare those of requests with the code that reads them.
+//! Schemas without a struct: request bodies, which `wire::requests` reads by hand, and members of answers that the
+//! domain serializes. `tests` compares those of requests with the code that reads them.
 //!
-//! Lengths are characters here and bytes in the code, because a schema cannot say bytes: a text
-//! beyond ASCII may fit the schema and be refused.
+//! Lengths are characters here and bytes in the code, because a schema cannot count bytes: a text beyond ASCII may fit
+//! the schema and be refused.
 
 use serde_json::{Map, Value, json};
 use strum::VariantNames as _;
@@ -117,7 +117,7 @@ fn metadata() -> Value {
     })
 }
 
-/// The same as adapters send it: each member may be `null`, and texts have a limit.
+/// The metadata that adapters send: each member may be `null`, and texts have a limit.
 fn metadata_request() -> Value {
     let mut members = metadata();
     for member in members

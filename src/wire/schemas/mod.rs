@@ -1,5 +1,5 @@
-//! Bodies and parameters as schemas, for the OpenAPI document. What can be derived from the structs
-//! of answers is; the rest describes what is read by hand, next to tests that hold them together.
+//! Schemas of bodies and parameters, for the OpenAPI document. Those of answers are derived from their structs; the
+//! others describe what is read by hand, and tests compare the two.
 
 mod answers;
 pub mod examples;

@@ -1,5 +1,5 @@
-//! What the document calls each kind. Names end up in clients' code: they follow the older
-//! document, depend on nothing but the configuration, and never meet one another.
+//! Names of each kind in the document. They end up in clients' code: they follow the older document, depend only on
+//! the configuration, and are unique.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,24 +12,23 @@ const ANSWERS: [&str; 9] = [
     "AdapterStatus", "AdapterStatusList", "AuditEntry", "AuditList", "Error", "ObjectReference",
     "SparseResource", "ValidationError", "ValidationErrorConstraint",
 ];
-/// What is put behind the name of a kind for the schemas that it has.
+/// Suffixes of a kind's name in the names of its schemas.
 #[rustfmt::skip]
 const SUFFIXES: [&str; 6] = [
     "", "CreateRequest", "List", "PatchRequest", "Spec", "Status",
 ];
 
-/// What one kind is called.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KindNames {
-    /// One of them, as its schema is called: `NodePool`.
+    /// The singular, as in the name of its schema: `NodePool`.
     pub one: String,
-    /// Several of them: `NodePools`.
+    /// The plural: `NodePools`.
     pub many: String,
-    /// Its id in paths: `nodepool_id`.
+    /// The parameter of its id in paths: `nodepool_id`.
     pub id: String,
 }
 
-/// What all kinds are called, and resources of any kind.
+/// The names of all kinds, and of resources of any kind.
 #[derive(Debug, Clone)]
 pub struct Names {
     any: KindNames,
@@ -37,9 +36,8 @@ pub struct Names {
 }
 
 impl Names {
-    /// Names for every kind. One whose schemas would be called like others gets `Kind` appended
-    /// until they are not; names that differ by case alone count as the same, because generators
-    /// make files of them.
+    /// Names for every kind. A kind whose schemas would have a taken name gets `Kind` appended until they do not.
+    /// Names that differ by case alone count as the same, because generators turn them into files.
     pub fn new(registry: &EntityRegistry) -> Self {
         let mut taken: BTreeSet<_> = fixed().collect();
         let any = KindNames {
@@ -65,20 +63,20 @@ impl Names {
         Self { any, of }
     }
 
-    /// The names of a kind; those of resources of any kind where none is meant.
+    /// The names of a kind; without one, those of resources of any kind.
     pub fn of(&self, kind: Option<&str>) -> &KindNames {
         kind.and_then(|kind| self.of.get(kind)).unwrap_or(&self.any)
     }
 }
 
 impl KindNames {
-    /// What one of its schemas is called: `ClusterList` for `List`.
+    /// The name of one of its schemas: `ClusterList` for `List`.
     pub fn schema(&self, suffix: &str) -> String {
         format!("{}{suffix}", self.one)
     }
 }
 
-/// Schemas that belong to no kind, in lower case.
+/// The names of schemas that belong to no kind, in lower case.
 fn fixed() -> impl Iterator<Item = String> {
     let written = fixed::fixed().into_iter().map(|(name, _)| name);
     let all = written.chain(ANSWERS.map(str::to_owned));
@@ -104,8 +102,8 @@ fn pascal(text: &str) -> String {
     name
 }
 
-/// The plural in the letters of the kind, as far as both are the same: `NodePool` and `nodepools`
-/// are `NodePools`, `Policy` and `policies` are `Policies`.
+/// The plural with the capitals of the kind, up to the first difference: `NodePool` and `nodepools` are `NodePools`,
+/// `Policy` and `policies` are `Policies`.
 fn many(one: &str, entity: &Entity) -> String {
     let plural = pascal(&entity.plural);
     let both = one.chars().zip(plural.chars());

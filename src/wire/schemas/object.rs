@@ -11,7 +11,7 @@ pub(super) fn object(schema: RefOr<Schema>) -> Object {
     }
 }
 
-/// The spec of a kind that any object will do for.
+/// The spec of a kind that accepts any object.
 pub(super) fn any_spec(kind: &str) -> Object {
     let mut schema = Object::with_type(Type::Object);
     schema.description = Some(format!("What is wanted of a `{kind}`: any object."));

@@ -1,7 +1,7 @@
-//! Query parameters, as `wire::query` reads them. What lists share stands here once.
+//! Query parameters, as `wire::query` reads them. Those that lists share are defined once.
 //!
-//! The page fills in every example and default, and generated clients send the defaults: those that
-//! would together find nothing, or undo each other, stand in the descriptions instead.
+//! The page fills in every example and default, and generated clients send the defaults: those that would together
+//! find nothing, or undo each other, are in the descriptions instead.
 
 use serde_json::{Value, json};
 use strum::IntoEnumIterator as _;
@@ -17,7 +17,7 @@ use crate::domain::page::Page;
 use crate::wire::fields::Fields;
 use hyperfleet_server_kit::openapi::parameter;
 
-/// Those of a page: every list has them.
+/// The parameters of a page: every list has them.
 pub fn page() -> Vec<Parameter> {
     let count = |max: Option<u32>, default: Option<u32>| {
         ObjectBuilder::new()
@@ -42,7 +42,7 @@ pub fn page() -> Vec<Parameter> {
             count(size, Some(Page::SIZE_DEFAULT)),
             json!(20),
         ),
-        // No maximum: what is above is cut.
+        // Without a maximum: a larger value is cut.
         query(
             "pageSize",
             "The older spelling of `size`, `pageSize=50`: wins over it, and counts as 100 where it is more.",
@@ -52,7 +52,7 @@ pub fn page() -> Vec<Parameter> {
     ]
 }
 
-/// Those that all lists of resources have.
+/// The parameters of all lists of resources.
 pub fn resources() -> Vec<Parameter> {
     let mut parameters = page();
     parameters.push(plain(
@@ -81,7 +81,7 @@ pub fn resources() -> Vec<Parameter> {
     parameters
 }
 
-/// Those of one filter, of a service with these kinds.
+/// The parameters of one filter, in a service with these kinds.
 pub fn filter(filter: ListFilterKind, kinds: &[&str]) -> Vec<Parameter> {
     match filter {
         ListFilterKind::Kind => {
@@ -118,7 +118,7 @@ pub fn filter(filter: ListFilterKind, kinds: &[&str]) -> Vec<Parameter> {
     }
 }
 
-/// Which members are wanted.
+/// The selected members.
 pub fn fields() -> Parameter {
     let mut name = text();
     name.enum_values = Some(Fields::names().map(Value::from).collect());
@@ -131,7 +131,7 @@ pub fn fields() -> Parameter {
         .build()
 }
 
-/// Those of the audit trail.
+/// The parameters of the audit trail.
 pub fn audit() -> Vec<Parameter> {
     let mut parameters = page();
     let formatted = |format: KnownFormat| {

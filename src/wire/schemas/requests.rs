@@ -10,9 +10,9 @@ use crate::domain::{Entity, Labels, ResourceName};
 const NAME_PATTERN: &str = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$";
 const LABEL_PATTERN: &str = "^([a-zA-Z0-9]([a-zA-Z0-9._-]*[a-zA-Z0-9])?)?$";
 
-/// The body of a create: of one kind, or of any of `kinds` where none is given.
+/// The body of a create: of one kind, or of any of `kinds`.
 pub(super) fn create(entity: Option<&Entity>, kinds: &[&Entity], names: &KindNames) -> Value {
-    // A name that one of them allows.
+    // A name that at least one of the kinds allows.
     let min = kinds.iter().map(|e| e.name_bytes_min).min().unwrap_or(0);
     let max = kinds.iter().map(|e| e.name_bytes_max).max();
     let max = max.unwrap_or(ResourceName::BYTES_MAX);
@@ -39,7 +39,7 @@ pub(super) fn create(entity: Option<&Entity>, kinds: &[&Entity], names: &KindNam
     schema
 }
 
-/// The body of a patch: of one kind, or of any where none is given.
+/// The body of a patch: of one kind, or of any kind.
 pub(super) fn patch(entity: Option<&Entity>, names: &KindNames) -> Value {
     json!({
         "type": "object", "minProperties": 1, "additionalProperties": false,

@@ -1,4 +1,4 @@
-//! The operator's schemas of specs in the service's own document.
+//! Copies the operator's schemas of specs into the service's own document.
 
 use std::collections::BTreeMap;
 
@@ -6,9 +6,9 @@ use serde_json::{Map, Value};
 
 use crate::domain::schema::{COMPONENTS, SpecSchema, find};
 
-/// A schema under the name `target`, with everything that it refers to, however far away. Each target
-/// of a reference is a component of its own, below that name (`ClusterSpec.Platform`), where no schema
-/// of the service's own is: what stands below a keyword that 3.0 does not know would be lost.
+/// A schema under the name `target`, with everything that it refers to, directly or not. Each target of a reference
+/// becomes a component below that name (`ClusterSpec.Platform`), beside the service's own schemas: parts below a
+/// keyword that 3.0 does not know would be lost.
 pub(super) fn components(target: &str, schema: &SpecSchema) -> Vec<(String, Value)> {
     let all = schema.components();
     let mut bundle = Bundle {
@@ -29,13 +29,13 @@ pub(super) fn components(target: &str, schema: &SpecSchema) -> Vec<(String, Valu
 
 struct Bundle<'a> {
     all: &'a Map<String, Value>,
-    /// By what references say.
+    /// New names, by the texts of references.
     names: BTreeMap<String, String>,
     target: &'a str,
 }
 
 impl Bundle<'_> {
-    /// Lets a schema refer to where things are now; `found` is what nobody referred to before.
+    /// Points the references of a schema to the new names; `found` collects targets that are new.
     fn rename(&mut self, value: &mut Value, found: &mut Vec<String>) {
         match value {
             Value::Array(items) => items.iter_mut().for_each(|item| self.rename(item, found)),
@@ -57,7 +57,7 @@ impl Bundle<'_> {
         }
     }
 
-    /// A mapping names components, too, with or without what references begin with.
+    /// A mapping names components, too, with or without the prefix of references.
     fn rename_mapping(&mut self, mapping: &mut Map<String, Value>, found: &mut Vec<String>) {
         for value in mapping.values_mut() {
             if let Value::String(reference) = value {

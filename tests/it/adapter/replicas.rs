@@ -64,7 +64,7 @@ async fn work_is_given_up_when_the_lease_is_lost() {
     leads.send_replace(false);
     tokio::time::sleep(Duration::from_millis(100)).await;
     leads.send_replace(true);
-    until("it is worked on anew", async || {
+    until("it is worked on again", async || {
         adapter.calls_of(&cart) == 2
     })
     .await;

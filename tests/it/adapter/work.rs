@@ -50,10 +50,10 @@ async fn what_has_not_changed_is_left_alone() {
     tokio::time::sleep(A_WHILE).await;
     assert_eq!(adapter.calls().len(), before.0);
     assert_eq!(api.get(&cart).await.body, before.1);
-    // Of the cart's change the wheel is told, too.
+    // The cart's change reaches the wheel, too.
     let calls = adapter.calls_of(&wheel);
     api.patch(&cart, json!({"spec": {"load": 1}})).await;
-    until("the wheel was looked at", async || {
+    until("the wheel was worked on", async || {
         let all = adapter.calls();
         let of_wheel = all.iter().filter(|call| call.0.ends_with(&wheel));
         of_wheel.skip(calls).any(|call| call.3 == Some(2))

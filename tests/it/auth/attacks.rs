@@ -98,7 +98,7 @@ struct Attack {
     twin: Call,
 }
 
-/// One that is told no more than that it is invalid.
+/// An attack whose answer says only that the token is invalid.
 fn invalid(name: &'static str, attack: Call, twin: Call) -> Attack {
     Attack {
         name,

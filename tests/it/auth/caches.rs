@@ -1,4 +1,4 @@
-//! What caches on the way are told: an answer is for its caller alone, whichever header proves who that is.
+//! Headers for caches on the way: an answer is for its caller alone, whichever header authenticates it.
 
 use std::collections::BTreeSet;
 
@@ -89,7 +89,7 @@ async fn what_is_for_everybody_can_be_kept_and_is_asked_for_anew() {
             assert_eq!(varies_by(&answer), expected, "{path}");
         }
     }
-    // Who has the document is told so, in the same words.
+    // A client that has the document gets 304, with the same headers.
     let document = ask(&api, "GET", "/openapi", &[], &Value::Null).await;
     let known = [("if-none-match", document.header("etag").unwrap())];
     let known = ask(&api, "GET", "/openapi", &known, &Value::Null).await;

@@ -184,7 +184,7 @@ async fn what_is_refused_for_others_sake_is_in_fleets_words_too() {
                 break;
             }
         }
-        let refused = refused.expect("somebody is refused");
+        let refused = refused.expect("a caller is refused");
         assert_eq!(code(&refused), (status, status.into()));
         assert!(refused.header(header).is_some(), "{refused:?}");
         assert_eq!(refused.header("content-type"), Some("application/json"));

@@ -290,7 +290,7 @@ async fn what_is_public_and_what_is_not_there_needs_no_token() {
         ("POST", "/clusters/x/force-delete", (401, "AUT-001")),
         ("DELETE", "/clusters/x", (401, "AUT-001")),
     ] {
-        // Before the body is looked at, too.
+        // Before the body is read, too.
         let answer = ask(api, method, path, &[], &json!("{")).await;
         assert_eq!(answer.problem(), problem, "{method} {path}");
     }

@@ -10,7 +10,7 @@ use super::signer::Signer;
 use super::world::{Publisher, Says, claims, key_set, read, service, slow, with};
 use crate::support::until;
 
-/// Has the keys fetched, by a token of a key that nobody knows.
+/// Causes a fetch of the keys, by a token of an unknown key.
 async fn provoke(api: &crate::support::TestApi, issuer: &Publisher) {
     let asked = issuer.asked();
     let unknown = Signer::p256("unknown").sign(&claims());

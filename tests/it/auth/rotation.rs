@@ -29,7 +29,7 @@ async fn a_new_key_is_found_by_its_name_and_one_that_is_gone_is_forgotten() {
     assert_eq!(read(&api, &new.sign(&claims())).await.status, 200);
     assert_eq!(issuer.asked(), 2);
     issuer.publish(&[&new]);
-    // Known, so that nobody asks; then somebody does.
+    // Known, so that no request asks for a fetch; then one does.
     assert_eq!(read(&api, &token).await.status, 200);
     assert_eq!(
         read(&api, &Signer::p256("x").sign(&claims())).await.status,

@@ -1,4 +1,4 @@
-//! All that is wrong with a body is said at once.
+//! Every fault of a body is reported at once.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Whatever a client sends, it is told what is wrong with it: 4xx, as a problem, never 5xx.
+//! Every invalid input gets an answer that names its fault: 4xx, as a problem, never 5xx.
 
 mod collected;
 mod garbled;

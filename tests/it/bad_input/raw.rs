@@ -148,7 +148,7 @@ async fn a_known_path_says_which_methods_it_has() {
     }
 }
 
-/// So many of them.
+/// That number of headers.
 fn headers(count: usize) -> String {
     (0..count).fold(String::new(), |all, n| all + &format!("X-{n}: {n}\r\n"))
 }

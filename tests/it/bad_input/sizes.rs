@@ -11,7 +11,7 @@ use crate::support::{Problem as _, TestApi, Then};
 
 const MEBIBYTE: usize = 1024 * 1024;
 
-/// A valid body of a new cluster, of exactly so many bytes.
+/// A valid body of a new cluster with exactly that number of bytes.
 fn cluster_of(bytes: usize, name: &str) -> String {
     let empty = json!({"kind": "Cluster", "name": name, "spec": {"a": ""}}).to_string();
     let filling = "x".repeat(bytes - empty.len());

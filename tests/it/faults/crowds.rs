@@ -1,4 +1,4 @@
-//! Connections that do nothing, and many of them: whoever asks how the service is, is answered.
+//! Many idle connections: health and metrics still answer.
 
 use std::time::Duration;
 

@@ -150,7 +150,7 @@ async fn cut_everywhere(write: Write, cut: fn(u32) -> Cut) {
         let is_stored = contents(&mut direct).await != before;
         times_stored += u32::from(is_stored);
         assert_sound(&mut direct, &entity_config::built_in()).await;
-        // Trying again is what a client is told to do.
+        // The answer asks the client to try again.
         let again = api.send(request.method, &request.path, request.body).await;
         let expected = match write {
             Write::Root | Write::Child if is_stored => 409,

@@ -1,4 +1,4 @@
-//! No connection to the database is to be had: everybody is told so, after one wait at most.
+//! No connection to the database is available: every client gets 503, after one wait at most.
 
 use std::net::TcpListener;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::support::{TestApi, TestDatabase, until};
 /// How long a connection is waited for: twice as long must be told from once on a busy machine.
 const WAIT: Duration = Duration::from_secs(4);
 
-/// A server that connects as somebody of its own.
+/// A server that connects as a user of its own.
 fn spawn(database: TestDatabase, connect: PgConnectOptions) -> Arc<TestApi> {
     let store = Store::new(Settings {
         connect,
@@ -72,7 +72,7 @@ async fn a_postgresql_without_a_connection_to_spare_is_told_at_once_and_found_ag
     let database = TestDatabase::create().await;
     let mut admin = database.connect().await;
     let name = database.options().get_database().unwrap().to_owned();
-    // Superusers are let in beyond any limit: the service must be somebody else.
+    // Superusers are let in beyond any limit: the service must be another user.
     let role = format!("{name}_limited");
     let run = |sql: String| AssertSqlSafe(sql);
     let make = format!(

@@ -164,7 +164,7 @@ async fn a_database_that_does_not_answer_in_time_makes_it_unready_and_nothing_ha
     let mut program = Program::serve_with(&database, settings, &[]);
     let health = program.address("health").await;
     until_readyz(&health, 200, OK).await;
-    // What the probe asks for is held by somebody else.
+    // Another transaction holds what the probe asks for.
     let mut holder = database.connect().await;
     sqlx::raw_sql("BEGIN; LOCK TABLE _sqlx_migrations IN ACCESS EXCLUSIVE MODE")
         .execute(&mut holder)
@@ -311,7 +311,7 @@ async fn what_is_under_way_is_answered_and_idle_connections_are_not_waited_for()
         let mut direct = api.database.connect().await;
         let waiting = "SELECT count(*) FROM pg_stat_activity
                        WHERE datname = current_database() AND wait_event_type = 'Lock'";
-        until("the patch is under way", async || {
+        until("the patch waits", async || {
             let query = sqlx::query_scalar::<_, i64>(waiting);
             query.fetch_one(&mut direct).await.unwrap() == 1
         })
@@ -356,7 +356,7 @@ async fn what_takes_too_long_at_the_end_is_cut_and_said() {
     let mut direct = api.database.connect().await;
     let waiting = "SELECT count(*) FROM pg_stat_activity
                    WHERE datname = current_database() AND wait_event_type = 'Lock'";
-    until("the delete is under way", async || {
+    until("the delete waits", async || {
         let query = sqlx::query_scalar::<_, i64>(waiting);
         query.fetch_one(&mut direct).await.unwrap() == 1
     })
@@ -404,7 +404,7 @@ async fn migrate_status_says_what_is_there_and_what_is_missing() {
     let output = command().output().unwrap();
     assert!(output.status.success(), "{output:?}");
     assert!(!output.stderr.is_empty(), "there is no log");
-    // Whoever reads it may have left.
+    // The reader may have left.
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
     let unread = command().stdout(writer).output().unwrap();
@@ -454,7 +454,7 @@ async fn a_migration_waits_for_another_one_only_so_long() {
     let file = folder.path().join("config.yaml");
     std::fs::write(&file, "database: {pool: {advisory_lock_timeout: 1s}}").unwrap();
     let file = file.to_str().unwrap();
-    // As another program would: whoever migrates takes this lock first.
+    // As another program would: every `migrate` takes this lock first.
     let name: String = database.options().get_database().unwrap().to_owned();
     let mut holder = database.connect().await;
     sqlx::query("SELECT pg_advisory_lock($1)")

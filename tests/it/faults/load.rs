@@ -1,4 +1,4 @@
-//! Clients that write, and remember what they were told is stored.
+//! Clients that write, and remember what was acknowledged.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -18,7 +18,7 @@ const READS: [&str; 4] = [
     "/audit?size=3",
 ];
 
-/// What a writer was told is stored of one cluster.
+/// The acknowledged state of one cluster.
 #[derive(Debug, Clone)]
 pub(super) struct Acknowledged {
     path: String,

@@ -251,7 +251,7 @@ server: {jwt: {configs: [{issuer_url: 'https://issuer.example', jwk_cert_url: 'h
     assert!(statement["duration_ms"].as_f64().unwrap() > 0.0);
     let said = program.said();
     let told: Vec<_> = said.lines().filter(|line| line.contains(SECRET)).collect();
-    // What is searched for is no secret by its name, and is told as it came; nowhere else.
+    // The name `search` marks no secret: its value is logged unchanged, and nowhere else.
     assert!(
         told.iter()
             .all(|line| line.contains("\"message\":\"came\"") && line.contains("asked")),
@@ -259,7 +259,7 @@ server: {jwt: {configs: [{issuer_url: 'https://issuer.example', jwk_cert_url: 'h
     );
 }
 
-/// Holds one row, so that whoever wants to change it waits.
+/// Locks one row, so that changes of it wait.
 async fn hold(database: &TestDatabase, cluster: &str) -> PgConnection {
     let mut holder = database.connect().await;
     let id: uuid::Uuid = cluster.rsplit('/').next().unwrap().parse().unwrap();
@@ -269,7 +269,7 @@ async fn hold(database: &TestDatabase, cluster: &str) -> PgConnection {
     holder
 }
 
-/// Waits until somebody waits for the row, and has for so many seconds.
+/// Waits until a statement has waited for the row for that number of seconds.
 async fn until_somebody_waits(database: &TestDatabase, seconds: f64) {
     let mut connection = database.connect().await;
     let waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()

@@ -45,7 +45,7 @@ use sqlx::postgres::PgConnection;
 
 use crate::support::{Answer, Problem as _, TestDatabase, until};
 
-/// Checks that the client is told to try again later, and nothing else.
+/// Checks that the answer only asks the client to try again later.
 #[track_caller]
 fn assert_unavailable(answer: &Answer, what: &str) {
     assert_eq!(answer.status, 503, "{what}: {}", answer.body);
@@ -55,7 +55,7 @@ fn assert_unavailable(answer: &Answer, what: &str) {
     assert!(wait.parse::<u32>().unwrap() > 0, "{what}");
 }
 
-/// Waits until nobody else is connected: whatever was under way has ended.
+/// Waits until no other client is connected: everything in progress has ended.
 async fn until_alone(connection: &mut PgConnection) {
     let others = "SELECT count(*) FROM pg_stat_activity
                   WHERE datname = current_database() AND pid <> pg_backend_pid()";

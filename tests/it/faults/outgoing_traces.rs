@@ -91,7 +91,7 @@ async fn a_fetch_of_keys_is_a_span_that_the_issuer_can_name() {
     let (mut program, _folder) = serve(&database, &issuer, &variables);
     let told = issuer.first().await;
     until("the keys are taken", async || {
-        program.said().contains("the issuer has new keys")
+        program.said().contains("issuer keys replaced")
     })
     .await;
     program.signal(Signal::TERM);

@@ -123,7 +123,7 @@ impl Program {
         number.parse().unwrap()
     }
 
-    /// What it has said, without the escapes of JSON, in which errors of the start are told, too.
+    /// What it has said, without the escapes of JSON, which errors of the start have, too.
     pub(crate) fn said_plainly(&self) -> String {
         self.said().replace("\\\"", "\"").replace("\\\\", "\\")
     }

@@ -81,7 +81,7 @@ async fn read(api: &TestApi, token: &str) -> u16 {
     answer.unwrap().status().as_u16()
 }
 
-/// All spellings of the variables, so that those of whoever runs the test do not count.
+/// All spellings of the variables, so that those of the environment do not count.
 fn variables<'a>(proxy: &'a str, except: &'a str) -> Vec<(&'a str, &'a str)> {
     let mut variables = vec![("NO_PROXY", except), ("no_proxy", except)];
     variables.extend(["HTTPS_PROXY", "https_proxy"].map(|name| (name, proxy)));

@@ -72,10 +72,10 @@ async fn a_rule_that_fails_is_told_once_a_change_without_any_value() {
     let body = json!({"kind": "Cluster", "name": "abc", "spec": {"plain": "hunter2"}});
     let made = api.post("/clusters", body).await;
     assert_eq!(made.status, 201, "{}", made.body);
-    let told = || program.said().matches("A condition rule failed").count();
-    until("the rule is told", async || told() > 0).await;
+    let told = || program.said().matches("condition rule failed").count();
+    until("the rule is logged", async || told() > 0).await;
     api.deleted(&format!("/clusters/{}", made.id())).await;
-    until("it is told again", async || told() > 1).await;
+    until("it is logged again", async || told() > 1).await;
     let said = program.said();
     assert_eq!(told(), 2, "{said}");
     for word in ["Frail", made.id(), "does not work on values of these types"] {

@@ -1,4 +1,4 @@
-//! Traces over TLS, to a collector whose certificate an authority of one's own has signed.
+//! Traces over TLS, to a collector with a certificate of a private authority.
 
 use std::io::{Read as _, Write as _};
 use std::sync::Arc;
@@ -32,7 +32,7 @@ impl Identity {
         self.authority.file().display().to_string()
     }
 
-    /// A collector by HTTP or, as far as its first words, by gRPC. Whoever does not trust it says
+    /// A collector by HTTP or, for the first bytes, by gRPC. A client that does not trust it sends
     /// nothing that it could keep.
     fn collector(&self, protocol: &str) -> Collector {
         let (tls, is_grpc) = (Arc::clone(&self.tls), protocol == "grpc");

@@ -1,4 +1,4 @@
-//! What becomes of requests that have begun when the service is told to end, and of a second signal.
+//! What becomes of requests that have begun when the service is to stop, and of a second signal.
 
 use rustix::process::Signal;
 use serde_json::json;
@@ -11,7 +11,7 @@ use super::traces::Collector;
 use super::until;
 use crate::support::{Problem as _, RawAnswer, TestApi, TestDatabase, http_client, rest, sum};
 
-/// A program that is told to end without a pause, with these times for heads and bodies.
+/// A program that stops without a delay, with these times for heads and bodies.
 async fn serve(read: &str, drain: &str) -> (Program, TestApi) {
     let settings = format!(
         "{{server: {{timeouts: {{read: {read}, idle: 10m}}}}, metrics: {{port: 0}}, \
@@ -23,10 +23,10 @@ async fn serve(read: &str, drain: &str) -> (Program, TestApi) {
     (program, api)
 }
 
-/// Waits until so many requests are under way.
+/// Waits until that number of requests is in progress.
 async fn until_under_way(program: &mut Program, count: f64) {
     let url = format!("http://{}/metrics", program.address("metrics").await);
-    until("requests are under way", async || {
+    until("requests are in progress", async || {
         let scraped = http_client().get(&url).send().await.unwrap();
         let text = scraped.text().await.unwrap();
         sum(&text, "hyperfleet_api_requests_in_flight", &[]) >= count
@@ -176,8 +176,8 @@ async fn a_second_signal_ends_a_start_at_once_that_was_told_to_end() {
     let early = http_client().get(url).send().await.unwrap();
     assert_eq!(early.status(), 503);
     program.signal(Signal::TERM);
-    until("it is told to end", async || {
-        program.said().contains("told to end while starting")
+    until("it is to stop", async || {
+        program.said().contains("stopped while starting")
     })
     .await;
     program.signal(Signal::TERM);

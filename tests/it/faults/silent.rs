@@ -37,7 +37,7 @@ impl Door {
         Self { folder, time }
     }
 
-    /// Whoever is connected hears nothing from now on.
+    /// Its clients receive nothing from now on.
     fn fall_silent(&self) {
         self.time.fetch_add(1, Ordering::SeqCst);
     }

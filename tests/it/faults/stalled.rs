@@ -1,4 +1,4 @@
-//! A log that nobody reads: the service goes on, and says what is missing once somebody does.
+//! A log that nobody reads: the service continues, and reports the missing lines once they are read again.
 #![allow(clippy::float_cmp, reason = "what is counted is whole")]
 
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -90,7 +90,7 @@ impl Unread {
         status.unwrap().code()
     }
 
-    /// All that is left of the log.
+    /// The rest of the log.
     fn rest(&mut self) -> Vec<Value> {
         let mut text = String::new();
         self.log.read_to_string(&mut text).unwrap();
@@ -133,7 +133,7 @@ async fn requests_go_on_while_nobody_reads_and_what_is_missing_is_told_to_whoeve
     let dropped = program.dropped().await;
     assert!(dropped >= 21.0, "{dropped}");
 
-    // Read until what is missing is told; what happens then is in the log again.
+    // Read until the missing lines are reported; later events are in the log again.
     let mut lines = Vec::new();
     loop {
         let mut line = String::new();

@@ -122,7 +122,7 @@ async fn a_token_of_an_issuer_that_no_settings_can_name_is_not_signed() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("token");
     for (issuer, why) in [
-        ("foo", "it is no URL, such as https://issuer.example.com"),
+        ("foo", "it is not a URL such as https://issuer.example.com"),
         ("http://issuer.example", "it must be https"),
     ] {
         let args = ["dev-token", "--folder", path.to_str().unwrap()];

@@ -407,7 +407,7 @@ async fn only_requests_begin_traces() {
     let collector = Collector::http();
     let database = TestDatabase::create().await;
     let mut program = serve(&database, &collector.variables());
-    // By then the schema was looked at.
+    // By then the schema was checked.
     let api = program.serving(database).await;
     assert_eq!(api.get("/clusters").await.status, 200);
     program.signal(Signal::TERM);

@@ -41,7 +41,7 @@ async fn migrate(executable: &Path, database: &TestDatabase, command: &[&str]) -
     program.said()
 }
 
-/// Every migration that the database has, with all that is known of it.
+/// Every migration of the database, with all its columns.
 async fn applied(connection: &mut PgConnection) -> Value {
     let query = "SELECT jsonb_agg(to_jsonb(m) ORDER BY version) FROM _sqlx_migrations m";
     let query = sqlx::query_scalar(query);

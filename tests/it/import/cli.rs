@@ -106,7 +106,7 @@ async fn reports_without_a_resource_are_no_refusals() {
     let (code, output, said) = run(&world, &[]).await;
     assert_eq!(code, Some(0), "{said}");
     // What would move the cursor of a terminal is escaped.
-    let expected = "Left behind: 1 (orphan_report)\n  What to do: nothing: nobody can read it in the older service either\n  \
+    let expected = "Left behind: 1 (orphan_report)\n  What to do: nothing: the older service cannot read it either\n  \
                     Cluster go\\u{1b}ne, report of validation: the resource";
     assert!(output.contains(expected), "{output}");
 }
@@ -193,7 +193,7 @@ async fn a_signal_ends_it_after_the_batch_and_the_next_run_goes_on() {
     let output = program.output();
     assert_eq!(code, Some(130), "{output}");
     assert!(
-        output.contains("Stopped before the end: the same command goes on."),
+        output.contains("Stopped before the end: run the same command to continue."),
         "{output}"
     );
     let here = world
@@ -251,7 +251,7 @@ async fn it_says_what_is_wrong_with_how_it_was_started() {
             absent.as_str(),
             &to,
             1,
-            "the source: the database refuses us",
+            "the source: the database refuses the login",
         ),
         (to.as_str(), &from, 1, "run `hyperfleet-api migrate` first"),
         (

@@ -1,4 +1,4 @@
-//! The guide's table of differences, as far as the conformance suite has no rule for a row: what this service answers
+//! The guide's table of differences, for the rows without a rule of the conformance suite: what this service answers
 //! about imported resources.
 
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! Requests that change this database while a run is under way.
+//! Requests that change this database while a run is in progress.
 
 use hyperfleet::app::import::{ImportProgress, ImportReport, ImportStep};
 use serde_json::json;

@@ -206,7 +206,7 @@ pub(super) async fn linked_world() -> World {
     world
 }
 
-/// Waits for a change of one of the databases in a function that is not async, while a run is under way.
+/// Waits for a change of one of the databases in a function that is not async, while a run is in progress.
 pub(super) fn wait_for(change: impl Future<Output = ()> + Send) {
     let work = || {
         let runtime = tokio::runtime::Builder::new_current_thread()

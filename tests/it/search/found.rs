@@ -121,7 +121,7 @@ async fn faults_are_told_in_words_and_with_their_place() {
     assert_eq!(answer.problem(), (400, "VAL-005"));
     let expected = "failed to parse search query: syntax error at position 11:\nname = 'a' andd x\n           ^";
     assert_eq!(answer.detail(), expected);
-    // An order that cannot be used is told before, a missing owner before everything.
+    // An invalid order takes precedence, and a missing owner over everything.
     let answer = search(&api, "/clusters?order=nmae%20up", "x").await;
     assert!(answer.detail().contains("invalid order format"));
     let nowhere = "/clusters/019b7654-0000-7000-8000-000000000000/nodepools";

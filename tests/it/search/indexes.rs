@@ -73,7 +73,7 @@ async fn a_list_is_continued_without_passing_what_came_before() {
         let counters = sqlx::query_as(COUNTERS).fetch_one(&mut connection).await;
         counters.unwrap()
     };
-    // What was read before is told with a delay.
+    // Earlier reads are counted with a delay.
     let mut before = counters().await;
     until(
         "the counters of the numbered page stand still",

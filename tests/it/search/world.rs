@@ -12,7 +12,7 @@ pub(crate) async fn populated() -> TestApi {
     api
 }
 
-/// The same by whoever `api` speaks for.
+/// The same by the caller of `api`.
 pub(super) async fn populate(api: &TestApi, random: &mut Random) {
     for number in 0..24 {
         let body = json!({

@@ -39,7 +39,7 @@ impl TestApi {
         Self::spawn_on(registry, database, store, false)
     }
 
-    /// On a store that is not simply the database's own.
+    /// On another store than the database's default one.
     pub(crate) fn spawn_on(
         registry: EntityRegistry,
         database: TestDatabase,
@@ -63,7 +63,7 @@ impl TestApi {
         Self::spawn_service(service, database, clock, |api| api.tenancy = tenancy)
     }
 
-    /// The built-in kinds behind an admission of the test's own.
+    /// The built-in kinds behind the given admission.
     pub(crate) async fn spawn_admitted(admission: &Admission) -> Self {
         Self::spawn_admitted_for(admission, Rules::default()).await
     }
@@ -80,7 +80,7 @@ impl TestApi {
         })
     }
 
-    /// With callers who have to prove who they are.
+    /// With callers that must authenticate.
     pub(crate) fn spawn_protected(
         registry: EntityRegistry,
         database: TestDatabase,
@@ -94,7 +94,7 @@ impl TestApi {
         })
     }
 
-    /// The built-in kinds with fleet beside them, and something else than usual.
+    /// The built-in kinds with fleet beside them, and other options.
     pub(crate) async fn spawn_beside(
         fleet: &EtcdFleet,
         clock: TestClock,
@@ -151,7 +151,7 @@ impl TestApi {
         }
     }
 
-    /// Of a server that runs elsewhere.
+    /// A client of a server that runs elsewhere.
     pub(crate) fn remote(base: &str, database: TestDatabase) -> Self {
         Self {
             base: base.to_owned(),
@@ -161,8 +161,8 @@ impl TestApi {
         }
     }
 
-    /// Sends a request with a JSON body, or none for `null`; `None` if the connection is lost
-    /// before the answer is there. Waiting too long is a failure of the test.
+    /// Sends a request with a JSON body, or none for `null`; `None` if the connection is lost before the answer.
+    /// Waiting too long fails the test.
     pub(crate) async fn try_send(&self, method: &str, path: &str, body: &Value) -> Option<Answer> {
         let url = format!("{}{path}", self.base);
         let mut request = self.client.request(method.parse().unwrap(), url);
@@ -219,13 +219,13 @@ impl TestApi {
         self.send("DELETE", path, Value::Null).await
     }
 
-    /// Creates a resource in a list; gives its path.
+    /// Creates a resource in a list; returns its path.
     pub(crate) async fn make(&self, list: &str, kind: &str, name: &str) -> String {
         let made = self.made(list, kind, name).await;
         format!("{list}/{}", made.id())
     }
 
-    /// Creates a resource in a list; gives the answer.
+    /// Creates a resource in a list; returns the answer.
     pub(crate) async fn made(&self, list: &str, kind: &str, name: &str) -> Answer {
         let body = json!({"kind": kind, "name": name, "spec": {}});
         let made = self.post(list, body).await;
@@ -233,18 +233,18 @@ impl TestApi {
         made
     }
 
-    /// Creates a cluster; gives its path.
+    /// Creates a cluster; returns its path.
     pub(crate) async fn cluster(&self, name: &str) -> String {
         self.make("/clusters", "Cluster", name).await
     }
 
-    /// Creates a node pool below a cluster's path; gives its nested path.
+    /// Creates a node pool below a cluster's path; returns its nested path.
     pub(crate) async fn nodepool(&self, cluster: &str, name: &str) -> String {
         self.make(&format!("{cluster}/nodepools"), "NodePool", name)
             .await
     }
 
-    /// Each of these adapters reports that it is done with what it did for a finalizing resource.
+    /// Each of these adapters reports `Finalized=True` on a finalizing resource.
     pub(crate) async fn finalize(&self, path: &str, adapters: &[&str], generation: i32) {
         for adapter in adapters {
             let done = [("Finalized", "True")];
@@ -253,14 +253,14 @@ impl TestApi {
         }
     }
 
-    /// Deletes what must be deletable; gives the answer.
+    /// Deletes a resource, which must succeed; returns the answer.
     pub(crate) async fn deleted(&self, path: &str) -> Answer {
         let answer = self.delete(path).await;
         assert_eq!(answer.status, 202, "{path}: {}", answer.body);
         answer
     }
 
-    /// Whether something is there.
+    /// Whether the path exists.
     pub(crate) async fn has(&self, path: &str) -> bool {
         let answer = self.get(path).await;
         assert!(
@@ -271,7 +271,7 @@ impl TestApi {
         answer.status == 200
     }
 
-    /// Rows that resources have, in whatever table, and resources that are counted.
+    /// Rows of resources in all tables, and counted resources.
     pub(crate) async fn rows(&self) -> i64 {
         self.count(
             "SELECT (SELECT count(*) FROM resources) + (SELECT count(*) FROM adapter_reports)
@@ -281,7 +281,6 @@ impl TestApi {
         .await
     }
 
-    /// One number from the database.
     pub(crate) async fn count(&self, sql: &'static str) -> i64 {
         let mut connection = self.database.connect().await;
         sqlx::query_scalar(sql)
@@ -290,8 +289,8 @@ impl TestApi {
             .unwrap()
     }
 
-    /// Reports on the resource at a path as one of its adapters, observed now by the test's clock.
-    /// `statuses` may hold `Available`, `Applied`, `Health` (all True unless given) and more.
+    /// Reports on the resource at a path as one of its adapters, observed now by the test's clock. `statuses` may
+    /// contain `Available`, `Applied`, `Health` (all True by default) and more.
     pub(crate) async fn report(
         &self,
         path: &str,

@@ -5,7 +5,7 @@ use hyperfleet::domain::{Condition, EntityRegistry, ReportState, ReportedConditi
 use sqlx::postgres::PgConnection;
 use sqlx::types::{Json, Uuid};
 
-/// What must hold of any database that nobody is writing to, each as a query that finds breaches.
+/// Invariants of any database without writers, each as a query that finds violations.
 const LAWS: [(&str, &str); 15] = [
     (
         "an active child has an active parent",
@@ -99,7 +99,7 @@ const LAWS: [(&str, &str); 15] = [
     ),
 ];
 
-/// Checks everything that must hold of a database when nothing is under way.
+/// Checks every invariant of a database when nothing is in progress.
 pub(crate) async fn assert_sound(connection: &mut PgConnection, entities: &[EntityConfig]) {
     for (law, breaches) in LAWS {
         let query = sqlx::query_scalar::<_, String>(breaches);
@@ -172,12 +172,11 @@ impl Row {
     fn assert_sound(&self, registry: &EntityRegistry) {
         let entity = registry.get(&self.kind);
         let required = entity.map_or(&[][..], |e| &e.required_adapters);
-        // What rules add to the conditions is for their own tests.
+        // Conditions that rules add have tests of their own.
         if required.is_empty() || entity.is_some_and(|e| e.rules.is_some()) {
             return;
         }
-        // Aggregation changes nothing when it is repeated: these are the conditions that follow
-        // from the reports, and no report was lost on the way.
+        // Aggregation is idempotent: the stored conditions follow from the stored reports, of which none is missing.
         let again = aggregate(&Subject {
             generation: self.generation,
             updated_at: self.updated_at,

@@ -1,7 +1,7 @@
 use hyperfleet::domain::entity_config::{EntityConfig, ReferenceConfig};
 use hyperfleet::domain::mapping::{ExpressionConfig, OutputConfig, RuleConfig};
 
-/// A kind that nothing owns.
+/// A root kind.
 pub(crate) fn root(kind: &str, plural: &str, adapters: &[&str]) -> EntityConfig {
     EntityConfig {
         kind: kind.to_owned(),
@@ -11,7 +11,7 @@ pub(crate) fn root(kind: &str, plural: &str, adapters: &[&str]) -> EntityConfig 
     }
 }
 
-/// A kind that another owns.
+/// A child kind.
 pub(crate) fn child(parent: &str, policy: &str, kind: EntityConfig) -> EntityConfig {
     EntityConfig {
         parent_kind: parent.to_owned(),
@@ -20,7 +20,7 @@ pub(crate) fn child(parent: &str, policy: &str, kind: EntityConfig) -> EntityCon
     }
 }
 
-/// A kind with links to others, each `(ref_type, target_kind, min, max)`.
+/// A kind with references, each `(ref_type, target_kind, min, max)`.
 pub(crate) fn linked(rules: &[(&str, &str, i64, i64)], kind: EntityConfig) -> EntityConfig {
     let rule = |&(ref_type, target, min, max): &(&str, &str, i64, i64)| ReferenceConfig {
         ref_type: ref_type.to_owned(),

@@ -1,4 +1,4 @@
-//! What tests share: a server, a client, a clock, a PostgreSQL.
+//! Shared by all tests: a server, a client, a clock, a PostgreSQL.
 
 mod api;
 mod invariants;

@@ -7,10 +7,10 @@ use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _};
 use tokio::sync::OnceCell;
 
-/// A fresh database with the schema in it, copied from a template.
+/// A fresh database with the schema, copied from a template.
 ///
-/// The server is the one that `DATABASE_URL` names, or a throw-away one that this process starts;
-/// it goes with the process, and the databases with it.
+/// The server is the one that `DATABASE_URL` names, or a throw-away one that this process starts; it ends with the
+/// process, and the databases with it.
 pub(crate) struct TestDatabase {
     options: PgConnectOptions,
 }
@@ -25,7 +25,7 @@ impl TestDatabase {
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let name = format!("{template}_{number}");
         let mut admin = PgConnection::connect(&server_url()).await.unwrap();
-        // Copying files is fastest where nothing is synced; older servers know no other way.
+        // Copying files is fastest without syncing; older servers know no other way.
         let strategy = if is_at_least_15(&mut admin).await {
             " STRATEGY file_copy"
         } else {
@@ -40,7 +40,7 @@ impl TestDatabase {
         Self::on_server(&name)
     }
 
-    /// One without a schema.
+    /// A database without a schema.
     pub(crate) async fn create_empty() -> Self {
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let name = format!("hyperfleet_empty_{}_{number}", std::process::id());
@@ -58,7 +58,7 @@ impl TestDatabase {
         Self::at(options.database(name))
     }
 
-    /// One on another server.
+    /// A database on another server.
     pub(crate) fn at(options: PgConnectOptions) -> Self {
         Self { options }
     }
@@ -67,7 +67,7 @@ impl TestDatabase {
         self.options.clone()
     }
 
-    /// How a program is told to connect to it.
+    /// The URL for a program that connects to it.
     pub(crate) fn url(&self) -> String {
         self.options.to_url_lossy().to_string()
     }
@@ -119,7 +119,7 @@ async fn make_template() -> String {
     let store = store(options);
     store.migrate(std::time::Duration::ZERO).await.unwrap();
     store.close();
-    // Nobody may be connected to a template that is copied.
+    // A template must have no connections while it is copied.
     let count = "SELECT count(*) FROM pg_stat_activity WHERE datname = $1";
     while sqlx::query_scalar::<_, i64>(count)
         .bind(&name)
@@ -133,14 +133,14 @@ async fn make_template() -> String {
     name
 }
 
-/// How to reach the server's own database.
+/// URL of the server's own database.
 fn server_url() -> String {
     SERVER
         .get_or_init(|| {
             if let Ok(url) = std::env::var("DATABASE_URL") {
                 return url;
             }
-            // The server ends with the thread that started it: one that never does.
+            // The server ends with the thread that started it: one that never ends.
             let (sender, receiver) = std::sync::mpsc::channel();
             std::thread::spawn(move || {
                 let name = format!("hyperfleet-test-{}", std::process::id());

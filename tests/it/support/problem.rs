@@ -2,13 +2,13 @@ use serde_json::Value;
 
 use super::{Answer, RawAnswer};
 
-/// What every problem has, whatever it is about and however it was received.
+/// The members of every problem.
 pub(crate) trait Problem {
     fn status(&self) -> u16;
     fn named_header(&self, name: &str) -> Option<&str>;
     fn body(&self) -> &Value;
 
-    /// Checks that it is one, in full, and gives its code without the common beginning.
+    /// Checks that it is a complete problem, and returns its code without the common prefix.
     fn code(&self) -> &str {
         let body = self.body();
         let status = self.status();
@@ -39,7 +39,7 @@ pub(crate) trait Problem {
             .unwrap_or_else(|| panic!("{code}"))
     }
 
-    /// The fields that are found at fault, in their order.
+    /// The fields with faults, in their order.
     fn fields(&self) -> Vec<&str> {
         let errors = self.body()["errors"].as_array();
         let errors = errors.map_or(&[][..], Vec::as_slice);

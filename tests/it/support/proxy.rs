@@ -7,36 +7,36 @@ use tokio::io::{self, AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as
 use tokio::net::{TcpStream, UnixListener, UnixStream};
 use tokio::task::JoinHandle;
 
-/// The code that stands where a version does when a client asks for TLS.
+/// The code in place of a version when a client asks for TLS.
 const SSL_REQUEST: u32 = 80_877_103;
 
-/// Stands between the service and PostgreSQL: counts what is sent, and cuts the connection when
-/// it is told to.
+/// Stands between the service and PostgreSQL: counts what is sent, and cuts the connection where
+/// a test asks for it.
 pub(crate) struct Proxy {
     folder: TempDir,
     state: Arc<Mutex<State>>,
     listening: JoinHandle<()>,
 }
 
-/// What clients have sent since the last reset.
+/// Messages of clients since the last reset.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Sent {
     /// Messages that the server answers before it takes the next: `Sync` and simple `Query`.
     pub(crate) round_trips: u32,
     /// Statements: `Execute` and simple `Query`. More of them than round trips are sent together.
     pub(crate) statements: u32,
-    /// Simple `Query`: here, what opens and ends transactions of several statements.
+    /// Simple `Query`: here, the statements that open and end transactions.
     pub(crate) simple: u32,
-    /// Statements prepared: none of what is measured should be.
+    /// Prepared statements: a measured request should have none.
     pub(crate) prepared: u32,
 }
 
 /// When a connection is cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cut {
-    /// Before the server sees the message that would be the round trip of that number.
+    /// Before the server sees the message of the round trip with that number.
     Before(u32),
-    /// Once the server has it, and before the client sees the answer.
+    /// After the server has it, and before the client sees the answer.
     After(u32),
 }
 
@@ -48,7 +48,7 @@ struct State {
 }
 
 impl Proxy {
-    /// Listens on a socket of its own and passes everything on to where `target` leads.
+    /// Listens on a socket of its own and forwards everything to `target`.
     pub(crate) fn start(target: PgConnectOptions) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = socket_in(folder.path(), target.get_port());
@@ -68,14 +68,14 @@ impl Proxy {
         }
     }
 
-    /// How to connect through it.
+    /// Options for connecting through it.
     pub(crate) fn options(&self, target: PgConnectOptions) -> PgConnectOptions {
         target
             .socket(self.folder.path())
             .ssl_mode(PgSslMode::Disable)
     }
 
-    /// Forgets what was sent, and cuts from now on where it is told to.
+    /// Forgets the counts, and cuts at `cut` from now on.
     pub(crate) fn reset(&self, cut: Option<Cut>) {
         let mut state = self.state.lock().unwrap();
         state.sent = Sent::default();
@@ -87,7 +87,7 @@ impl Proxy {
         self.state.lock().unwrap().sent
     }
 
-    /// How many connections were cut since the last reset.
+    /// Number of connections cut since the last reset.
     pub(crate) fn cuts(&self) -> u32 {
         self.state.lock().unwrap().cuts
     }
@@ -104,7 +104,7 @@ fn socket_in(folder: &Path, port: u16) -> PathBuf {
 }
 
 async fn pass_on(client: UnixStream, target: PgConnectOptions, state: Arc<Mutex<State>>) {
-    // Whoever ends first, ends both: their sockets are closed with this task.
+    // The end of one side ends both: their sockets are closed with this task.
     if let Some(folder) = target.get_socket() {
         let path = socket_in(folder, target.get_port());
         if let Ok(server) = UnixStream::connect(path).await {
@@ -128,13 +128,13 @@ async fn between(
     }
 }
 
-/// Passes messages of a client on one by one, until it or the connection ends.
+/// Forwards messages of a client one by one, until it or the connection ends.
 async fn count(
     mut client: impl AsyncRead + Unpin,
     mut server: impl AsyncWrite + Unpin,
     state: &Mutex<State>,
 ) -> io::Result<()> {
-    // The first message of a connection has no type, nor has the one before it that asks for TLS.
+    // The first message of a connection has no type, nor has the request for TLS before it.
     loop {
         let body = message(&mut client, &mut Vec::new()).await?;
         server.write_all(&body).await?;
@@ -157,7 +157,7 @@ async fn count(
     }
 }
 
-/// Reads the length of a message, and the message; gives all of it, after `start`.
+/// Reads the length of a message, and the message; returns both, after `start`.
 async fn message(
     client: &mut (impl AsyncRead + Unpin),
     start: &mut Vec<u8>,
@@ -172,7 +172,7 @@ async fn message(
 }
 
 impl State {
-    /// Counts a message; whether and when the connection is to be cut because of it.
+    /// Counts a message; returns whether and when the connection is cut because of it.
     fn count(&mut self, kind: u8) -> Option<Cut> {
         match kind {
             b'S' => self.sent.round_trips += 1,

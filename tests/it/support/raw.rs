@@ -4,26 +4,26 @@ use tokio::net::TcpStream;
 use super::{RawAnswer, TestApi, Then, send_raw_to};
 
 impl TestApi {
-    /// Where the server listens.
+    /// The server's address.
     pub(crate) fn address(&self) -> &str {
         let (_, rest) = self.base.split_once("//").unwrap();
         rest.split_once('/').unwrap().0
     }
 
-    /// A connection on which this was sent.
+    /// A connection over which these bytes were sent.
     pub(crate) async fn begin(&self, bytes: &str) -> TcpStream {
         let mut stream = TcpStream::connect(self.address()).await.unwrap();
         stream.write_all(bytes.as_bytes()).await.unwrap();
         stream
     }
 
-    /// Sends exactly these bytes and gives what comes back until the server closes the
-    /// connection; `None` if nothing that looks like an answer does.
+    /// Sends exactly these bytes and returns the answer until the server closes the connection; `None` without
+    /// anything like an answer.
     pub(crate) async fn send_raw(&self, bytes: &[u8], then: Then) -> Option<RawAnswer> {
         send_raw_to(self.address(), bytes, then).await
     }
 
-    /// Sends a request that closes the connection, with its path as it is.
+    /// Sends a request that closes the connection, with its path unchanged.
     pub(crate) async fn request_raw(
         &self,
         method: &str,

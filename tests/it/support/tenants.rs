@@ -8,19 +8,19 @@ use super::{TestApi, TestDatabase};
 /// Whether tenants see each other's resources.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Walls {
-    /// They do: tenancy is written down, and no more.
+    /// They do: tenancy is stored, but not enforced.
     Down,
     /// They do not.
     Up,
 }
 
-/// What tenants say of themselves: an organisation, and a project if they like.
+/// Headers of a tenant: an organisation, and optionally a project.
 pub(crate) const ACME: &[(&str, &str)] = &[("x-org", "acme")];
 pub(crate) const ACME_WEB: &[(&str, &str)] = &[("x-org", "acme"), ("x-project", "web")];
 pub(crate) const BETA: &[(&str, &str)] = &[("x-org", "beta")];
 pub(crate) const SYSTEM: &[(&str, &str)] = &[("x-system", "true")];
 
-/// Rules with one required dimension, `X-Org`, and one that is not, `X-Project`.
+/// Rules with one required dimension, `X-Org`, and an optional one, `X-Project`.
 pub(crate) fn tenancy(walls: Walls) -> Rules {
     let dimension = |header: &str, key: &str, required| Dimension {
         header: header.to_owned(),
@@ -40,13 +40,13 @@ pub(crate) fn tenancy(walls: Walls) -> Rules {
 }
 
 impl TestApi {
-    /// With these kinds, for tenants. Asks as nobody: see [`TestApi::speaking`].
+    /// With these kinds, for tenants. Sends no headers: see [`TestApi::speaking`].
     pub(crate) async fn spawn_for(entities: &[EntityConfig], walls: Walls) -> Self {
         let database = TestDatabase::create().await;
         Self::again_for(registry(entities).unwrap(), database, walls)
     }
 
-    /// On what is there already.
+    /// On an existing database.
     pub(crate) fn again_for(
         registry: EntityRegistry,
         database: TestDatabase,
@@ -56,7 +56,7 @@ impl TestApi {
         Self::spawn_for_tenants(registry, database, store, false, tenancy(walls))
     }
 
-    /// The same server, asked with these headers.
+    /// The same server, with these headers on every request.
     pub(crate) fn speaking(&self, headers: &[(&str, &str)]) -> Self {
         hyperfleet_server_kit::crypto::install();
         let mut all = HeaderMap::new();

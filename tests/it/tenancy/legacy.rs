@@ -1,5 +1,5 @@
-//! What was made before the walls went up, and reaches across them: ownership decides what becomes of
-//! it, and nobody is told of what they do not see.
+//! Relations between tenants from before tenancy was enforced: ownership decides what becomes of
+//! them, and no answer names what its caller does not see.
 
 use hyperfleet::domain::entity_config::{EntityConfig, registry};
 use serde_json::{Value, json};
@@ -173,7 +173,7 @@ async fn referrers_of_others_hold_a_deletion_back_without_being_named() {
     assert_eq!(ours.status, 201);
     let both = "Addon \"visible\", resources of other tenants";
     assert_eq!(refusal().await, says(both));
-    // What links to what its tenant does not see can be changed, but not linked anew, nor found by it.
+    // What links to what its tenant does not see can be changed, but not linked again, nor found by it.
     let theirs = format!("/addons/{}", theirs.id());
     let labels = json!({"labels": {"a": "b"}});
     assert_eq!(beta.patch(&theirs, labels).await.status, 200);
@@ -219,7 +219,7 @@ async fn what_stands_below_and_cannot_go_is_not_named() {
         refused.detail(),
         format!("Cannot delete Cluster '{id}': {says}")
     );
-    // Who sees it is told what it is.
+    // A caller that sees it gets its name.
     let refused = beta.delete(&pool).await;
     let says = "cannot delete NodePool \"theirs\": referenced by Addon \"secret\"";
     assert!(refused.detail().starts_with(says), "{}", refused.body);

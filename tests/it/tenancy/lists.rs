@@ -105,7 +105,7 @@ async fn the_place_in_one_tenants_list_is_none_in_anothers() {
     }
 }
 
-/// Tokens are not signed: whoever makes one up gets to a place in a list of their own.
+/// Tokens are not signed: an invented one leads to a position in the caller's own list.
 #[tokio::test]
 async fn a_token_made_up_from_anothers_place_leads_nowhere_else() {
     let api = TestApi::spawn_for(&kinds(), Walls::Up).await;

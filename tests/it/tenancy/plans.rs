@@ -17,7 +17,7 @@ const SEED: &str = "
     SELECT gen_random_uuid(), t.created_at + n * interval '1 ms', t.updated_at, t.generation, t.kind,
            'many-' || n, t.created_by, t.updated_by,
            jsonb_build_object('org', 'org-' || o), jsonb_build_object('shard', (n % 10)::text), t.conditions,
-           t.spec, d.at, CASE WHEN d.at IS NULL THEN NULL ELSE 'somebody' END
+           t.spec, d.at, CASE WHEN d.at IS NULL THEN NULL ELSE 'nobody' END
     FROM resources t, generate_series(1, $1) o, generate_series(1, $2) n
     CROSS JOIN LATERAL (SELECT CASE WHEN o % 10 = 0 AND n % 10 = 0 THEN now() END AS at) d
     WHERE t.name = 'template'";
@@ -116,7 +116,7 @@ async fn ask_for_everything(api: &TestApi, round: usize) {
 async fn what_one_of_many_tenants_asks_reads_no_table_whole() {
     let (api, mut connection) = with_many_tenants().await;
     let mut before = scans(&mut connection).await;
-    // What the seeding itself has read is told with a delay.
+    // Reads of the seeding are counted with a delay.
     until("the counters stand still", async || {
         tokio::time::sleep(std::time::Duration::from_secs(2)).await;
         let earlier = std::mem::replace(&mut before, scans(&mut connection).await);

@@ -86,7 +86,7 @@ async fn what_belongs_to_others_is_not_there_on_any_route() {
     let own = Fleet::of(&acme, "same").await;
     let theirs = Fleet::of(&beta, "same").await;
     let before = (kept(&api, "acme").await, kept(&api, "beta").await);
-    // Whoever looks at rows of theirs by locking them would wait, and be told so in the end.
+    // A statement that locks their rows would wait, and fail in the end.
     let mut connection = api.database.connect().await;
     let mut busy = connection.begin().await.unwrap();
     let lock = "SELECT FROM resources WHERE tenancy ->> 'org' = 'beta' FOR UPDATE";

@@ -49,7 +49,7 @@ pub enum Command {
     },
     /// Print the version, the commit and the build time
     Version {
-        /// How it is written
+        /// Output format
         #[arg(short, long, value_name = "FORMAT", default_value = "text")]
         output: OutputFormat,
     },

@@ -17,7 +17,7 @@ pub(super) static TABLE: SettingTable = SettingTable {
     settings: SETTINGS,
     prefix: "FLEET_",
     other_variables: &[],
-    unknown_variable: "is no setting and is ignored",
+    unknown_variable: "is not a setting and is ignored",
     reference: "`fleetd config reference`",
     out_of_range: |key, origin, value, least, most| {
         format!("{key} (from {origin}): {value} is not between {least} and {most}")

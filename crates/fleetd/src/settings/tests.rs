@@ -153,7 +153,8 @@ fn variables_count_before_the_file_and_empty_ones_do_not() {
     assert_eq!(origin("listen").0, "tcp:127.0.0.1:1");
     assert!(origin("listen").1.ends_with("fleet.conf"));
     assert_eq!(origin("idle_timeout"), ("75".into(), "default".into()));
-    let slip = "FLEET_TOKEN_LIMITS is no setting and is ignored; did you mean FLEET_TOKEN_LIMIT?";
+    let slip =
+        "FLEET_TOKEN_LIMITS is not a setting and is ignored; did you mean FLEET_TOKEN_LIMIT?";
     assert_eq!(loaded.notes, [slip]);
 }
 

@@ -79,15 +79,12 @@ async fn it_starts_without_etcd_says_so_and_serves_as_soon_as_etcd_is_there() {
     let place = Place::on(etcd.url());
     let mut fleetd = place.start();
     assert_away(&fleetd).await;
-    fleetd.until_output("waiting for etcd: ").await;
+    fleetd.until_output("waiting for etcd").await;
     let said = fleetd.said();
-    let line = format!(
-        "waiting for etcd: {}: cannot connect: Connection refused",
-        etcd.url()
-    );
-    assert!(said.contains(&line), "{said}");
+    let fault = format!("{}: cannot connect: Connection refused", etcd.url());
+    assert!(said.contains(&fault), "{said}");
     // Once, however long it takes.
-    assert_eq!(said.matches("waiting for etcd: ").count(), 1, "{said}");
+    assert_eq!(said.matches("waiting for etcd").count(), 1, "{said}");
     etcd.resume().await;
     fleetd.until_serving().await;
     fleetd.until_output("etcd connected").await;
@@ -177,9 +174,7 @@ async fn both_sides_show_certificates_and_a_user_logs_in() {
         })
     };
     let mut refused = place.start_as("m1", &with("etcd_password_file", wrong.as_str()));
-    refused
-        .until_output("waiting for etcd: it refuses us: ")
-        .await;
+    refused.until_output("fault=\"it refuses us: ").await;
     assert!(
         refused.said().contains("authentication failed"),
         "{}",

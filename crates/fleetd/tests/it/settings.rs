@@ -109,7 +109,7 @@ listn_client_ca_file=/ca.pem
         "etcd_key_prefix is ",
         "engine_reconcile_interval (from ",
         "machine_id (from ",
-        "other machines may reach tcp:10.0.0.1:0, and nothing says who calls",
+        "other machines may reach tcp:10.0.0.1:0, and callers are not authenticated",
         "listen_cert_file: cannot read /missing/cert.pem",
         "there is no setting listn_client_ca_file; did you mean listen_client_ca_file?",
     ] {

@@ -18,7 +18,7 @@ pub enum OutputFormat {
 /// What `config check` prints.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub struct CheckOptions {
-    /// How it is written
+    /// Output format
     #[arg(short, long, value_name = "FORMAT", default_value = "text")]
     pub output: OutputFormat,
     /// Print only the settings that differ from their defaults

@@ -22,7 +22,7 @@ use crate::files;
 const BYTES_MAX: u64 = 1024 * 1024;
 
 impl Layer {
-    /// Reads an INI file. An unreadable file is a fault, and so is a line that is no setting.
+    /// Reads an INI file. An unreadable file is a fault, and so is a line that is not a setting.
     pub fn of_ini(table: &'static SettingTable, path: &Path) -> Self {
         let mut layer = Self::new(table);
         let shown = path.display();

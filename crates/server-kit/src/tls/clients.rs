@@ -62,7 +62,7 @@ fn verifier(file: &Path, pem: &[u8]) -> anyhow::Result<Arc<dyn ClientCertVerifie
 pub fn authorities(pem: &[u8]) -> anyhow::Result<RootCertStore> {
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(pem) {
-        let certificate = certificate.context("it is no PEM")?;
+        let certificate = certificate.context("it is not PEM")?;
         let added = roots.add(certificate);
         added.context("a certificate in it cannot be used")?;
     }

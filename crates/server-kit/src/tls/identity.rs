@@ -142,7 +142,7 @@ impl ResolvesServerCert for Identity {
 /// A certificate with its key.
 fn pair(certificates: &[u8], key: &[u8]) -> anyhow::Result<InUse> {
     let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(certificates).collect();
-    let chain = chain.context("the certificate is no PEM")?;
+    let chain = chain.context("the certificate is not PEM")?;
     let Some(first) = chain.first() else {
         bail!("there is no certificate in the file");
     };

@@ -128,7 +128,7 @@ impl Watched {
         match news {
             Some(News::Replaced) => tracing::info!(listener, "certificate replaced"),
             Some(News::Fault(fault)) => {
-                tracing::warn!(listener, "certificate not replaced: {fault}");
+                tracing::warn!(listener, fault, "certificate not replaced");
             }
             Some(News::Restored) => {
                 tracing::info!(listener, "certificate files valid again: unchanged");

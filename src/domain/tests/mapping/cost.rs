@@ -1,5 +1,5 @@
-//! However bad the rules that pass, and whatever they are given: they do no harm. How long they take is
-//! measured in `tests/it/rule_costs.rs`.
+//! Bad rules that pass the checks do no harm, whatever their input. Their time is measured in
+//! `tests/it/rule_costs.rs`.
 
 use hyperfleet_expressions::{BRACKETS_MAX, TEXTS_BYTES_MAX, VALUES_MAX};
 use proptest::prelude::*;
@@ -9,7 +9,7 @@ use super::{Scene, faults, previously, rule, saying};
 use crate::domain::ConditionStatus::True;
 use crate::domain::mapping::Data;
 
-/// A spec with so many numbers.
+/// A spec with that number of numbers.
 fn numbers(count: usize) -> Scene {
     let mut scene = Scene::default();
     let numbers: Vec<_> = (0..count).map(Value::from).collect();

@@ -1,4 +1,4 @@
-//! What rules can say, and what they see.
+//! The language of rules, and their input.
 
 use serde_json::json;
 

@@ -1,5 +1,5 @@
-//! Rules that derive conditions: cases that the older service decides (M01-M25), what is refused at
-//! start, and that nothing a rule does harms anything else.
+//! Rules that derive conditions: cases that the older service decides (M01-M25), refusals at the start, and that no
+//! rule harms anything else.
 
 mod cost;
 mod documented;
@@ -110,7 +110,7 @@ impl Scene {
         })
     }
 
-    /// What the one rule says: the condition, or the error.
+    /// The result of the one rule: its condition, or the error.
     fn one(&self, rule: RuleConfig) -> Result<Option<Condition>, String> {
         let Derived {
             mut conditions,

@@ -1,11 +1,11 @@
-//! What is refused at start, with what to change; no such rule can harm the process.
+//! Refusals at the start, with what to change; no such rule can harm the process.
 
 use hyperfleet_expressions::{BRACKETS_MAX, DEPTH_MAX, PATTERN_BYTES_MAX};
 
 use super::{faults, rule, saying};
 use crate::domain::mapping::{RULES_MAX, RuleConfig, TYPE_BYTES_MAX};
 
-/// What is wrong with one expression, after the words that say where it is.
+/// The fault of one expression, after the words for its place.
 fn fault(expression: &str) -> Option<String> {
     let faults = faults(vec![saying(expression)]);
     assert!(faults.len() <= 1, "{expression}: {faults:?}");

@@ -24,7 +24,7 @@ fn row(condition: &Condition) -> Row {
     )
 }
 
-/// What a vector gives: a condition, none, or an error.
+/// The result of a vector: a condition, none, or an error.
 enum Gives {
     Says(ConditionStatus, &'static str, &'static str),
     Nothing,
@@ -40,7 +40,7 @@ fn when(when: &str) -> RuleConfig {
     rule(when, "true", "\"Ok\"", "\"m\"")
 }
 
-/// Each by its name: a rule and what it gives.
+/// Each with its name: a rule and its result.
 #[rustfmt::skip]
 fn vectors() -> Vec<(&'static str, RuleConfig, Gives)> {
     let m = "\"m\"";

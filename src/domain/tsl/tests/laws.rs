@@ -1,5 +1,5 @@
-//! Properties that hold for every search text, valid, invalid or hostile. The fuzz target (`fuzz/`)
-//! looks for a text that breaks one; the unit tests try every text of its corpus.
+//! Properties of every search text, valid, invalid or hostile. The fuzz target (`fuzz/`) finds texts that violate one;
+//! the unit tests try every text of its corpus.
 
 use std::fmt::Debug;
 
@@ -11,9 +11,9 @@ use super::{
     SPEC_VALUES_MAX, TESTS_MAX, TEXT_BYTES_MAX, Test, Type, Value, parse,
 };
 
-/// What a message may say beyond what it quotes of the search, in bytes.
+/// Longest message without its quotes of the search, in bytes.
 const MESSAGE_BYTES_MAX: usize = 256;
-/// Most levels of a filter: each of them adds a test.
+/// Levels of a filter at most: each of them adds a test.
 const FILTER_DEPTH_MAX: usize = TESTS_MAX;
 
 /// Holds a text against the laws of searches.
@@ -95,7 +95,7 @@ fn of_expression(expression: &Expression) -> Result<(), String> {
     )
 }
 
-/// The tests of a filter in their order, whatever is asked of them together.
+/// The tests of a filter in their order, however they are combined.
 fn questions(filter: &Filter) -> Vec<(Field, Predicate)> {
     match filter {
         Filter::All(parts) | Filter::Any(parts) => parts.iter().flat_map(questions).collect(),
@@ -172,7 +172,6 @@ fn has_zero(value: &Value) -> bool {
     matches!(value, Value::Text(text) if text.contains('\0'))
 }
 
-/// Both are to be equal.
 fn same<T: PartialEq + Debug>(is: &T, should: &T, what: &str) -> Result<(), String> {
     if is == should {
         return Ok(());
@@ -180,7 +179,7 @@ fn same<T: PartialEq + Debug>(is: &T, should: &T, what: &str) -> Result<(), Stri
     Err(format!("{what} is {is:?}, not {should:?}"))
 }
 
-/// There are to be no more than so many.
+/// Fails if there are more than `most`.
 fn at_most(count: usize, most: usize, what: &str) -> Result<(), String> {
     if count <= most {
         return Ok(());

@@ -1,12 +1,12 @@
-//! Expressions as text, with no more parentheses than it takes: what is printed is nested no
-//! deeper than what was read, so that whatever was read can be read again.
+//! Prints expressions with the fewest parentheses: a printed one is nested no deeper than the parsed one, so that it
+//! can be parsed again.
 
 use std::fmt;
 
 use super::check::quoted;
 use super::expression::Expression;
 
-/// How tightly something binds. What binds looser than its place asks stands in parentheses.
+/// How tightly something binds. A part that binds looser than its place requires is in parentheses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Binding {
     Or,

@@ -1,4 +1,4 @@
-//! The tables of the older service, as far as they are read.
+//! The tables of the older service, and the columns that the import reads.
 
 use std::collections::HashSet;
 
@@ -7,7 +7,6 @@ use sqlx::postgres::PgConnection;
 use crate::storage::postgres::Error;
 use crate::storage::postgres::error::Doing as _;
 
-/// The columns that are read.
 const COLUMNS: &[(&str, &[&str])] = &[
     (
         "resources",

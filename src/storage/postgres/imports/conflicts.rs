@@ -1,4 +1,4 @@
-//! What stands in the way of resources that are to be imported.
+//! Conflicts of resources that are to be imported with rows here.
 
 use sqlx::types::Json;
 
@@ -8,20 +8,18 @@ use crate::storage::postgres::measure::SqlOperation::Bulk;
 use crate::storage::postgres::measure::SqlTable::Resources;
 use crate::storage::postgres::{Db, Error, uuids};
 
-/// A resource that cannot be written beside what is here.
+/// A resource that cannot be written beside the rows here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Conflict {
-    /// The resource.
     pub id: ResourceId,
-    /// Why.
     pub reason: ImportReason,
     /// The resource that has its name.
     pub holder: Option<ResourceId>,
 }
 
 impl Db<'_> {
-    /// Which of these resources cannot be written beside what is here. `has_owners` says whether their owners are
-    /// here, as after all runs but dry ones.
+    /// Which of these resources cannot be written beside the rows here. `has_owners` says whether their owners are
+    /// here, as in all runs but dry ones.
     pub async fn list_conflicts(
         &mut self,
         resources: &[ImportedResource],

@@ -1,5 +1,5 @@
-//! One digest per resource, computed by each database itself from what it keeps. Both statements put the same values
-//! in the same order; none of the code that imports takes part.
+//! One digest per resource, which each database computes from its own rows. Both statements put the same values in the
+//! same order, without the code that imports.
 //!
 //! Both sessions are in UTC, so that a time is the same text in both. Times that the source keeps as text have
 //! nanoseconds, which are cut.
@@ -18,7 +18,7 @@ use crate::storage::postgres::{Db, Error, uuids};
 /// The digest of each resource that was found.
 pub type Digests = HashMap<ResourceId, String>;
 
-/// Parts of the source's resources that digests leave out, because the import has refused them.
+/// Refused parts of the source's resources, which digests leave out.
 #[derive(Debug, Default)]
 pub struct LeftOut {
     reports: HashMap<ResourceId, Vec<String>>,
@@ -26,19 +26,17 @@ pub struct LeftOut {
 }
 
 impl LeftOut {
-    /// Leaves out the report of an adapter.
     pub fn push_report(&mut self, id: ResourceId, adapter: &str) {
         let keys = self.reports.entry(id).or_default();
         keys.push(format!("{id} {adapter}"));
     }
 
-    /// Leaves out a reference.
     pub fn push_reference(&mut self, id: ResourceId, ref_type: &str, target: &str) {
         let keys = self.references.entry(id).or_default();
         keys.push(format!("{id} {ref_type} {target}"));
     }
 
-    /// Takes out the parts of these resources.
+    /// Takes the parts of these resources.
     pub fn take(&mut self, ids: &[ResourceId]) -> Self {
         let take =
             |keys: &mut HashMap<_, _>| ids.iter().filter_map(|id| keys.remove_entry(id)).collect();
@@ -49,7 +47,7 @@ impl LeftOut {
     }
 }
 
-/// A time that stands in a member of JSON.
+/// A time in a member of JSON.
 macro_rules! time {
     (source, $json:literal, $member:literal) => {
         concat!(
@@ -73,7 +71,7 @@ macro_rules! time {
     };
 }
 
-/// The conditions, the data and the metadata of a report `s`, which both databases keep in the same shape.
+/// The conditions, the data and the metadata of a report `s`, which have the same form in both databases.
 macro_rules! report_documents {
     ($side:ident) => {
         concat!(
@@ -111,7 +109,7 @@ const OF_SOURCE: &str = concat!(
      )::text) FROM resources r WHERE r.id = ANY($1)"
 );
 
-/// Leaves out what was changed here since.
+/// Excludes resources that were changed here since.
 const OF_TARGET: &str = concat!(
     "SELECT r.id, md5(jsonb_build_array(
         r.kind, r.name, r.owner_id, r.generation, r.created_at, r.updated_at, r.deleted_at,
@@ -151,7 +149,7 @@ pub(super) async fn of_source(
 }
 
 impl Db<'_> {
-    /// Digests of imported resources; none of those that were changed or removed here since.
+    /// Digests of imported resources, except those that were changed or removed here since.
     pub async fn imported_digests(&mut self, ids: &[ResourceId]) -> Result<Digests, Error> {
         let rows = sqlx::query_as::<_, (Uuid, String)>(OF_TARGET);
         let rows = rows.bind(uuids(ids.iter().copied()));

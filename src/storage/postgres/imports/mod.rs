@@ -1,4 +1,4 @@
-//! The import from the older service's database: reading that one, and what this one knows of it.
+//! The import from the older service's database: reads that one, and records in this one what was imported.
 //!
 //! ```text
 //! Source (its tables, one read-only snapshot) ── app::import ──▶ Db: resources, reports, references,

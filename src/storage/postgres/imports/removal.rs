@@ -1,4 +1,4 @@
-//! Resources that the source no longer has.
+//! Removes resources that the source has removed.
 
 use crate::domain::ResourceId;
 use crate::storage::postgres::measure::SqlOperation::Bulk;
@@ -6,7 +6,7 @@ use crate::storage::postgres::measure::SqlTable::{ResourceReferences, Resources}
 use crate::storage::postgres::{Db, Error, uuids};
 
 impl Db<'_> {
-    /// Locks resources in the order in which they are given. Gives those that are here.
+    /// Locks resources in the given order. Returns those that exist.
     pub async fn lock_imported(&mut self, ids: &[ResourceId]) -> Result<Vec<ResourceId>, Error> {
         let result = sqlx::query_scalar!(
             "SELECT r.id FROM resources r JOIN unnest($1::uuid[]) WITH ORDINALITY given (id, place) ON given.id = r.id
@@ -19,8 +19,8 @@ impl Db<'_> {
         Ok(locked.into_iter().map(Into::into).collect())
     }
 
-    /// Which imported resources may go. One stays if it was changed here, if a resource that stays is its child, or if
-    /// one that was changed here or not imported refers to it.
+    /// Which imported resources may be removed. A resource stays if it was changed here, if a child of it stays, or if
+    /// a resource that was changed here or not imported references it.
     pub async fn list_removable(&mut self, ids: &[ResourceId]) -> Result<Vec<ResourceId>, Error> {
         let ids = uuids(ids.iter().copied());
         let result = sqlx::query_scalar!(

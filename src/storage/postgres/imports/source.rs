@@ -1,4 +1,4 @@
-//! The database of the older service, read in one transaction that cannot write: everything is of one moment.
+//! The database of the older service, read in one read-only transaction, as of one moment.
 
 use std::collections::HashSet;
 
@@ -17,10 +17,10 @@ use crate::domain::import::{
 use crate::storage::postgres::Error;
 use crate::storage::postgres::error::Doing as _;
 
-/// What the connection is called in `pg_stat_activity`.
+/// The connection's name in `pg_stat_activity`.
 const NAME: &str = "hyperfleet-api-import";
 
-/// `$1` is a transaction; rows that it or a later one has written are changed. Without it all are.
+/// `$1` is a transaction: rows that it or a later one has written count as changed. Without it all do.
 const KEYS: &str = "SELECT id, kind, generation::bigint, deleted_time IS NOT NULL,
         $1::bigint IS NULL OR age(xmin) <= age(($1 % 4294967296)::text::xid)
      FROM resources";
@@ -63,7 +63,7 @@ const BEGIN: &str = "BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONL
      LOCK TABLE resources, resource_labels, resource_conditions, resource_references, adapter_statuses
      IN ACCESS SHARE MODE";
 
-/// How much log the server has. A standby counts what it has replayed.
+/// The amount of log of the server; on a standby, of the replayed log.
 const WAL_BYTES: &str = "SELECT (CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn()
         ELSE pg_current_wal_insert_lsn() END - '0/0')::bigint";
 
@@ -77,11 +77,11 @@ const POSITION: &str = "SELECT (SELECT system_identifier FROM pg_control_system(
 /// The older service's database, as of one moment.
 pub struct ImportSource {
     connection: PgConnection,
-    /// How much log the server had before the moment.
+    /// The amount of log before that moment.
     wal_bytes_min: i64,
 }
 
-/// Where the older service's database is. Not to be printed: it would show the password.
+/// Connection to the older service's database. Must not be printed: it contains the password.
 #[derive(Clone)]
 pub struct SourceSettings {
     /// The server, the database, the user.
@@ -89,18 +89,19 @@ pub struct SourceSettings {
 }
 
 impl ImportSource {
-    /// Connects and opens the transaction. Gives what the source lacks, if it is no database of the older service.
+    /// Connects and opens the transaction. Returns what the source lacks, if it is not a database of the older
+    /// service.
     ///
     /// # Errors
     ///
-    /// The database cannot be reached, does not let us in, or cannot be read.
+    /// The database is unreachable, refuses the login, or is unreadable.
     pub async fn open(settings: &SourceSettings) -> Result<(Self, Vec<String>), Error> {
         let options = settings.connect.clone().application_name(NAME).options([
             ("default_transaction_read_only", "on"),
             ("timezone", "UTC"),
-            // Rows that a policy hides would be taken for removed: reading them must fail.
+            // Rows that a policy hides would count as removed: reading them must fail.
             ("row_security", "off"),
-            // The lists of keys take as long as the source is large, and the transaction waits for writes here.
+            // The lists of keys take long for a large source, and the transaction waits for writes here.
             ("statement_timeout", "0"),
             ("idle_in_transaction_session_timeout", "0"),
         ]);
@@ -120,7 +121,7 @@ impl ImportSource {
         Ok((source, missing))
     }
 
-    /// The state that is read.
+    /// The position of the read state.
     ///
     /// # Errors
     ///
@@ -144,7 +145,8 @@ impl ImportSource {
         bytes.await.doing("read how much log the source has")
     }
 
-    /// Hands over the key of every resource. `since` is an earlier position; without it every row counts as changed.
+    /// Passes the key of every resource to `take`. `since` is an earlier position; without it every row counts as
+    /// changed.
     ///
     /// # Errors
     ///
@@ -172,7 +174,7 @@ impl ImportSource {
         Ok(())
     }
 
-    /// Resources of which a label, condition, reference or report was written since an earlier position.
+    /// Resources with a label, condition, reference or report written since an earlier position.
     ///
     /// # Errors
     ///
@@ -184,7 +186,7 @@ impl ImportSource {
         Ok(ids.iter().filter_map(|id| ResourceId::parse(id)).collect())
     }
 
-    /// Resources with everything that belongs to them, in no order. The source sends them as they are taken.
+    /// Resources with all their parts, in no order, streamed from the source.
     pub fn resources(
         &mut self,
         ids: Vec<String>,
@@ -216,7 +218,7 @@ impl ImportSource {
         Ok(references.collect())
     }
 
-    /// Hands over every report without a resource.
+    /// Passes every report without a resource to `take`.
     ///
     /// # Errors
     ///
@@ -234,7 +236,7 @@ impl ImportSource {
         Ok(())
     }
 
-    /// Digests of resources without the parts that were left out, computed by the source itself.
+    /// Digests of resources without their refused parts, computed by the source.
     ///
     /// # Errors
     ///

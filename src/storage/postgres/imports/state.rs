@@ -1,4 +1,4 @@
-//! Tables `imports` and `imported_resources`: what was imported from where.
+//! Tables `imports` and `imported_resources`: what was imported, and its source.
 
 use crate::domain::ResourceId;
 use crate::domain::import::{ImportedKey, ImportedPosition, LatestState, SourcePosition};
@@ -6,20 +6,20 @@ use crate::storage::postgres::measure::SqlOperation::{Bulk, Raw};
 use crate::storage::postgres::measure::SqlTable::{ImportedResources, Imports};
 use crate::storage::postgres::{Db, Error, uuids};
 
-/// The number of the lock that keeps two imports apart; any that nobody else uses.
+/// The number of the advisory lock of imports; any number without another use.
 const LOCK: i64 = 0x6879_7065_7266_0001;
 
 /// What this database has imported.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImportState {
-    /// What was imported from where; unset before the first import.
+    /// The imported state of the source; unset before the first import.
     pub position: Option<ImportedPosition>,
     /// Whether there are resources that were not imported.
     pub has_others: bool,
 }
 
 impl Db<'_> {
-    /// Takes the lock of imports for as long as the connection lives; false if another import has it.
+    /// Takes the lock of imports while the connection lives; false if another import has it.
     pub async fn lock_imports(&mut self) -> Result<bool, Error> {
         let result = sqlx::query_scalar!(r#"SELECT pg_try_advisory_lock($1) AS "is_taken!""#, LOCK)
             .fetch_one(self.wire())
@@ -27,7 +27,6 @@ impl Db<'_> {
         self.done(result, Raw, "lock imports")
     }
 
-    /// Gives up the lock of imports.
     pub async fn unlock_imports(&mut self) -> Result<(), Error> {
         let result = sqlx::query_scalar!("SELECT pg_advisory_unlock($1)", LOCK)
             .fetch_one(self.wire())
@@ -36,7 +35,6 @@ impl Db<'_> {
         Ok(())
     }
 
-    /// What was imported so far.
     pub async fn import_state(&mut self) -> Result<ImportState, Error> {
         let result = sqlx::query!(
             r#"SELECT i.source AS "source?", i.since AS "since?", i.latest_table, i.latest_transaction,
@@ -69,7 +67,6 @@ impl Db<'_> {
         })
     }
 
-    /// Every resource that was imported.
     pub async fn list_imported(&mut self) -> Result<Vec<ImportedKey>, Error> {
         let result = sqlx::query!(
             r#"SELECT i.id, i.is_complete, r.kind AS "kind?",
@@ -88,8 +85,8 @@ impl Db<'_> {
         Ok(keys.collect())
     }
 
-    /// Notes which state of the source is about to be imported. Nothing is missing of what transactions before `since`
-    /// have written.
+    /// Records the state of the source that is about to be imported. Everything that transactions before `since` have
+    /// written is here.
     pub async fn save_import_position(
         &mut self,
         position: &SourcePosition,
@@ -115,7 +112,7 @@ impl Db<'_> {
         Ok(())
     }
 
-    /// Notes of imported resources whether every part of them is here.
+    /// Records of imported resources whether all their parts are here.
     pub async fn save_imported_parts(
         &mut self,
         ids: &[ResourceId],

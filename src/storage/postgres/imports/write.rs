@@ -1,4 +1,4 @@
-//! What an import writes: sets of rows, in statements of one batch each.
+//! Writes of an import: sets of rows, in one statement for each batch.
 
 use chrono::{DateTime, Utc};
 use serde_json::value::RawValue;
@@ -11,21 +11,19 @@ use crate::storage::postgres::measure::SqlOperation::Bulk;
 use crate::storage::postgres::measure::SqlTable::{AdapterReports, ResourceReferences, Resources};
 use crate::storage::postgres::{Db, Error, uuids};
 
-/// A reference that is written.
+/// A reference to write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WrittenReference {
     /// The resource that has it.
     pub source: ResourceId,
-    /// Its type.
     pub ref_type: String,
-    /// Its target.
     pub target: Reference,
 }
 
 impl Db<'_> {
-    /// Writes resources, and notes them as imported. Gives those that were written: one that is here already is
-    /// written only if it was imported and not changed since, and one that was removed here since does not come back.
-    /// Those that were imported before must be locked.
+    /// Writes resources, and records them as imported. Returns those that were written: an existing one is written
+    /// only if it was imported and not changed since, and one that was removed here since does not come back.
+    /// Resources that were imported before must be locked.
     pub async fn save_imported(
         &mut self,
         resources: &[ImportedResource],
@@ -103,7 +101,7 @@ impl Db<'_> {
         Ok(())
     }
 
-    /// Writes the reports of those resources that `is_written` names. They must have none here.
+    /// Writes the reports of the resources that `is_written` names. They must have none here.
     pub async fn insert_imported_reports(
         &mut self,
         resources: &[ImportedResource],
@@ -164,7 +162,7 @@ impl Db<'_> {
         Ok(unchanged.into_iter().map(Into::into).collect())
     }
 
-    /// Writes references, whose targets are here.
+    /// Writes references whose targets are here.
     pub async fn insert_imported_references(
         &mut self,
         references: &[WrittenReference],

@@ -19,7 +19,7 @@ fn origins(keys: &Keys) -> Vec<Attack> {
     let list = token(with("aud", json!(["other", AUDIENCE])));
     vec![
         tokens(
-            "iss of somebody else",
+            "iss of another issuer",
             &token(with("iss", "https://evil.example")),
             &good,
         ),
@@ -45,7 +45,11 @@ fn origins(keys: &Keys) -> Vec<Attack> {
             &token(with("iss", format!("{ISSUER}\0"))),
             &good,
         ),
-        tokens("aud of somebody else", &token(with("aud", "other")), &good),
+        tokens(
+            "aud of another service",
+            &token(with("aud", "other")),
+            &good,
+        ),
         tokens("aud missing", &token(without("aud")), &good),
         tokens("aud that goes on", &token(with("aud", "api2")), &good),
         tokens(
@@ -101,7 +105,7 @@ fn times(keys: &Keys) -> Vec<Attack> {
         Attack {
             code: "AUT-003",
             ..tokens(
-                "expired, and for somebody else",
+                "expired, and for another service",
                 &token(json!({"iss": ISSUER, "aud": "x", "exp": NOW - 99})),
                 &good,
             )

@@ -69,7 +69,7 @@ fn tell(told: &mut Option<Result<(), String>>, now: Result<(), String>, settings
     let endpoints = settings.endpoints.join(", ");
     match &now {
         Ok(()) => tracing::info!(endpoints, "etcd connected"),
-        Err(fault) => tracing::warn!(endpoints, "waiting for etcd: {fault}"),
+        Err(fault) => tracing::warn!(endpoints, fault, "waiting for etcd"),
     }
     *told = Some(now);
 }
