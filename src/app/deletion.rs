@@ -9,9 +9,9 @@
 //! They are read once they are locked, and changed in sets.
 
 use super::effects::{self, Effects};
-use super::{Address, Collection, Error, Service};
-use crate::domain::audit::{Action, Origin};
-use crate::domain::lifecycle::{self, Family, Outcome, Refusal};
+use super::{Collection, Error, ResourcePath, Service};
+use crate::domain::audit::{Action, ChangeOrigin};
+use crate::domain::lifecycle::{self, Family, LifecycleRefusal, Outcome};
 use crate::domain::tenancy::TenantScope;
 use crate::domain::{Resource, ResourceId, ResourceSnapshot, ResourceState};
 use crate::storage::postgres::{Db, LockedRow, Tx, WholeResource};
@@ -31,18 +31,22 @@ const LOGGED_IDS_MAX: usize = 100;
 impl Service {
     /// Asks for the deletion of a resource and finishes what can be finished at once. Gives the
     /// resource as it is, or as it was when it was removed.
-    pub async fn delete(&self, address: Address<'_>, origin: &Origin) -> Result<Resource, Error> {
+    pub async fn delete(
+        &self,
+        path: ResourcePath<'_>,
+        origin: &ChangeOrigin,
+    ) -> Result<Resource, Error> {
         let mut session = self.store.session().await?;
         let mut db = session.db();
-        let found = match address.place() {
-            Some(place) => {
+        let found = match path.scope() {
+            Some(scope) => {
                 let with_rules = self.registry.kinds_with_rules();
-                db.find_deletable(place, with_rules).await?
+                db.find_deletable(scope, with_rules).await?
             }
             None => None,
         };
         let Some(found) = found else {
-            return Err(self.nothing_to_delete(address, &mut db).await);
+            return Err(self.nothing_to_delete(path, &mut db).await);
         };
         let WholeResource {
             resource,
@@ -58,8 +62,8 @@ impl Service {
             return Ok(Resource { state, ..resource });
         }
         let mut tx = session.begin_sets().await?;
-        let result = self.delete_in(&mut tx, address, resource, origin).await;
-        effects::keep(tx, result).await
+        let result = self.delete_in(&mut tx, path, resource, origin).await;
+        effects::commit(tx, result).await
     }
 
     /// Deletes a resource without dependents and links that becomes finalizing, or is it already. Returns `None` for one
@@ -68,7 +72,7 @@ impl Service {
         &self,
         db: &mut Db<'_>,
         root: ResourceSnapshot,
-        origin: &Origin,
+        origin: &ChangeOrigin,
     ) -> Result<Option<(ResourceState, Effects)>, Error> {
         let family = Family {
             ancestors: Vec::new(),
@@ -84,16 +88,16 @@ impl Service {
             }
             _ => false,
         };
-        Ok(is_done.then(|| (state, Effects::carried_out([before], outcome))))
+        Ok(is_done.then(|| (state, Effects::effects_of([before], outcome))))
     }
 
     /// The error of a deletion of nothing. Clients of the flat routes know another text.
-    async fn nothing_to_delete(&self, address: Address<'_>, db: &mut Db<'_>) -> Error {
-        match address.collection {
+    async fn nothing_to_delete(&self, path: ResourcePath<'_>, db: &mut Db<'_>) -> Error {
+        match path.collection {
             Collection::Kind(entity) => Error::NothingToDelete {
                 kind: entity.kind.clone(),
             },
-            Collection::All | Collection::Owned { .. } => address.missing(self, db).await,
+            Collection::All | Collection::Owned { .. } => path.missing(self, db).await,
         }
     }
 
@@ -101,12 +105,12 @@ impl Service {
     async fn delete_in(
         &self,
         tx: &mut Tx<'_>,
-        address: Address<'_>,
+        path: ResourcePath<'_>,
         found: Resource,
-        origin: &Origin,
+        origin: &ChangeOrigin,
     ) -> Result<(Resource, Effects), Error> {
-        let Some(locked) = self.lock_family(tx, address).await? else {
-            return Err(self.nothing_to_delete(address, &mut tx.db()).await);
+        let Some(locked) = self.lock_family(tx, path).await? else {
+            return Err(self.nothing_to_delete(path, &mut tx.db()).await);
         };
         let mut db = tx.db();
         let LockedFamily {
@@ -114,15 +118,15 @@ impl Service {
             rows,
             has_links,
         } = locked;
-        let mut resource = match address.place() {
-            Some(place) if found.state.revision != family.root.state.revision => {
-                let now = db.find_resource(place).await?;
-                now.ok_or_else(|| address.not_found())?
+        let mut resource = match path.scope() {
+            Some(scope) if found.state.revision != family.root.state.revision => {
+                let now = db.find_resource(scope).await?;
+                now.ok_or_else(|| path.not_found())?
             }
             _ => found,
         };
         let referrers = if has_links {
-            db.list_referrers(address.view, &rows).await?
+            db.list_referrers(path.tenants, &rows).await?
         } else {
             Vec::new()
         };
@@ -131,23 +135,23 @@ impl Service {
             Ok(decided) => decided,
             Err(refusal) => {
                 let root = &family.root.state;
-                return Err(visible(refusal, root, address.view, &mut db).await?);
+                return Err(visible(refusal, root, path.tenants, &mut db).await?);
             }
         };
         db.carry_out(&outcome, has_links, origin).await?;
         resource.state = state;
-        Ok((resource, Effects::carried_out(states(&family), outcome)))
+        Ok((resource, Effects::effects_of(states(&family), outcome)))
     }
 
     /// Removes a finalizing resource with everything below it, although adapters are not done.
     pub async fn force_delete(
         &self,
-        address: Address<'_>,
+        path: ResourcePath<'_>,
         reason: &str,
-        origin: &Origin,
+        origin: &ChangeOrigin,
     ) -> Result<(), Error> {
         let mut tx = self.store.begin_sets().await?;
-        let decided = self.force_delete_in(&mut tx, address, reason, origin).await;
+        let decided = self.force_delete_in(&mut tx, path, reason, origin).await;
         let (family, outcome) = match decided {
             Ok(decided) => decided,
             Err(error) => return tx.finish(Err(error)).await,
@@ -161,19 +165,19 @@ impl Service {
             committed.is_ok(),
         );
         committed?;
-        Effects::carried_out(states(&family), outcome).emit();
+        Effects::effects_of(states(&family), outcome).emit();
         Ok(())
     }
 
     async fn force_delete_in(
         &self,
         tx: &mut Tx<'_>,
-        address: Address<'_>,
+        path: ResourcePath<'_>,
         reason: &str,
-        origin: &Origin,
+        origin: &ChangeOrigin,
     ) -> Result<(Family, Outcome), Error> {
-        let Some(locked) = self.lock_family(tx, address).await? else {
-            return Err(address.missing(self, &mut tx.db()).await);
+        let Some(locked) = self.lock_family(tx, path).await? else {
+            return Err(path.missing(self, &mut tx.db()).await);
         };
         let outcome = lifecycle::force_delete(&locked.family, reason, &self.registry)?;
         tx.db()
@@ -186,13 +190,13 @@ impl Service {
     async fn lock_family(
         &self,
         tx: &mut Tx<'_>,
-        address: Address<'_>,
+        path: ResourcePath<'_>,
     ) -> Result<Option<LockedFamily>, Error> {
-        let Some(place) = address.place() else {
+        let Some(scope) = path.scope() else {
             return Ok(None);
         };
         let mut db = tx.db();
-        let Some(lineage) = db.lock_lineage(place).await? else {
+        let Some(lineage) = db.lock_lineage(scope).await? else {
             return Ok(None);
         };
         let mut rows = lineage.rows;
@@ -239,7 +243,7 @@ fn log_forced(
     root: &ResourceState,
     outcome: &Outcome,
     reason: &str,
-    origin: &Origin,
+    origin: &ChangeOrigin,
     is_committed: bool,
 ) {
     let removed_by = |action| {
@@ -277,14 +281,14 @@ fn states(family: &Family) -> impl Iterator<Item = &ResourceState> {
 /// A refusal that names only what the caller sees: what is below a resource may be another tenant's, and is
 /// deleted with it all the same, but not named.
 async fn visible(
-    refusal: Refusal,
+    refusal: LifecycleRefusal,
     root: &ResourceState,
-    view: &TenantScope,
+    tenants: &TenantScope,
     db: &mut Db<'_>,
 ) -> Result<Error, Error> {
     let is_seen = refusal.id == root.id
-        || *view == TenantScope::ALL
-        || db.has_resource(view, &refusal.kind, refusal.id).await?;
+        || *tenants == TenantScope::ALL
+        || db.has_resource(tenants, &refusal.kind, refusal.id).await?;
     Ok(if is_seen {
         refusal.into()
     } else {

@@ -1,4 +1,4 @@
-use crate::domain::lifecycle::Refusal;
+use crate::domain::lifecycle::LifecycleRefusal;
 use crate::domain::page::InvalidOrder;
 use crate::domain::{InvalidReport, ResourceId, Violation, Violations, shown};
 use crate::storage::postgres;
@@ -52,7 +52,7 @@ pub enum Error {
     },
     /// The state of the resource does not allow it.
     #[error(transparent)]
-    Refused(#[from] Refusal),
+    Refused(#[from] LifecycleRefusal),
     /// What is below a resource does not allow its deletion, and is not for the caller to see.
     #[error("Cannot delete {kind} '{id}': resources of other tenants below it do not allow it")]
     HeldBack {

@@ -1,8 +1,8 @@
 //! Lists of resources.
 
 use super::{Collection, Error, Service};
-use crate::domain::page::{Listing, Order, Page};
-use crate::domain::position::Position;
+use crate::domain::page::{Listing, Order, PageRequest};
+use crate::domain::position::RowPosition;
 use crate::domain::tenancy::TenantScope;
 use crate::domain::tsl::Filter;
 use crate::domain::{ListFilter, ResourceId, StoredResource, shown};
@@ -12,9 +12,9 @@ use crate::storage::postgres::ListQuery;
 #[derive(Debug, Clone)]
 pub struct ListRequest {
     /// The page.
-    pub page: Page,
+    pub page: PageRequest,
     /// Where the page begins, instead of where its number says.
-    pub after: Option<Position>,
+    pub after: Option<RowPosition>,
     /// How the list is sorted.
     pub order: Order,
     /// The filters that the list has, as [`Service::filters`] gives them.
@@ -59,7 +59,7 @@ impl Service {
     /// One page of what a caller sees of a list.
     pub async fn list(
         &self,
-        view: &TenantScope,
+        tenants: &TenantScope,
         collection: Collection<'_>,
         request: ListRequest,
     ) -> Result<Listing<StoredResource>, Error> {
@@ -89,7 +89,7 @@ impl Service {
         }
         let query = ListQuery {
             owner,
-            view,
+            tenants,
             registry: &self.registry,
             filters,
             order: request.order,
@@ -102,9 +102,9 @@ impl Service {
             self.store.session().await?
         };
         let listing = session.db().list_resources(&query).await?;
-        self.finalizing_lists.note(&query.filters);
+        self.finalizing_lists.record(&query.filters);
         if listing.total == 0 {
-            self.require_owner(view, collection, &mut session.db())
+            self.require_owner(tenants, collection, &mut session.db())
                 .await?;
         }
         Ok(listing)

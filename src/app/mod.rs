@@ -4,7 +4,6 @@
 //! otherwise they start over, and after a few attempts they lock it first, so that a busy row
 //! lets everybody through. What touches several rows locks them from the start.
 
-mod address;
 mod audit;
 mod deletion;
 mod effects;
@@ -12,6 +11,7 @@ mod error;
 mod finalizing_lists;
 pub mod import;
 mod list;
+mod path;
 mod reports;
 mod resources;
 mod unreconciled;
@@ -20,9 +20,9 @@ mod unrequired_adapters;
 use std::sync::Arc;
 
 pub use crate::storage::postgres::{Connections, Unreconciled};
-pub use address::{Address, Collection};
 pub use error::Error;
 pub use list::ListRequest;
+pub use path::{Collection, ResourcePath};
 
 use crate::domain::{Entity, EntityRegistry, shown};
 use crate::storage::postgres::{self, Store};

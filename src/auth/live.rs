@@ -13,7 +13,7 @@ use super::TokenFault;
 use super::claims::{self, Validity};
 use super::config::Issuer;
 use super::fetch::Published;
-use super::gate::Gate;
+use super::gate::FetchGate;
 use super::gauges::{EntryGauges, Origin};
 use super::keys::{KeySet, Verified, digest};
 use super::pace::Pace;
@@ -33,7 +33,7 @@ pub(super) struct Live {
     keys: RwLock<Arc<KeySet>>,
     /// The last good keys of each source.
     parts: Mutex<BTreeMap<Origin, Published>>,
-    pub(super) gate: Gate,
+    pub(super) gate: FetchGate,
 }
 
 impl Live {
@@ -51,13 +51,13 @@ impl Live {
             clock,
             keys: RwLock::default(),
             parts: Mutex::default(),
-            gate: Gate::new(pace.cooldown),
+            gate: FetchGate::new(pace.cooldown),
             issuer,
         };
         // An issuer without keys is to be seen, too.
         live.gauges.show_keys(live.keys().len());
         if let Some(file) = &live.issuer.file {
-            live.take(Origin::File, file.published.clone());
+            live.replace_keys(Origin::File, file.published.clone());
         }
         live
     }
@@ -118,7 +118,7 @@ impl Live {
     /// Has the keys fetched unless that was done just now, and waits for it for a while.
     async fn refresh(&self) {
         if self.issuer.address.is_some()
-            && let Some(ended) = self.gate.wish()
+            && let Some(ended) = self.gate.request()
         {
             // Whether it came in time is seen by the keys.
             let _ = timeout(self.pace.wait, self.gate.ended(ended)).await;
@@ -138,14 +138,14 @@ impl Live {
     }
 
     /// The keys of a source were looked at just now, and are as they should be.
-    pub(super) fn note_success(&self, origin: Origin) {
+    pub(super) fn record_success(&self, origin: Origin) {
         self.gauges.show_success(origin, seconds(self.clock.now()));
     }
 
     /// Takes the good keys of a source in place of those it had.
-    pub(super) fn take(&self, origin: Origin, published: Published) {
+    pub(super) fn replace_keys(&self, origin: Origin, published: Published) {
         let mut parts = self.parts();
-        self.note_success(origin);
+        self.record_success(origin);
         let part = parts.entry(origin).or_default();
         if part.text == published.text {
             return;

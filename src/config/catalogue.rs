@@ -6,7 +6,9 @@ use hyperfleet_server_kit::settings::SettingKind::{
     Bool, Choice, Duration, File, Number, Objects, Secret, Text,
 };
 use hyperfleet_server_kit::settings::SettingStatus::{Gone, Renamed};
-use hyperfleet_server_kit::settings::{Limits, Masking, Setting, SettingTable, Timeouts, row};
+use hyperfleet_server_kit::settings::{
+    LimitSettings, RedactionSettings, Setting, SettingTable, Timeouts, row,
+};
 
 /// The variable that names a database to many programs.
 pub(super) const DATABASE_URL: &str = "DATABASE_URL";
@@ -49,9 +51,9 @@ const SETTINGS: &[Setting] = &[
     Setting { flag: Some("server-tenant-system-header"), ..row("server.tenant.system_header", Text, "", "Header that marks system identities by saying true") },
     row("server.tenant.dimensions", Objects, "[]", "What a tenant consists of: header, key, required; see docs/guides/tenancy.md"),
     row("server.tenant.enforce", Bool, "false", "Whether callers see and change only what is their tenant's"),
-    Setting { key: "server.limits.max_connections", ..Limits::CONNECTIONS },
-    Setting { key: "server.limits.max_in_flight", ..Limits::IN_FLIGHT },
-    Setting { key: "server.limits.max_buffered_mib", ..Limits::BUFFERED },
+    Setting { key: "server.limits.max_connections", ..LimitSettings::CONNECTIONS },
+    Setting { key: "server.limits.max_in_flight", ..LimitSettings::IN_FLIGHT },
+    Setting { key: "server.limits.max_buffered_mib", ..LimitSettings::BUFFERED },
     row("server.limits.rate.per_second", Number, "0", "Most requests of one caller in a second, on average; more are answered 429; 0 for any number"),
     row("server.limits.rate.burst", Number, "0", "Most requests of one caller at once; 0 for as many as in one second"),
 
@@ -77,9 +79,9 @@ const SETTINGS: &[Setting] = &[
     Setting { flag: Some("log-level"), short_flag: Some('l'), ..row("logging.level", Choice(LEVELS), "info", "What is logged; RUST_LOG overrides it") },
     Setting { flag: Some("log-format"), short_flag: Some('f'), ..row("logging.format", Choice(&["json", "text"]), "json", "How it is written") },
     Setting { flag: Some("log-output"), ..row("logging.output", Choice(&["stdout", "stderr"]), "stdout", "Where it goes") },
-    Setting { key: "logging.masking.enabled", flag: Some("log-masking-enabled"), ..Masking::ENABLED },
-    Setting { key: "logging.masking.headers", flag: Some("log-masking-sensitive-headers"), ..Masking::HEADERS },
-    Setting { key: "logging.masking.fields", flag: Some("log-masking-sensitive-fields"), ..Masking::FIELDS },
+    Setting { key: "logging.masking.enabled", flag: Some("log-masking-enabled"), ..RedactionSettings::ENABLED },
+    Setting { key: "logging.masking.headers", flag: Some("log-masking-sensitive-headers"), ..RedactionSettings::HEADERS },
+    Setting { key: "logging.masking.fields", flag: Some("log-masking-sensitive-fields"), ..RedactionSettings::FIELDS },
 
     row("tracing.enabled", Bool, "true", "Whether traces are sent to where OTEL_EXPORTER_OTLP_ENDPOINT says"),
     Setting { common_variable: Some("OTEL_SERVICE_NAME"), ..row("tracing.service_name", Text, "hyperfleet-api", "What the service is called in traces") },

@@ -26,7 +26,7 @@ pub enum Action {
 
 /// Who asks for a change, and when: the same for everything that one request changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Origin {
+pub struct ChangeOrigin {
     /// The caller's identity.
     pub actor: String,
     /// The request's id, as in its answer and in the log.
@@ -81,12 +81,12 @@ impl Change {
 
 /// A change as it stands in the trail.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct AuditEntry {
     /// Its number: later changes of a resource have higher ones. An entry may appear after one
     /// with a higher number.
     pub sequence: i64,
     /// Who and when.
-    pub origin: Origin,
+    pub origin: ChangeOrigin,
     /// What.
     pub change: Change,
     /// Whose the resource is or was.
@@ -95,7 +95,7 @@ pub struct Entry {
 
 /// Which entries to list; unset fields do not restrict.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Filter {
+pub struct AuditFilter {
     /// Of one resource.
     pub resource_id: Option<ResourceId>,
     /// Of one kind.
@@ -112,7 +112,7 @@ pub struct Filter {
     pub after: Option<TrailPosition>,
 }
 
-impl Filter {
+impl AuditFilter {
     /// Whether it names a position and nothing else: then entries are read one after the other.
     pub fn is_after_alone(&self) -> bool {
         let after_alone = Self {
@@ -206,7 +206,7 @@ impl SettledTrail {
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrailPage {
     /// The entries.
-    pub listing: Listing<Entry>,
+    pub listing: Listing<AuditEntry>,
     /// Where to go on: every entry that is not settled yet is behind it.
     pub position: TrailPosition,
 }

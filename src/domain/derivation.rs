@@ -5,9 +5,9 @@
 //! for its children: its rules are not applied then.
 
 use super::aggregation::{
-    LAST_KNOWN_RECONCILED, RECONCILED, Subject, adapter_condition_type, aggregate,
+    AggregationInput, LAST_KNOWN_RECONCILED, RECONCILED, adapter_condition_type, aggregate,
 };
-use super::mapping::{self, Facts, Failure, Rules};
+use super::mapping::{self, Facts, Failure, KindRules};
 use super::{Condition, Entity, ReportState, ResourceState};
 
 /// What the conditions of a resource follow from, beside its state.
@@ -15,7 +15,7 @@ pub(super) struct Evidence<'a> {
     /// The adapters that its kind waits for.
     pub(super) required: &'a [String],
     /// The rules of its kind.
-    pub(super) rules: Option<&'a Rules>,
+    pub(super) rules: Option<&'a KindRules>,
     pub(super) reports: &'a [ReportState],
     pub(super) has_children: bool,
     pub(super) facts: Option<&'a Facts>,
@@ -38,7 +38,7 @@ impl<'a> Evidence<'a> {
         let aggregated = if self.required.is_empty() && state.is_finalizing() {
             Vec::new()
         } else {
-            aggregate(&Subject {
+            aggregate(&AggregationInput {
                 generation: state.generation,
                 updated_at: state.updated_at,
                 is_deleting: state.is_finalizing(),
@@ -67,7 +67,7 @@ impl<'a> Evidence<'a> {
             state.conditions.extend(derived.cloned());
             return Vec::new();
         };
-        let derived = rules.derive(&mapping::Subject {
+        let derived = rules.derive(&mapping::RuleInput {
             state,
             facts,
             reports: self.reports,

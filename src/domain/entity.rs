@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::mapping::Rules;
+use super::mapping::KindRules;
 use super::schema::SpecSchema;
 use super::{PATHS_BASE, ResourceId, Violations};
 
@@ -55,7 +55,7 @@ pub struct Entity {
     /// What its specs must fit; unset if anything will do.
     pub spec_schema: Option<SpecSchema>,
     /// What derives further conditions; unset for a kind without such rules.
-    pub rules: Option<Arc<Rules>>,
+    pub rules: Option<Arc<KindRules>>,
 }
 
 impl Entity {

@@ -1,18 +1,18 @@
 //! Pages of lists. All bounded; the storage turns them into SQL without looking.
 
 pub use super::order::{Direction, InvalidOrder, Order, OrderField};
-use super::position::Position;
+use super::position::RowPosition;
 
 /// Which part of a list is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Page {
-    /// From 1 to [`Page::NUMBER_MAX`].
+pub struct PageRequest {
+    /// From 1 to [`PageRequest::NUMBER_MAX`].
     pub number: u32,
-    /// Most items on it, from 1 to [`Page::SIZE_MAX`].
+    /// Most items on it, from 1 to [`PageRequest::SIZE_MAX`].
     pub size: u32,
 }
 
-impl Page {
+impl PageRequest {
     /// Highest page number.
     pub const NUMBER_MAX: u32 = 100_000;
     /// Most items on one page.
@@ -26,7 +26,7 @@ impl Page {
     }
 }
 
-impl Default for Page {
+impl Default for PageRequest {
     fn default() -> Self {
         Self {
             number: 1,
@@ -39,13 +39,13 @@ impl Default for Page {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Listing<T> {
     /// Which part.
-    pub page: Page,
+    pub page: PageRequest,
     /// What is on it.
     pub items: Vec<T>,
     /// How many there are on all pages.
     pub total: i64,
     /// Where the last item stands, if there are more after it and the list can be continued there.
-    pub next: Option<Position>,
+    pub next: Option<RowPosition>,
 }
 
 #[cfg(test)]
@@ -54,9 +54,9 @@ mod tests {
 
     #[test]
     fn the_first_page_starts_at_the_first_item() {
-        assert_eq!(Page::default().offset(), 0);
+        assert_eq!(PageRequest::default().offset(), 0);
         assert_eq!(
-            Page {
+            PageRequest {
                 number: 400,
                 size: 20
             }

@@ -93,7 +93,7 @@ fn targets_of(
 
 /// What is known of a reference target once its row is locked.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Target {
+pub struct ReferenceTarget {
     /// Which resource.
     pub id: ResourceId,
     /// Its kind.
@@ -108,7 +108,10 @@ pub struct Target {
 /// # Errors
 ///
 /// The first link whose target will not do.
-pub fn check_targets(references: &References, targets: &[Target]) -> Result<(), Violation> {
+pub fn check_targets(
+    references: &References,
+    targets: &[ReferenceTarget],
+) -> Result<(), Violation> {
     for (ref_type, links) in references {
         for Reference { kind, id } in links {
             let target = targets.iter().find(|t| t.id == *id && t.kind == *kind);

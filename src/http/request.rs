@@ -5,8 +5,8 @@ use std::future::{Ready, ready};
 use actix_web::dev::Payload;
 use actix_web::{FromRequest, HttpMessage, HttpRequest, HttpResponse, HttpResponseBuilder, web};
 
-use crate::app::{Address, Collection, Service};
-use crate::domain::audit::Origin;
+use crate::app::{Collection, ResourcePath, Service};
+use crate::domain::audit::ChangeOrigin;
 use crate::domain::tenancy::{Tenant, TenantScope};
 use crate::domain::{Entity, Resource};
 use crate::wire::{Params, Views};
@@ -43,7 +43,7 @@ impl Identity {
 /// decides by it: any caller may do anything to their tenant's, system identities may read and
 /// report, until there is a policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Wish {
+pub(super) enum Permission {
     /// To see something.
     Read,
     /// To say what was achieved.
@@ -110,8 +110,8 @@ impl Call {
     }
 
     /// What the caller sees.
-    pub(super) fn view(&self) -> &TenantScope {
-        self.tenant.view()
+    pub(super) fn tenants(&self) -> &TenantScope {
+        self.tenant.tenants()
     }
 
     /// The caller as the author of a change that happens now.
@@ -119,11 +119,11 @@ impl Call {
     /// # Errors
     ///
     /// Nobody knows who it is.
-    pub(super) fn origin(&self) -> Result<Origin, Problem> {
+    pub(super) fn origin(&self) -> Result<ChangeOrigin, Problem> {
         let actor = self.identity.name();
         let actor = actor.ok_or_else(|| Problem::internal("a change by nobody knows whom"))?;
         let id = self.request.extensions().get::<RequestId>().cloned();
-        Ok(Origin {
+        Ok(ChangeOrigin {
             actor: actor.to_owned(),
             request_id: id.map_or_else(String::new, |id| id.0),
             at: self.clock.now(),
@@ -145,9 +145,9 @@ impl Call {
     }
 
     /// The one resource that the path names, as the caller sees it.
-    pub(super) fn address(&self) -> Result<Address<'_>, Problem> {
-        Ok(Address {
-            view: self.view(),
+    pub(super) fn resource_path(&self) -> Result<ResourcePath<'_>, Problem> {
+        Ok(ResourcePath {
+            tenants: self.tenants(),
             collection: self.collection()?,
             id: self.segment("id"),
         })

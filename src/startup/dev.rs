@@ -93,7 +93,7 @@ async fn prepare(settings: &Settings, store: &Store) -> anyhow::Result<()> {
         .await
         .context("cannot bring the schema up to date")?;
     // What this needed: from now on each thread has connections of its own.
-    store.rest();
+    store.close_idle();
     Ok(())
 }
 

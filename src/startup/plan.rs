@@ -12,7 +12,7 @@ use crate::auth::Issuer;
 use crate::config::{Loaded, Settings};
 use crate::domain::EntityRegistry;
 use crate::domain::entity_config::Attached;
-use crate::domain::tenancy::{Config, Rules};
+use crate::domain::tenancy::{Config, TenancyRules};
 use hyperfleet_fleet::start::RegistryLocation;
 use hyperfleet_server_kit::faults::Faults;
 
@@ -23,7 +23,7 @@ pub(super) struct Plan {
     /// Whose tokens it takes; unset for nobody's, because nobody needs one.
     pub(super) issuers: Option<Vec<Issuer>>,
     /// How requests say for whom they are made.
-    pub(super) tenancy: Rules,
+    pub(super) tenancy: TenancyRules,
     /// Where fleet's units and machines are kept, if its API is served.
     pub(super) fleet: Option<RegistryLocation>,
     /// What the fleet adapter is to be, if it runs here.
@@ -60,7 +60,7 @@ impl Plan {
         });
         let registry = kinds.as_ref().map(|kinds| &kinds.registry);
         let adapter = faults.part_if(loaded.knows(&["fleet", "server"]), || {
-            AdapterPlan::beside_the_api(settings, registry)
+            AdapterPlan::embedded(settings, registry)
         });
         faults.part_if(loaded.knows(&["database"]), || {
             database::check(&settings.database)
@@ -90,8 +90,8 @@ impl Plan {
 }
 
 /// The rules of tenancy, or everything that is wrong with their settings, a line each.
-fn tenancy_rules(settings: &Config) -> anyhow::Result<Rules> {
-    Rules::new(settings.clone())
+fn tenancy_rules(settings: &Config) -> anyhow::Result<TenancyRules> {
+    TenancyRules::new(settings.clone())
         .map_err(|faults| anyhow!("tenancy cannot be used like this:\n{}", faults.join("\n")))
 }
 

@@ -138,7 +138,7 @@ impl Ended {
         let Some(status) = status else {
             return true;
         };
-        let said = program.said();
+        let said = program.output();
         let is_required = std::env::var_os("SYSTEMD_REQUIRED").is_some();
         assert!(status.code() == Some(CANNOT_RUN) && !is_required, "{said}");
         println!("skipped: {said}");

@@ -8,7 +8,7 @@ use hyperfleet_fleet_adapter::workloads::WorkloadConfig;
 /// The fleet adapter, which keeps units in fleet for resources.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-pub struct FleetAdapter {
+pub struct FleetAdapterSettings {
     /// Whether `serve` runs it, too.
     pub enabled: bool,
     /// The name that it reports under.
@@ -30,7 +30,7 @@ pub struct FleetAdapter {
     /// How long units stay whose resource no longer exists.
     #[serde(with = "humantime_serde")]
     pub orphan_grace: Duration,
-    pub removal_limit: RemovalLimit,
+    pub removal_limit: RemovalLimitSettings,
     #[serde(with = "humantime_serde")]
     pub lease_time: Duration,
 }
@@ -38,7 +38,7 @@ pub struct FleetAdapter {
 /// Removals above both limits wait for an operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-pub struct RemovalLimit {
+pub struct RemovalLimitSettings {
     pub units: usize,
     /// Percent of all units of the adapter.
     pub percent: u32,

@@ -9,8 +9,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 pub use database::{Database, Pool, Ssl, SslMode};
-pub use fleet_adapter::{FleetAdapter, RemovalLimit};
-pub use server::{Health, Jwt, Metrics, Server};
+pub use fleet_adapter::{FleetAdapterSettings, RemovalLimitSettings};
+pub use server::{Health, Jwt, MetricsSettings, ServerSettings};
 
 use super::catalogue::TABLE;
 use crate::domain::entity_config::EntityConfig;
@@ -22,7 +22,7 @@ use hyperfleet_server_kit::settings::{Logging, Secret, Tracing, defaults};
 #[serde(deny_unknown_fields)]
 pub struct Settings {
     /// The API's listener.
-    pub server: Server,
+    pub server: ServerSettings,
     /// The database.
     pub database: Database,
     /// The log.
@@ -30,7 +30,7 @@ pub struct Settings {
     /// Traces.
     pub tracing: Tracing,
     /// Metrics and their listener.
-    pub metrics: Metrics,
+    pub metrics: MetricsSettings,
     /// Health, its listener, and how the service ends.
     pub health: Health,
     /// Lists.
@@ -42,7 +42,7 @@ pub struct Settings {
     #[serde(default)]
     pub import: Import,
     /// Fleet's API.
-    pub fleet: Fleet,
+    pub fleet: FleetSettings,
     /// The kinds of resources; unset for the built-in ones.
     pub entities: Option<Vec<EntityConfig>>,
 }
@@ -82,7 +82,7 @@ pub struct Import {
 /// Fleet's API, served beside the service's own.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-pub struct Fleet {
+pub struct FleetSettings {
     /// Whether it is served.
     pub enabled: bool,
     /// Where its units and machines are kept.
@@ -90,5 +90,5 @@ pub struct Fleet {
     /// Most items of a page.
     pub page_size: usize,
     /// What keeps units for resources.
-    pub adapter: FleetAdapter,
+    pub adapter: FleetAdapterSettings,
 }

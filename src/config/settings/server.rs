@@ -5,12 +5,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::auth::IssuerConfig;
 use crate::domain::tenancy;
-use hyperfleet_server_kit::settings::{Limits, Timeouts, Tls};
+use hyperfleet_server_kit::settings::{LimitSettings, Timeouts, Tls};
 
 /// The API's listener.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-pub struct Server {
+pub struct ServerSettings {
     /// What this instance is called in its log; empty for nothing.
     pub hostname: String,
     /// Address or name to listen on.
@@ -22,7 +22,7 @@ pub struct Server {
     /// How long clients may take.
     pub timeouts: Timeouts,
     /// How much is served at a time.
-    pub limits: Limits,
+    pub limits: LimitSettings,
     /// TLS of the API's listener.
     pub tls: Tls,
     /// Who may call.
@@ -45,7 +45,7 @@ pub struct Jwt {
 /// Metrics and their listener.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-pub struct Metrics {
+pub struct MetricsSettings {
     /// Address or name to listen on.
     pub host: String,
     /// Port to listen on; 0 for a free one.

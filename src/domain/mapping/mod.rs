@@ -24,7 +24,7 @@ pub(super) use compile::compile;
 pub use config::{ExpressionConfig, OutputConfig, RULES_MAX, RuleConfig, TYPE_BYTES_MAX};
 pub use failure::Failure;
 pub(super) use rules::Rule;
-pub use rules::{Derived, MESSAGE_BYTES_MAX, REASON_BYTES_MAX, Rules};
+pub use rules::{Derived, KindRules, MESSAGE_BYTES_MAX, REASON_BYTES_MAX};
 
 use super::{Condition, Labels, ReportState, Resource, ResourceState, Tenancy};
 
@@ -58,7 +58,7 @@ pub enum Data {
 
 /// What rules are applied to.
 #[derive(Debug, Clone, Copy)]
-pub struct Subject<'a> {
+pub struct RuleInput<'a> {
     /// The resource as it will be. Its conditions are not looked at.
     pub state: &'a ResourceState,
     /// The rest of it.

@@ -3,7 +3,7 @@
 use hyperfleet_expressions::{Evaluation, Expression, Meter, on_deep_stack};
 
 use super::failure::Failure;
-use super::{Paths, Subject, view};
+use super::{Paths, RuleInput, view};
 use crate::domain::{Condition, ConditionStatus};
 
 /// Longest reason of a derived condition, in bytes; with a longer one there is no condition.
@@ -23,7 +23,7 @@ pub(in crate::domain) struct Rule {
 
 /// The rules of a kind.
 #[derive(Debug)]
-pub struct Rules {
+pub struct KindRules {
     /// By type.
     sorted: Vec<Rule>,
     paths: Paths,
@@ -41,7 +41,7 @@ pub struct Derived {
 }
 
 /// The condition that a rule gives, if any, and what is wrong with it.
-type Said = (Option<Condition>, Option<String>);
+type RuleResult = (Option<Condition>, Option<String>);
 
 impl Rule {
     fn expressions(&self) -> [&Expression; 4] {
@@ -49,12 +49,12 @@ impl Rule {
     }
 
     /// What it says of a subject. Fails if that cannot be known.
-    fn say(
+    fn evaluate(
         &self,
-        subject: &Subject<'_>,
+        subject: &RuleInput<'_>,
         previous: Option<&Condition>,
         evaluation: &mut Evaluation<'_>,
-    ) -> Result<Said, String> {
+    ) -> Result<RuleResult, String> {
         // One for all four: it is the rule whose cost has a limit.
         let meter = Meter::default();
         let holds = evaluation.run_bool(&self.when, &meter);
@@ -98,7 +98,7 @@ impl Rule {
     }
 }
 
-impl Rules {
+impl KindRules {
     /// Rules that were checked, of a kind whose resources have these paths.
     pub(in crate::domain) fn new(mut rules: Vec<Rule>, paths: Paths) -> Self {
         rules.sort_by(|a, b| a.kind.cmp(&b.kind));
@@ -125,7 +125,7 @@ impl Rules {
     /// Deterministic: neither clock nor order of reports matter. Never panics, and ends: a rule that
     /// costs too much fails. A rule that fails leaves its condition as it was, none if it was never
     /// computed, and touches no other.
-    pub fn derive(&self, subject: &Subject<'_>) -> Derived {
+    pub fn derive(&self, subject: &RuleInput<'_>) -> Derived {
         // One stack for all rules, because a thread costs more than a rule.
         let on_stack = || on_deep_stack(self.is_deep, || self.derive_here(subject));
         let derived = view::fits(subject).and_then(|()| on_stack());
@@ -133,18 +133,18 @@ impl Rules {
     }
 
     /// The same on this stack, for a subject that fits.
-    fn derive_here(&self, subject: &Subject<'_>) -> Derived {
+    fn derive_here(&self, subject: &RuleInput<'_>) -> Derived {
         let mut evaluation = view::evaluation(subject, &self.paths);
         self.derive_by(subject, |rule, previous| {
-            rule.say(subject, previous, &mut evaluation)
+            rule.evaluate(subject, previous, &mut evaluation)
         })
     }
 
     /// What follows from what each rule says, given its condition as it was.
     fn derive_by(
         &self,
-        subject: &Subject<'_>,
-        mut say: impl FnMut(&Rule, Option<&Condition>) -> Result<Said, String>,
+        subject: &RuleInput<'_>,
+        mut say: impl FnMut(&Rule, Option<&Condition>) -> Result<RuleResult, String>,
     ) -> Derived {
         let mut derived = Derived::default();
         for rule in &self.sorted {

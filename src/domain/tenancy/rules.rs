@@ -52,9 +52,9 @@ pub struct Dimension {
 
 /// How requests say for whom they are made. The default is that they do not.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Rules(Option<Config>);
+pub struct TenancyRules(Option<Config>);
 
-impl Rules {
+impl TenancyRules {
     /// The rules that a configuration stands for. What is switched off is not looked at.
     ///
     /// # Errors

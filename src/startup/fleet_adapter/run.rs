@@ -16,7 +16,7 @@ use hyperfleet_server_kit::http::Gate;
 use hyperfleet_server_kit::program::Build;
 use hyperfleet_server_kit::side::Side;
 use hyperfleet_server_kit::signals::Signals;
-use hyperfleet_server_kit::sockets::{Needs, Room};
+use hyperfleet_server_kit::sockets::{ConnectionBudget, Needs};
 use hyperfleet_server_kit::supervise::{PAUSE, supervise};
 use hyperfleet_server_kit::telemetry::{Metrics, Telemetry};
 use hyperfleet_server_kit::{manager, shutdown};
@@ -104,12 +104,12 @@ impl Program {
         let mut sides = sides(settings, self.tls, &gate, &telemetry.metrics)?;
         let fleet = Prepared::new(self.fleet)?;
         let mut beside = JoinSet::new();
-        fleet.clone().keep(&mut beside);
+        fleet.clone().spawn(&mut beside);
         let (watched, mirrored) = (gate.clone(), fleet.fleet.clone());
         beside.spawn(supervise(
             "watch whether etcd is connected",
             PAUSE,
-            move || keep_readiness(watched.clone(), mirrored.clone()),
+            move || update_readiness(watched.clone(), mirrored.clone()),
         ));
         let role = Role::start(self.adapter, fleet, None, settings.health.shutdown_timeout);
         manager::ready();
@@ -153,20 +153,20 @@ fn sides(
 ) -> anyhow::Result<[Side; 2]> {
     let sockets = SideSockets::bind(settings)?;
     let (health, served) = (sockets.health_address()?, sockets.metrics_address()?);
-    let room = Room::of(&Needs {
+    let connections = ConnectionBudget::of(&Needs {
         connections_max: 1,
         key: "fleet.adapter.workers",
         is_given: true,
         others: settings.fleet.adapter.workers,
         has_sides: true,
     });
-    let sides = sockets.start(tls, room.side, gate, metrics)?;
+    let sides = sockets.start(tls, connections.side, gate, metrics)?;
     tracing::info!(%health, metrics = %served, "listening");
     Ok(sides)
 }
 
 /// Says whether etcd is connected, again and again.
-async fn keep_readiness(gate: Gate, fleet: EtcdFleet) {
+async fn update_readiness(gate: Gate, fleet: EtcdFleet) {
     loop {
         if fleet.is_connected() {
             gate.set_fault(None);

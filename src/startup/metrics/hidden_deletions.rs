@@ -24,7 +24,7 @@ pub(super) struct HiddenDeletions {
 impl HiddenDeletions {
     /// The gauge, with a series for each kind: where lists of one instance included finalizing resources, its 0 says
     /// so to a query over all instances. Warns once of each kind.
-    pub(super) fn look(
+    pub(super) fn measure(
         &mut self,
         service: &Service,
         counted: &[Unreconciled],

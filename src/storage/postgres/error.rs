@@ -97,7 +97,7 @@ impl Error {
 }
 
 /// Whether a statement was ended because its time was up.
-pub(super) fn is_out_of_time(error: &sqlx::Error) -> bool {
+pub(super) fn is_timeout(error: &sqlx::Error) -> bool {
     code(error).is_some_and(|code| code == "57014")
 }
 

@@ -35,12 +35,12 @@ pub struct Settings {
     /// How long one statement may take; 0 for no limit.
     pub statement_milliseconds_max: u64,
     /// For how long connections are kept.
-    pub keep: Keep,
+    pub lifetime: ConnectionLifetime,
 }
 
 /// For how long connections are kept. The default is for ever, all of them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Keep {
+pub struct ConnectionLifetime {
     /// Most that are kept while nobody needs them, over all threads; 0 for none.
     pub idle_max: Option<usize>,
     /// How long one is kept while nobody needs it.
@@ -199,7 +199,7 @@ fn maker(settings: &Settings, name: &str) -> Maker {
     Maker {
         connector: Arc::new(connector),
         limit: answer_time(settings),
-        lifetime: settings.keep.lifetime,
+        lifetime: settings.lifetime.lifetime,
     }
 }
 
@@ -221,7 +221,7 @@ pub(super) fn pool(settings: &Settings) -> Pool {
 /// Closes idle connections of these pools that need not be kept: what is too old, or was not used
 /// for too long, and of the rest all but the `idle_max` that were used last, whichever pool they are
 /// in. A busy thread keeps what it uses, and all of them as many as the settings say.
-pub(super) fn trim(pools: &[Pool], keep: &Keep) {
+pub(super) fn trim(pools: &[Pool], lifetime: &ConnectionLifetime) {
     let used_at = |metrics: &Metrics| metrics.recycled.unwrap_or(metrics.created);
     let mut times = Vec::new();
     for pool in pools {

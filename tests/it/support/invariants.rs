@@ -1,5 +1,5 @@
 use chrono::{DateTime, Utc};
-use hyperfleet::domain::aggregation::{Subject, aggregate};
+use hyperfleet::domain::aggregation::{AggregationInput, aggregate};
 use hyperfleet::domain::entity_config::{EntityConfig, registry};
 use hyperfleet::domain::{Condition, EntityRegistry, ReportState, ReportedCondition};
 use sqlx::postgres::PgConnection;
@@ -178,7 +178,7 @@ impl Row {
         }
         // Aggregation changes nothing when it is repeated: these are the conditions that follow
         // from the reports, and no report was lost on the way.
-        let again = aggregate(&Subject {
+        let again = aggregate(&AggregationInput {
             generation: self.generation,
             updated_at: self.updated_at,
             is_deleting: self.is_deleting,

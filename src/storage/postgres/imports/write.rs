@@ -79,7 +79,7 @@ impl Db<'_> {
         )
         .fetch_all(self.wire())
         .await;
-        let written = self.done(result, Bulk(Resources), "write imported resources")?;
+        let written = self.complete(result, Bulk(Resources), "write imported resources")?;
         Ok(written.into_iter().map(Into::into).collect())
     }
 
@@ -92,14 +92,14 @@ impl Db<'_> {
         )
         .execute(self.wire())
         .await;
-        self.done(result, Bulk(AdapterReports), "remove older reports")?;
+        self.complete(result, Bulk(AdapterReports), "remove older reports")?;
         let result = sqlx::query!(
             "DELETE FROM resource_references WHERE source_id = ANY($1)",
             &ids
         )
         .execute(self.wire())
         .await;
-        self.done(result, Bulk(ResourceReferences), "remove older references")?;
+        self.complete(result, Bulk(ResourceReferences), "remove older references")?;
         Ok(())
     }
 
@@ -144,7 +144,7 @@ impl Db<'_> {
         )
         .execute(self.wire())
         .await;
-        self.done(result, Bulk(AdapterReports), "write imported reports")?;
+        self.complete(result, Bulk(AdapterReports), "write imported reports")?;
         Ok(())
     }
 
@@ -160,7 +160,7 @@ impl Db<'_> {
         )
         .fetch_all(self.wire())
         .await;
-        let unchanged = self.done(result, Bulk(Resources), "list what is unchanged")?;
+        let unchanged = self.complete(result, Bulk(Resources), "list what is unchanged")?;
         Ok(unchanged.into_iter().map(Into::into).collect())
     }
 
@@ -182,7 +182,7 @@ impl Db<'_> {
         )
         .execute(self.wire())
         .await;
-        self.done(
+        self.complete(
             result,
             Bulk(ResourceReferences),
             "write imported references",

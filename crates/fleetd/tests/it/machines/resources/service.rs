@@ -57,7 +57,7 @@ impl Service {
             api.arg("--config").arg(&config);
             api
         });
-        let address = api.until_found("the service listens", address_in).await;
+        let address = api.wait_for_report("the service listens", address_in).await;
         let mut service = Self {
             program,
             rest: Rest::at(&address),
@@ -95,7 +95,7 @@ impl Service {
         assert!(
             status.is_none(),
             "it ended by itself, {status:?}: {}",
-            adapter.said()
+            adapter.output()
         );
     }
 }
