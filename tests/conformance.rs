@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 
 use actix_web::{App, HttpRequest, HttpResponse, HttpServer, web};
-use hyperfleet_conformance::{Outcome, Profile, Report, Row, Target, run};
+use hyperfleet_conformance::{CheckOutcome, Profile, Row, RunReport, Target, run};
 use hyperfleet_testkit::{Answer, RunningProgram, http_client};
 use tempfile::TempDir;
 use tokio::sync::Notify;
@@ -81,7 +81,7 @@ fn target(base: &str) -> Target {
     }
 }
 
-async fn play(target: Target, only: &[&str]) -> Report {
+async fn play(target: Target, only: &[&str]) -> RunReport {
     let only: Vec<_> = only.iter().map(ToString::to_string).collect();
     run(target, &only, std::future::pending(), |_| {})
         .await
@@ -92,8 +92,8 @@ async fn play(target: Target, only: &[&str]) -> Report {
 async fn every_rule_holds_here_and_nothing_is_left() {
     let server = Server::start().await;
     let report = play(target(&server.base), &[]).await;
-    assert_eq!(report.ids(Outcome::Differs), [""; 0], "{report}");
-    assert_eq!(report.ids(Outcome::Skipped), [""; 0], "{report}");
+    assert_eq!(report.ids(CheckOutcome::Differs), [""; 0], "{report}");
+    assert_eq!(report.ids(CheckOutcome::Skipped), [""; 0], "{report}");
     assert!(report.left_behind.is_empty(), "{report}");
     assert_eq!(server.resources().await, 0);
 }
@@ -140,7 +140,7 @@ async fn no_rule_that_the_guide_names_is_the_older_services() {
     let names: Vec<_> = rules.iter().map(String::as_str).collect();
     let report = play(older, &names).await;
     assert_eq!(report.checks.len(), names.len(), "{report}");
-    assert_eq!(report.ids(Outcome::Holds), [""; 0], "{report}");
+    assert_eq!(report.ids(CheckOutcome::Holds), [""; 0], "{report}");
 }
 
 #[tokio::test]
@@ -160,8 +160,12 @@ async fn the_older_services_answers_differ_from_these() {
         ],
     );
     let report = report.await;
-    assert_eq!(report.count(Outcome::Differs), 3, "{report}");
-    assert_eq!(report.ids(Outcome::Holds), ["pages.size-range"], "{report}");
+    assert_eq!(report.count(CheckOutcome::Differs), 3, "{report}");
+    assert_eq!(
+        report.ids(CheckOutcome::Holds),
+        ["pages.size-range"],
+        "{report}"
+    );
 }
 
 /// An answer, to be broken before it is passed on: method, status, body.
@@ -198,10 +202,10 @@ async fn a_broken_rule_is_found() {
     let server = Server::start().await;
     for (id, broken) in BROKEN {
         let report = play(target(&proxy(&server.base, broken)), &[id]).await;
-        assert_eq!(report.ids(Outcome::Differs), [id], "{report}");
+        assert_eq!(report.ids(CheckOutcome::Differs), [id], "{report}");
         assert!(report.left_behind.is_empty(), "{report}");
         let whole = play(target(&proxy(&server.base, |_, _, _| {})), &[id]).await;
-        assert_eq!(whole.ids(Outcome::Holds), [id], "{whole}");
+        assert_eq!(whole.ids(CheckOutcome::Holds), [id], "{whole}");
     }
     assert_eq!(server.resources().await, 0);
 }

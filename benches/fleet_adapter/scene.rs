@@ -64,7 +64,7 @@ impl Scene {
         let registry = Registry::new(keys.clone(), Prefix::default());
         let fleet = Fleet::new(registry.clone(), 100);
         let mut beside = JoinSet::new();
-        beside.spawn(fleet.clone().keep_mirror());
+        beside.spawn(fleet.clone().run_mirror());
         let engine = engine_settings("engine");
         beside.spawn(run_engine(registry, engine, std::future::pending()));
         let mut agents = Vec::new();
@@ -98,7 +98,7 @@ impl Scene {
                 .await
                 .is_ok()
         };
-        while !is_up().await || scene.fleet.condition().machines < machines {
+        while !is_up().await || scene.fleet.readiness().machines < machines {
             if let Ok(Some(status)) = scene.api.try_wait() {
                 let log = std::fs::read_to_string(scene.folder.path().join("log"));
                 panic!(
@@ -200,7 +200,9 @@ impl Scene {
     /// The newest revision of etcd: one more for each write.
     pub(crate) async fn revision(&self) -> i64 {
         let found = self.keys.commit(hyperfleet_fleet::keys::Transaction {
-            then: vec![hyperfleet_fleet::keys::Operation::Get("/none".to_owned())],
+            then: vec![hyperfleet_fleet::keys::KeyOperation::Get(
+                "/none".to_owned(),
+            )],
             ..Default::default()
         });
         found.await.expect("etcd answers").revision
@@ -256,7 +258,7 @@ impl Adapter {
     pub(crate) async fn start(scene: &Scene, workers: usize) -> Self {
         let registry = Registry::new(scene.keys.clone(), Prefix::default());
         let fleet = Fleet::new(registry, 100);
-        let mirror = tokio::spawn(fleet.clone().keep_mirror());
+        let mirror = tokio::spawn(fleet.clone().run_mirror());
         let running = Running {
             fleet,
             store: scene.keys.clone(),
@@ -287,7 +289,7 @@ impl Adapter {
         };
         // The lease of one that was killed is not what is measured.
         let delete =
-            hyperfleet_fleet::keys::Operation::Delete(format!("{}lease", running.adapter.keys));
+            hyperfleet_fleet::keys::KeyOperation::Delete(format!("{}lease", running.adapter.keys));
         let released = scene.keys.commit(hyperfleet_fleet::keys::Transaction {
             then: vec![delete],
             ..Default::default()

@@ -3,8 +3,8 @@
 use chrono::{DateTime, Utc};
 
 use super::{Error, Service};
-use crate::domain::audit::{Filter, TrailPage};
-use crate::domain::page::Page;
+use crate::domain::audit::{AuditFilter, TrailPage};
+use crate::domain::page::PageRequest;
 use crate::domain::tenancy::TenantScope;
 
 /// Entries that one transaction removes at most, so that its locks stay short.
@@ -21,17 +21,17 @@ impl Service {
     /// [`Error::AheadOfTrail`] if the position is not one of this state of the database.
     pub async fn audit(
         &self,
-        view: &TenantScope,
-        filter: &Filter,
-        page: Page,
+        tenants: &TenantScope,
+        filter: &AuditFilter,
+        page: PageRequest,
     ) -> Result<TrailPage, Error> {
-        let is_read_in_order = filter.is_after_alone() && view.tenancy().is_none();
+        let is_read_in_order = filter.is_after_alone() && tenants.tenancy().is_none();
         let mut session = if is_read_in_order {
             self.store.session().await?
         } else {
             self.store.slow_session().await?
         };
-        let rows = session.db().list_audit(view, filter, page).await?;
+        let rows = session.db().list_audit(tenants, filter, page).await?;
         if filter
             .after
             .is_some_and(|after| !rows.settled.reaches(after))

@@ -9,9 +9,9 @@
 //! once they are locked, and changes them in sets (`docs/decisions/0029-lock-order.md`).
 
 use super::effects::{self, Effects};
-use super::{Address, Collection, Error, Service};
-use crate::domain::audit::{Action, Origin};
-use crate::domain::lifecycle::{self, Family, Outcome, Refusal};
+use super::{Collection, Error, ResourcePath, Service};
+use crate::domain::audit::{Action, ChangeOrigin};
+use crate::domain::lifecycle::{self, Family, LifecycleRefusal, Outcome};
 use crate::domain::tenancy::TenantScope;
 use crate::domain::{Resource, ResourceId, ResourceSnapshot, ResourceState};
 use crate::storage::postgres::{Db, LockedRow, Tx, WholeResource};
@@ -30,18 +30,22 @@ const LOGGED_IDS_MAX: usize = 100;
 impl Service {
     /// Marks a resource as deleted, and removes everything that waits for nothing. Returns the resource as it is now,
     /// or as it was when it was removed.
-    pub async fn delete(&self, address: Address<'_>, origin: &Origin) -> Result<Resource, Error> {
+    pub async fn delete(
+        &self,
+        path: ResourcePath<'_>,
+        origin: &ChangeOrigin,
+    ) -> Result<Resource, Error> {
         let mut session = self.store.session().await?;
         let mut db = session.db();
-        let found = match address.place() {
-            Some(place) => {
+        let found = match path.scope() {
+            Some(scope) => {
                 let with_rules = self.registry.kinds_with_rules();
-                db.find_deletable(place, with_rules).await?
+                db.find_deletable(scope, with_rules).await?
             }
             None => None,
         };
         let Some(found) = found else {
-            return Err(self.nothing_to_delete(address, &mut db).await);
+            return Err(self.nothing_to_delete(path, &mut db).await);
         };
         let WholeResource {
             resource,
@@ -57,8 +61,8 @@ impl Service {
             return Ok(Resource { state, ..resource });
         }
         let mut tx = session.begin_sets().await?;
-        let result = self.delete_in(&mut tx, address, resource, origin).await;
-        effects::keep(tx, result).await
+        let result = self.delete_in(&mut tx, path, resource, origin).await;
+        effects::commit(tx, result).await
     }
 
     /// Deletes a resource without dependents and references that becomes finalizing, or already is. Returns `None` if
@@ -67,7 +71,7 @@ impl Service {
         &self,
         db: &mut Db<'_>,
         root: ResourceSnapshot,
-        origin: &Origin,
+        origin: &ChangeOrigin,
     ) -> Result<Option<(ResourceState, Effects)>, Error> {
         let family = Family {
             ancestors: Vec::new(),
@@ -83,16 +87,16 @@ impl Service {
             }
             _ => false,
         };
-        Ok(is_done.then(|| (state, Effects::carried_out([before], outcome))))
+        Ok(is_done.then(|| (state, Effects::effects_of([before], outcome))))
     }
 
     /// The error for a missing resource. The flat routes have a text of their own, which clients know.
-    async fn nothing_to_delete(&self, address: Address<'_>, db: &mut Db<'_>) -> Error {
-        match address.collection {
+    async fn nothing_to_delete(&self, path: ResourcePath<'_>, db: &mut Db<'_>) -> Error {
+        match path.collection {
             Collection::Kind(entity) => Error::NothingToDelete {
                 kind: entity.kind.clone(),
             },
-            Collection::All | Collection::Owned { .. } => address.missing(self, db).await,
+            Collection::All | Collection::Owned { .. } => path.missing(self, db).await,
         }
     }
 
@@ -100,12 +104,12 @@ impl Service {
     async fn delete_in(
         &self,
         tx: &mut Tx<'_>,
-        address: Address<'_>,
+        path: ResourcePath<'_>,
         found: Resource,
-        origin: &Origin,
+        origin: &ChangeOrigin,
     ) -> Result<(Resource, Effects), Error> {
-        let Some(locked) = self.lock_family(tx, address).await? else {
-            return Err(self.nothing_to_delete(address, &mut tx.db()).await);
+        let Some(locked) = self.lock_family(tx, path).await? else {
+            return Err(self.nothing_to_delete(path, &mut tx.db()).await);
         };
         let mut db = tx.db();
         let LockedFamily {
@@ -113,15 +117,15 @@ impl Service {
             rows,
             has_links,
         } = locked;
-        let mut resource = match address.place() {
-            Some(place) if found.state.revision != family.root.state.revision => {
-                let now = db.find_resource(place).await?;
-                now.ok_or_else(|| address.not_found())?
+        let mut resource = match path.scope() {
+            Some(scope) if found.state.revision != family.root.state.revision => {
+                let now = db.find_resource(scope).await?;
+                now.ok_or_else(|| path.not_found())?
             }
             _ => found,
         };
         let referrers = if has_links {
-            db.list_referrers(address.view, &rows).await?
+            db.list_referrers(path.tenants, &rows).await?
         } else {
             Vec::new()
         };
@@ -130,23 +134,23 @@ impl Service {
             Ok(decided) => decided,
             Err(refusal) => {
                 let root = &family.root.state;
-                return Err(visible(refusal, root, address.view, &mut db).await?);
+                return Err(visible(refusal, root, path.tenants, &mut db).await?);
             }
         };
         db.carry_out(&outcome, has_links, origin).await?;
         resource.state = state;
-        Ok((resource, Effects::carried_out(states(&family), outcome)))
+        Ok((resource, Effects::effects_of(states(&family), outcome)))
     }
 
     /// Removes a finalizing resource with its descendants although adapters are not done.
     pub async fn force_delete(
         &self,
-        address: Address<'_>,
+        path: ResourcePath<'_>,
         reason: &str,
-        origin: &Origin,
+        origin: &ChangeOrigin,
     ) -> Result<(), Error> {
         let mut tx = self.store.begin_sets().await?;
-        let decided = self.force_delete_in(&mut tx, address, reason, origin).await;
+        let decided = self.force_delete_in(&mut tx, path, reason, origin).await;
         let (family, outcome) = match decided {
             Ok(decided) => decided,
             Err(error) => return tx.finish(Err(error)).await,
@@ -160,19 +164,19 @@ impl Service {
             committed.is_ok(),
         );
         committed?;
-        Effects::carried_out(states(&family), outcome).emit();
+        Effects::effects_of(states(&family), outcome).emit();
         Ok(())
     }
 
     async fn force_delete_in(
         &self,
         tx: &mut Tx<'_>,
-        address: Address<'_>,
+        path: ResourcePath<'_>,
         reason: &str,
-        origin: &Origin,
+        origin: &ChangeOrigin,
     ) -> Result<(Family, Outcome), Error> {
-        let Some(locked) = self.lock_family(tx, address).await? else {
-            return Err(address.missing(self, &mut tx.db()).await);
+        let Some(locked) = self.lock_family(tx, path).await? else {
+            return Err(path.missing(self, &mut tx.db()).await);
         };
         let outcome = lifecycle::force_delete(&locked.family, reason, &self.registry)?;
         tx.db()
@@ -185,13 +189,13 @@ impl Service {
     async fn lock_family(
         &self,
         tx: &mut Tx<'_>,
-        address: Address<'_>,
+        path: ResourcePath<'_>,
     ) -> Result<Option<LockedFamily>, Error> {
-        let Some(place) = address.place() else {
+        let Some(scope) = path.scope() else {
             return Ok(None);
         };
         let mut db = tx.db();
-        let Some(lineage) = db.lock_lineage(place).await? else {
+        let Some(lineage) = db.lock_lineage(scope).await? else {
             return Ok(None);
         };
         let mut rows = lineage.rows;
@@ -238,7 +242,7 @@ fn log_forced(
     root: &ResourceState,
     outcome: &Outcome,
     reason: &str,
-    origin: &Origin,
+    origin: &ChangeOrigin,
     is_committed: bool,
 ) {
     let removed_by = |action| {
@@ -276,14 +280,14 @@ fn states(family: &Family) -> impl Iterator<Item = &ResourceState> {
 /// Limits a refusal to what the caller sees: descendants may belong to another tenant, and are deleted all the same,
 /// but not named.
 async fn visible(
-    refusal: Refusal,
+    refusal: LifecycleRefusal,
     root: &ResourceState,
-    view: &TenantScope,
+    tenants: &TenantScope,
     db: &mut Db<'_>,
 ) -> Result<Error, Error> {
     let is_seen = refusal.id == root.id
-        || *view == TenantScope::ALL
-        || db.has_resource(view, &refusal.kind, refusal.id).await?;
+        || *tenants == TenantScope::ALL
+        || db.has_resource(tenants, &refusal.kind, refusal.id).await?;
     Ok(if is_seen {
         refusal.into()
     } else {

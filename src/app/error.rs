@@ -1,6 +1,6 @@
 //! Errors of use cases: what a client of any transport may see, without HTTP.
 
-use crate::domain::lifecycle::Refusal;
+use crate::domain::lifecycle::LifecycleRefusal;
 use crate::domain::page::InvalidOrder;
 use crate::domain::{InvalidReport, ResourceId, Violation, Violations, shown};
 use crate::storage::postgres;
@@ -38,7 +38,7 @@ pub enum Error {
     NameTaken { kind: String },
     /// The state of the resource does not allow it.
     #[error(transparent)]
-    Refused(#[from] Refusal),
+    Refused(#[from] LifecycleRefusal),
     /// Descendants that the caller does not see prevent the deletion.
     #[error("Cannot delete {kind} '{id}': resources of other tenants below it do not allow it")]
     HeldBack { kind: String, id: ResourceId },

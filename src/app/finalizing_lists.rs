@@ -22,7 +22,7 @@ impl FinalizingLists {
     }
 
     /// Notes that a list with these filters was answered.
-    pub(super) fn note(&self, filters: &[ListFilter]) {
+    pub(super) fn record(&self, filters: &[ListFilter]) {
         if !filters.contains(&ListFilter::IncludeDeleted(true)) {
             return;
         }

@@ -1,8 +1,8 @@
 //! Lists of resources.
 
 use super::{Collection, Error, Service};
-use crate::domain::page::{Listing, Order, Page};
-use crate::domain::position::Position;
+use crate::domain::page::{Listing, Order, PageRequest};
+use crate::domain::position::RowPosition;
 use crate::domain::tenancy::TenantScope;
 use crate::domain::tsl::Filter;
 use crate::domain::{ListFilter, ResourceId, StoredResource, shown};
@@ -11,9 +11,9 @@ use crate::storage::postgres::ListQuery;
 /// Page, order and filters of a list.
 #[derive(Debug, Clone)]
 pub struct ListRequest {
-    pub page: Page,
+    pub page: PageRequest,
     /// Where the page begins, in place of its number.
-    pub after: Option<Position>,
+    pub after: Option<RowPosition>,
     pub order: Order,
     /// Filters of the list, from [`Service::filters`].
     pub filters: Vec<ListFilter>,
@@ -57,7 +57,7 @@ impl Service {
     /// Returns one page of what a caller sees of a list.
     pub async fn list(
         &self,
-        view: &TenantScope,
+        tenants: &TenantScope,
         collection: Collection<'_>,
         request: ListRequest,
     ) -> Result<Listing<StoredResource>, Error> {
@@ -87,7 +87,7 @@ impl Service {
         }
         let query = ListQuery {
             owner,
-            view,
+            tenants,
             registry: &self.registry,
             filters,
             order: request.order,
@@ -100,9 +100,9 @@ impl Service {
             self.store.session().await?
         };
         let listing = session.db().list_resources(&query).await?;
-        self.finalizing_lists.note(&query.filters);
+        self.finalizing_lists.record(&query.filters);
         if listing.total == 0 {
-            self.require_owner(view, collection, &mut session.db())
+            self.require_owner(tenants, collection, &mut session.db())
                 .await?;
         }
         Ok(listing)

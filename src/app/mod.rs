@@ -4,7 +4,6 @@
 //! over, and after a few attempts it locks the row first, so that every writer of a busy row succeeds
 //! (`docs/decisions/0028-compare-and-set.md`). Writers of several rows lock them from the start.
 
-mod address;
 mod audit;
 mod deletion;
 mod effects;
@@ -12,6 +11,7 @@ mod error;
 mod finalizing_lists;
 pub mod import;
 mod list;
+mod path;
 mod reports;
 mod resources;
 mod unreconciled;
@@ -20,9 +20,9 @@ mod unrequired_adapters;
 use std::sync::Arc;
 
 pub use crate::storage::postgres::{Connections, Unreconciled};
-pub use address::{Address, Collection};
 pub use error::Error;
 pub use list::ListRequest;
+pub use path::{Collection, ResourcePath};
 
 use crate::domain::{Entity, EntityRegistry, shown};
 use crate::storage::postgres::{self, Store};

@@ -3,60 +3,60 @@
 use super::effects::{self, Effects};
 use super::resources::still_changing;
 use super::unrequired_adapters::UnrequiredReport;
-use super::{Address, Error, Service, UNLOCKED_ATTEMPTS_MAX};
-use crate::domain::audit::Origin;
+use super::{Error, ResourcePath, Service, UNLOCKED_ATTEMPTS_MAX};
+use crate::domain::audit::ChangeOrigin;
 use crate::domain::lifecycle::{self, ReportDecision};
-use crate::domain::page::{Listing, Page};
+use crate::domain::page::{Listing, PageRequest};
 use crate::domain::{InvalidReport, Report, ReportOutcome, ResourceSnapshot};
 use crate::storage::postgres::{Db, ResourceScope, Tx};
 
 /// The adapter's stored report, `None` if the incoming one was discarded; and the effects to emit after commit.
-type Taken = (Option<Report>, Effects);
+type ReportResult = (Option<Report>, Effects);
 
 impl Service {
     /// Counts a report whose body is unreadable.
-    pub fn reject_report(&self, address: Address<'_>) {
-        let kind = address.collection.entity().map_or("unknown", |e| &e.kind);
+    pub fn reject_report(&self, path: ResourcePath<'_>) {
+        let kind = path.collection.entity().map_or("unknown", |e| &e.kind);
         effects::reported(kind, ReportOutcome::Rejected(InvalidReport::Unreadable)).increment(1);
     }
 
     /// Returns one page of the reports on a resource.
     pub async fn reports(
         &self,
-        address: Address<'_>,
-        page: Page,
+        path: ResourcePath<'_>,
+        page: PageRequest,
     ) -> Result<Listing<Report>, Error> {
-        if let Some(place) = address.place() {
+        if let Some(scope) = path.scope() {
             let mut session = self.store.session().await?;
-            let listing = session.db().list_reports(place, page).await?;
+            let listing = session.db().list_reports(scope, page).await?;
             if let Some(listing) = listing {
                 return Ok(listing);
             }
         }
-        Err(self.missing(address).await)
+        Err(self.missing(path).await)
     }
 
     /// Judges and stores an adapter's report, updates the conditions, and removes the resource if the report completes
     /// its deletion. Returns the adapter's stored report, or `None` if the incoming one was discarded.
     pub async fn report(
         &self,
-        address: Address<'_>,
+        path: ResourcePath<'_>,
         mut report: Report,
-        origin: &Origin,
+        origin: &ChangeOrigin,
     ) -> Result<Option<Report>, Error> {
-        let place = address.place().ok_or_else(|| address.not_found())?;
+        let scope = path.scope().ok_or_else(|| path.not_found())?;
         for _ in 0..UNLOCKED_ATTEMPTS_MAX {
             let mut session = self.store.session().await?;
             let mut db = session.db();
             let with_rules = self.registry.kinds_with_rules();
-            let snapshot = db.find_snapshot(place, with_rules).await?;
-            let snapshot = snapshot.ok_or_else(|| address.not_found())?;
+            let snapshot = db.find_snapshot(scope, with_rules).await?;
+            let snapshot = snapshot.ok_or_else(|| path.not_found())?;
             let decision = self.decide(&snapshot, &mut report);
             if decision.completes {
                 break;
             }
-            let taken = carry_out(&mut db, address, &snapshot, &report, decision).await?;
-            if let Some((stored, effects)) = taken {
+            let result = carry_out(&mut db, path, &snapshot, &report, decision).await?;
+            if let Some((stored, effects)) = result {
                 let unrequired = self.unrequired(&snapshot, stored.as_ref());
                 effects.stored(unrequired).emit();
                 return Ok(stored);
@@ -64,31 +64,31 @@ impl Service {
         }
         let mut tx = self.store.begin_sets().await?;
         let result = self
-            .report_locked(&mut tx, address, place, &mut report, origin)
+            .report_locked(&mut tx, path, scope, &mut report, origin)
             .await;
-        effects::keep(tx, result).await
+        effects::commit(tx, result).await
     }
 
     async fn report_locked(
         &self,
         tx: &mut Tx<'_>,
-        address: Address<'_>,
-        place: ResourceScope<'_>,
+        path: ResourcePath<'_>,
+        scope: ResourceScope<'_>,
         report: &mut Report,
-        origin: &Origin,
-    ) -> Result<Taken, Error> {
+        origin: &ChangeOrigin,
+    ) -> Result<ReportResult, Error> {
         let mut db = tx.db();
-        let lineage = db.lock_lineage(place).await?;
-        let lineage = lineage.ok_or_else(|| address.not_found())?;
+        let lineage = db.lock_lineage(scope).await?;
+        let lineage = lineage.ok_or_else(|| path.not_found())?;
         let with_rules = self.registry.kinds_with_rules();
         let locked = db.list_snapshots(&lineage.rows, with_rules).await?;
         let mut ancestors = locked.snapshots;
-        let snapshot = ancestors.pop().ok_or_else(|| address.not_found())?;
+        let snapshot = ancestors.pop().ok_or_else(|| path.not_found())?;
         ancestors.reverse();
         let decision = self.decide(&snapshot, report);
         let completes = decision.completes;
-        let taken = carry_out(&mut db, address, &snapshot, report, decision).await?;
-        let (stored, effects) = taken.ok_or_else(still_changing)?;
+        let result = carry_out(&mut db, path, &snapshot, report, decision).await?;
+        let (stored, effects) = result.ok_or_else(still_changing)?;
         let effects = effects.stored(self.unrequired(&snapshot, stored.as_ref()));
         if !completes {
             return Ok((stored, effects));
@@ -96,7 +96,7 @@ impl Service {
         let outcome = lifecycle::remove(&snapshot, &ancestors, &self.registry);
         db.carry_out(&outcome, locked.has_links, origin).await?;
         let before = ancestors.iter().map(|ancestor| &ancestor.state);
-        let effects = effects.and(Effects::carried_out(before, outcome));
+        let effects = effects.and(Effects::effects_of(before, outcome));
         Ok((stored, effects))
     }
 
@@ -119,11 +119,11 @@ impl Service {
 /// Carries out a decision, except for a removal. Returns `None` if the row changed since it was read.
 async fn carry_out(
     db: &mut Db<'_>,
-    address: Address<'_>,
+    path: ResourcePath<'_>,
     snapshot: &ResourceSnapshot,
     report: &Report,
     decision: ReportDecision,
-) -> Result<Option<Taken>, Error> {
+) -> Result<Option<ReportResult>, Error> {
     let state = &snapshot.state;
     let mut effects = Effects::failed(decision.failures).reported(state, decision.outcome);
     let stored = match decision.outcome {
@@ -137,7 +137,7 @@ async fn carry_out(
         }
         ReportOutcome::Repeated => {
             let found = db.find_report(state, &report.state.adapter).await?;
-            Some(found.ok_or_else(|| address.not_found())?)
+            Some(found.ok_or_else(|| path.not_found())?)
         }
         ReportOutcome::Discarded(why) => {
             tracing::debug!(adapter = report.state.adapter, ?why, "report discarded");

@@ -3,10 +3,10 @@
 use uuid::Uuid;
 
 use super::effects::{self, Effects};
-use super::{Address, Error, Service, UNLOCKED_ATTEMPTS_MAX};
-use crate::domain::audit::Origin;
-use crate::domain::lifecycle::{self, Draft, Patch, Refusal, RefusalReason};
-use crate::domain::reference::{self, Target};
+use super::{Error, ResourcePath, Service, UNLOCKED_ATTEMPTS_MAX};
+use crate::domain::audit::ChangeOrigin;
+use crate::domain::lifecycle::{self, Draft, LifecycleRefusal, Patch, RefusalReason};
+use crate::domain::reference::{self, ReferenceTarget};
 use crate::domain::tenancy::{Tenant, TenantScope};
 use crate::domain::{
     Entity, References, RequestedPatch, RequestedResource, Resource, ResourceId, StoredResource,
@@ -18,13 +18,13 @@ use crate::storage::postgres::{self, Created, Db, ResourceScope, Tx};
 type Patched = (Resource, Effects);
 
 impl Service {
-    pub async fn get(&self, address: Address<'_>) -> Result<StoredResource, Error> {
-        if let Some(place) = address.place()
-            && let Some(resource) = self.store.find_resource(place).await?
+    pub async fn get(&self, path: ResourcePath<'_>) -> Result<StoredResource, Error> {
+        if let Some(scope) = path.scope()
+            && let Some(resource) = self.store.find_resource(scope).await?
         {
             return Ok(resource);
         }
-        Err(self.missing(address).await)
+        Err(self.missing(path).await)
     }
 
     /// Creates a resource of a root kind, or of a child kind below `parent`, on behalf of a tenant.
@@ -35,10 +35,10 @@ impl Service {
         entity: &Entity,
         parent: Option<(&Entity, &str)>,
         new: RequestedResource,
-        author: (&Tenant, &Origin),
+        author: (&Tenant, &ChangeOrigin),
     ) -> Result<Resource, Error> {
         let (tenant, origin) = author;
-        let view = tenant.view();
+        let tenants = tenant.tenants();
         let owner = match parent {
             None => {
                 self.require_root(entity)?;
@@ -64,17 +64,17 @@ impl Service {
         let created = match references {
             // A fault of the parent takes precedence.
             Err(violation) => {
-                self.check_parent(view, owner).await?;
+                self.check_parent(tenants, owner).await?;
                 return Err(violation.into());
             }
             Ok(references) if references.is_empty() => {
                 let mut session = self.store.session().await?;
-                insert(&mut session.db(), view, &resource, parent, origin).await?
+                insert(&mut session.db(), tenants, &resource, parent, origin).await?
             }
             Ok(_) => {
                 let mut tx = self.store.begin().await?;
                 let result = self
-                    .create_linked(&mut tx, view, &resource, parent, origin)
+                    .create_linked(&mut tx, tenants, &resource, parent, origin)
                     .await;
                 tx.finish(result).await?
             }
@@ -107,20 +107,20 @@ impl Service {
 
     async fn check_parent(
         &self,
-        view: &TenantScope,
+        tenants: &TenantScope,
         owner: Option<(&Entity, ResourceId)>,
     ) -> Result<(), Error> {
         let Some((parent, id)) = owner else {
             return Ok(());
         };
-        let place = ResourceScope {
-            view,
+        let scope = ResourceScope {
+            tenants,
             kind: Some(&parent.kind),
             owner: None,
             id,
         };
         let mut session = self.store.session().await?;
-        let found = session.db().find_snapshot(place, &[]).await?;
+        let found = session.db().find_snapshot(scope, &[]).await?;
         match found {
             None => Err(Error::not_found(&parent.kind, &id.to_string())),
             Some(snapshot) if snapshot.state.is_finalizing() => {
@@ -133,15 +133,15 @@ impl Service {
     async fn create_linked(
         &self,
         tx: &mut Tx<'_>,
-        view: &TenantScope,
+        tenants: &TenantScope,
         resource: &Resource,
         parent: Option<&Entity>,
-        origin: &Origin,
+        origin: &ChangeOrigin,
     ) -> Result<Created, Error> {
         let owner = resource.state.owner.zip(parent);
-        let place = owner.map(|(id, parent)| (self.registry.depth(&parent.kind), id));
+        let position = owner.map(|(id, parent)| (self.registry.depth(&parent.kind), id));
         let locked = self
-            .lock_targets(tx, view, &resource.references, place)
+            .lock_targets(tx, tenants, &resource.references, position)
             .await?;
         if let Err(violation) = reference::check_targets(&resource.references, &locked) {
             let Some((id, parent)) = owner else {
@@ -155,7 +155,7 @@ impl Service {
                 Some(_) => Err(violation.into()),
             };
         }
-        let created = insert(&mut tx.db(), view, resource, parent, origin).await?;
+        let created = insert(&mut tx.db(), tenants, resource, parent, origin).await?;
         if created == Created::Yes {
             tx.db()
                 .replace_references(resource.state.id, &resource.references)
@@ -169,10 +169,10 @@ impl Service {
     async fn lock_targets(
         &self,
         tx: &mut Tx<'_>,
-        view: &TenantScope,
+        tenants: &TenantScope,
         references: &References,
         also: Option<(usize, ResourceId)>,
-    ) -> Result<Vec<Target>, Error> {
+    ) -> Result<Vec<ReferenceTarget>, Error> {
         let links = references.values().flatten();
         let mut order: Vec<_> = links
             .map(|r| (self.registry.depth(&r.kind), r.id))
@@ -181,26 +181,25 @@ impl Service {
         order.sort_unstable();
         order.dedup();
         let ids: Vec<_> = order.into_iter().map(|(_, id)| id).collect();
-        Ok(tx.db().lock_targets(view, &ids).await?)
+        Ok(tx.db().lock_targets(tenants, &ids).await?)
     }
 
     /// Changes the desired state of a resource, and returns it. Writes nothing if nothing differs.
     pub async fn patch(
         &self,
-        address: Address<'_>,
+        path: ResourcePath<'_>,
         change: &RequestedPatch,
-        origin: &Origin,
+        origin: &ChangeOrigin,
     ) -> Result<Resource, Error> {
-        let Some(place) = address.place() else {
-            return Err(self.missing(address).await);
+        let Some(scope) = path.scope() else {
+            return Err(self.missing(path).await);
         };
         if change.references.is_none() {
             for _ in 0..UNLOCKED_ATTEMPTS_MAX {
                 let mut session = self.store.session().await?;
                 let mut db = session.db();
-                if let Some((patched, effects)) = self
-                    .try_patch(&mut db, address, place, change, origin)
-                    .await?
+                if let Some((patched, effects)) =
+                    self.try_patch(&mut db, path, scope, change, origin).await?
                 {
                     effects.emit();
                     return Ok(patched);
@@ -209,22 +208,22 @@ impl Service {
         }
         let mut tx = self.store.begin().await?;
         let result = self
-            .patch_locked(&mut tx, address, place, change, origin)
+            .patch_locked(&mut tx, path, scope, change, origin)
             .await;
-        effects::keep(tx, result).await
+        effects::commit(tx, result).await
     }
 
     async fn patch_locked(
         &self,
         tx: &mut Tx<'_>,
-        address: Address<'_>,
-        place: ResourceScope<'_>,
+        path: ResourcePath<'_>,
+        scope: ResourceScope<'_>,
         change: &RequestedPatch,
-        origin: &Origin,
+        origin: &ChangeOrigin,
     ) -> Result<Patched, Error> {
         if let Some(requested) = &change.references {
-            let Some(resource) = tx.db().find_resource(place).await? else {
-                return Err(address.missing(self, &mut tx.db()).await);
+            let Some(resource) = tx.db().find_resource(scope).await? else {
+                return Err(path.missing(self, &mut tx.db()).await);
             };
             if resource.state.is_finalizing() {
                 return Err(lifecycle::marked_for_deletion(&resource.state).into());
@@ -235,16 +234,16 @@ impl Service {
                 .get(kind)
                 .ok_or_else(|| Error::UnknownKind(kind.clone()))?;
             let references = reference::check(entity, requested)?;
-            let also = (self.registry.depth(kind), place.id);
+            let also = (self.registry.depth(kind), scope.id);
             let targets = self
-                .lock_targets(tx, place.view, &references, Some(also))
+                .lock_targets(tx, scope.tenants, &references, Some(also))
                 .await?;
             reference::check_targets(&references, &targets)?;
         } else {
-            tx.db().lock_resource(place.view, place.id).await?;
+            tx.db().lock_resource(scope.tenants, scope.id).await?;
         }
         match self
-            .try_patch(&mut tx.db(), address, place, change, origin)
+            .try_patch(&mut tx.db(), path, scope, change, origin)
             .await?
         {
             Some(patched) => Ok(patched),
@@ -256,19 +255,19 @@ impl Service {
     async fn try_patch(
         &self,
         db: &mut Db<'_>,
-        address: Address<'_>,
-        place: ResourceScope<'_>,
+        path: ResourcePath<'_>,
+        scope: ResourceScope<'_>,
         change: &RequestedPatch,
-        origin: &Origin,
+        origin: &ChangeOrigin,
     ) -> Result<Option<Patched>, Error> {
         let with_rules = self.registry.kinds_with_rules();
-        let Some(found) = db.find_whole(place, with_rules).await? else {
-            return Err(address.missing(self, db).await);
+        let Some(found) = db.find_whole(scope, with_rules).await? else {
+            return Err(path.missing(self, db).await);
         };
         let resource = found.resource;
         let kind = &resource.state.kind;
         let entity = self.registry.get(kind);
-        if place.kind.is_none() {
+        if scope.kind.is_none() {
             self.check_spec(kind, change)?;
         }
         let patch = self.checked(kind, change)?;
@@ -283,7 +282,7 @@ impl Service {
             return Ok(None);
         }
         if let Some(references) = &patch.references {
-            db.replace_references(place.id, references).await?;
+            db.replace_references(scope.id, references).await?;
         }
         let effects = Effects::patched(&resource, &patched, failures);
         Ok(Some((patched, effects)))
@@ -317,14 +316,14 @@ impl Service {
 
 async fn insert(
     db: &mut Db<'_>,
-    view: &TenantScope,
+    tenants: &TenantScope,
     resource: &Resource,
     parent: Option<&Entity>,
-    origin: &Origin,
+    origin: &ChangeOrigin,
 ) -> Result<Created, Error> {
     let parent_kind = parent.map(|p| p.kind.as_str());
     let created = db
-        .insert_resource(view, resource, parent_kind, origin)
+        .insert_resource(tenants, resource, parent_kind, origin)
         .await;
     created.map_err(|error| match error {
         postgres::Error::Duplicate { .. } => Error::NameTaken {
@@ -337,7 +336,7 @@ async fn insert(
 fn finalizing(parent: &Entity, id: ResourceId) -> Error {
     let kind = parent.kind.clone();
     let reason = RefusalReason::MarkedForDeletion;
-    Refusal { kind, id, reason }.into()
+    LifecycleRefusal { kind, id, reason }.into()
 }
 
 /// A locked row changed: only a writer that ignores the rules can do that.

@@ -33,7 +33,7 @@ impl Service {
     }
 
     /// Closes connections that only background work needed.
-    pub fn rest(&self) {
-        self.store.rest();
+    pub fn close_idle(&self) {
+        self.store.close_idle();
     }
 }

@@ -15,7 +15,7 @@ use super::keys::Verified;
 use super::live::Live;
 use super::pace::Pace;
 use super::refusal::reasons;
-use super::{IdentityFault, Refusal, TokenFault, signature};
+use super::{AuthRefusal, IdentityFault, TokenFault, signature};
 use hyperfleet_server_kit::clock::Clock;
 use hyperfleet_server_kit::supervise::{PAUSE, supervise};
 
@@ -74,13 +74,13 @@ impl Authenticator {
             if live.issuer.address.is_some() {
                 live.count_from_zero(Origin::Address);
                 let live = Arc::clone(live);
-                let fetch = move || Arc::clone(&live).keep_fetching();
+                let fetch = move || Arc::clone(&live).fetch_forever();
                 tasks.spawn(supervise("fetch the keys of an issuer", PAUSE, fetch));
             }
             if live.issuer.file.is_some() {
                 live.count_from_zero(Origin::File);
                 let live = Arc::clone(live);
-                let read = move || Arc::clone(&live).keep_reading();
+                let read = move || Arc::clone(&live).watch_file();
                 tasks.spawn(supervise("read the keys of an issuer", PAUSE, read));
             }
         }
@@ -126,11 +126,11 @@ impl Authenticator {
         &self,
         field: impl Fn(&str) -> HeaderField<'a>,
         need: Need,
-    ) -> Result<Option<String>, Refusal> {
+    ) -> Result<Option<String>, AuthRefusal> {
         let outcome = match self.proven(&field).await {
             Ok((live, verified)) => {
                 let identity = identity(live, &verified, field, need);
-                identity.map_err(|fault| (Some(live), Refusal::Unidentified(fault)))
+                identity.map_err(|fault| (Some(live), AuthRefusal::Unidentified(fault)))
             }
             Err(refused) => Err(refused),
         };
@@ -147,16 +147,16 @@ impl Authenticator {
     async fn proven<'a>(
         &self,
         field: &impl Fn(&str) -> HeaderField<'a>,
-    ) -> Result<(&Live, Arc<Verified>), (Option<&Live>, Refusal)> {
-        let mut refused = (None, Refusal::Missing);
+    ) -> Result<(&Live, Arc<Verified>), (Option<&Live>, AuthRefusal)> {
+        let mut refused = (None, AuthRefusal::Missing);
         for live in &*self.issuers {
             let live = live.as_ref();
             let refusal = match field(&live.issuer.header).token() {
                 None => continue,
-                Some(Err(NotBearer)) => Refusal::NotBearer,
+                Some(Err(NotBearer)) => AuthRefusal::NotBearer,
                 Some(Ok(token)) => match live.verify(token).await {
                     Ok(verified) => return Ok((live, verified)),
-                    Err(fault) => Refusal::Invalid(fault),
+                    Err(fault) => AuthRefusal::Invalid(fault),
                 },
             };
             if weight(&refusal) > weight(&refused.1) {
@@ -169,14 +169,14 @@ impl Authenticator {
 
 /// Ranks refusals: the one that says most about the token is reported. An entry for the token's audience says more
 /// than others of the issuer.
-fn weight(refusal: &Refusal) -> u8 {
+fn weight(refusal: &AuthRefusal) -> u8 {
     match refusal {
-        Refusal::Missing => 0,
-        Refusal::NotBearer => 1,
-        Refusal::Invalid(TokenFault::Issuer) => 2,
-        Refusal::Invalid(TokenFault::Audience) => 3,
-        Refusal::Invalid(TokenFault::Expired) | Refusal::Unidentified(_) => 5,
-        Refusal::Invalid(_) => 4,
+        AuthRefusal::Missing => 0,
+        AuthRefusal::NotBearer => 1,
+        AuthRefusal::Invalid(TokenFault::Issuer) => 2,
+        AuthRefusal::Invalid(TokenFault::Audience) => 3,
+        AuthRefusal::Invalid(TokenFault::Expired) | AuthRefusal::Unidentified(_) => 5,
+        AuthRefusal::Invalid(_) => 4,
     }
 }
 

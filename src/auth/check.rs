@@ -41,7 +41,7 @@ pub fn issuers(configs: &[IssuerConfig], pace: Pace) -> Result<Vec<Issuer>, Vec<
         };
         issuers.push(check.issuer(config, pace));
         let mut others = configs[..issuer].iter();
-        if let Some(first) = others.position(|c| takes_same_tokens(c, config)) {
+        if let Some(first) = others.position(|c| accepts_same_tokens(c, config)) {
             let text = format!(
                 "is that of configs[{first}], too, with the same header and audience: \
                  remove one of the two, or give it another header or audience"
@@ -200,7 +200,7 @@ fn check_header(name: &str, refused: &[&str], what: &str) -> Result<(), String> 
 
 /// Whether both accept the same tokens, so that the second one would never decide the identity. Issuers and audiences
 /// are compared exactly, as in tokens.
-fn takes_same_tokens(one: &IssuerConfig, other: &IssuerConfig) -> bool {
+fn accepts_same_tokens(one: &IssuerConfig, other: &IssuerConfig) -> bool {
     !one.issuer_url.is_empty()
         && one.issuer_url == other.issuer_url
         && one.header.eq_ignore_ascii_case(&other.header)

@@ -9,14 +9,14 @@ use hyperfleet_server_kit::telemetry::TraceContext;
 
 /// Connects requests that ask for a fetch with the one task that fetches.
 #[derive(Debug)]
-pub(super) struct Gate {
+pub(super) struct FetchGate {
     cooldown: Duration,
     state: watch::Sender<State>,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    is_wanted: bool,
+    is_requested: bool,
     /// The first request that asks.
     asked_by: TraceContext,
     is_under_way: bool,
@@ -26,7 +26,7 @@ struct State {
 }
 
 pub(super) struct Fetching<'a> {
-    gate: &'a Gate,
+    gate: &'a FetchGate,
     /// The request that asked for it; empty if none did.
     pub(super) asked_by: TraceContext,
 }
@@ -40,7 +40,7 @@ impl Drop for Fetching<'_> {
     }
 }
 
-impl Gate {
+impl FetchGate {
     pub(super) fn new(cooldown: Duration) -> Self {
         Self {
             cooldown,
@@ -48,17 +48,17 @@ impl Gate {
         }
     }
 
-    /// Asks for a fetch. Returns the number of completed fetches, for [`Gate::ended`]; `None` if one has just ended.
-    pub(super) fn wish(&self) -> Option<u64> {
+    /// Asks for a fetch. Returns the number of completed fetches, for [`FetchGate::ended`]; `None` if one has just ended.
+    pub(super) fn request(&self) -> Option<u64> {
         let mut ended = None;
         self.state.send_if_modified(|state| {
-            let is_coming = state.is_under_way || state.is_wanted;
+            let is_coming = state.is_under_way || state.is_requested;
             if !is_coming && state.last.is_some_and(|at| at.elapsed() < self.cooldown) {
                 return false;
             }
             ended = Some(state.ended);
             if !is_coming {
-                state.is_wanted = true;
+                state.is_requested = true;
                 state.asked_by = TraceContext::current();
             }
             !is_coming
@@ -79,7 +79,7 @@ impl Gate {
         let mut asked_by = TraceContext::default();
         self.state.send_modify(|state| {
             asked_by = std::mem::take(&mut state.asked_by);
-            state.is_wanted = false;
+            state.is_requested = false;
             state.is_under_way = true;
             state.last = Some(Instant::now());
         });
@@ -90,9 +90,9 @@ impl Gate {
     }
 
     /// Waits until the time is over, or a request asks for a fetch.
-    pub(super) async fn rest(&self, time: Duration) {
+    pub(super) async fn wait(&self, time: Duration) {
         let mut state = self.state.subscribe();
-        let _ = timeout(time, state.wait_for(|state| state.is_wanted)).await;
+        let _ = timeout(time, state.wait_for(|state| state.is_requested)).await;
     }
 }
 
@@ -105,24 +105,24 @@ mod tests {
 
     #[tokio::test]
     async fn a_wish_that_was_granted_wakes_nobody_again() {
-        let gate = Gate::new(Duration::ZERO);
-        assert!(gate.wish().is_some());
+        let gate = FetchGate::new(Duration::ZERO);
+        assert!(gate.request().is_some());
         drop(gate.begin());
-        assert!(timeout(SHORT, gate.rest(LONG)).await.is_err());
-        assert!(gate.wish().is_some());
-        gate.rest(LONG).await;
+        assert!(timeout(SHORT, gate.wait(LONG)).await.is_err());
+        assert!(gate.request().is_some());
+        gate.wait(LONG).await;
     }
 
     #[tokio::test]
     async fn whoever_wishes_during_a_fetch_hears_of_its_end_and_then_it_is_quiet() {
-        let gate = Gate::new(LONG);
+        let gate = FetchGate::new(LONG);
         let fetching = gate.begin();
-        let wishes: Vec<_> = (0..3).map(|_| gate.wish().unwrap()).collect();
+        let wishes: Vec<_> = (0..3).map(|_| gate.request().unwrap()).collect();
         let ends = wishes.into_iter().map(|ended| gate.ended(ended));
         let ends = futures_util::future::join_all(ends);
         let (_, ()) = tokio::join!(ends, async { drop(fetching) });
-        assert!(gate.wish().is_none());
+        assert!(gate.request().is_none());
         gate.ended(0).await;
-        assert!(timeout(SHORT, gate.rest(LONG)).await.is_err());
+        assert!(timeout(SHORT, gate.wait(LONG)).await.is_err());
     }
 }

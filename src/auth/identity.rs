@@ -72,8 +72,8 @@ impl IdentityRule {
     }
 
     pub(super) fn of_claims(&self, claims: &Map<String, Value>) -> Result<String, IdentityFault> {
-        let text =
-            said(claims, &self.claim).ok_or_else(|| IdentityFault::NotFound(self.claim.clone()))?;
+        let text = claim_text(claims, &self.claim)
+            .ok_or_else(|| IdentityFault::NotFound(self.claim.clone()))?;
         let source = || Source::Claim(self.claim.clone());
         self.checked(text, source, IdentityFault::ClaimPattern)
     }
@@ -98,7 +98,7 @@ impl IdentityRule {
 }
 
 /// The text of a claim, or of one of its aliases.
-fn said<'a>(claims: &'a Map<String, Value>, claim: &str) -> Option<&'a str> {
+fn claim_text<'a>(claims: &'a Map<String, Value>, claim: &str) -> Option<&'a str> {
     let text = |name: &str| {
         let text = claims.get(name)?.as_str()?.trim();
         (!text.is_empty()).then_some(text)

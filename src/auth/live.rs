@@ -13,7 +13,7 @@ use super::TokenFault;
 use super::claims::{self, Validity};
 use super::config::Issuer;
 use super::fetch::Published;
-use super::gate::Gate;
+use super::gate::FetchGate;
 use super::gauges::{EntryGauges, Origin};
 use super::keys::{KeySet, Verified, digest};
 use super::pace::Pace;
@@ -32,7 +32,7 @@ pub(super) struct Live {
     keys: RwLock<Arc<KeySet>>,
     /// The last good keys of each source.
     parts: Mutex<BTreeMap<Origin, Published>>,
-    pub(super) gate: Gate,
+    pub(super) gate: FetchGate,
 }
 
 impl Live {
@@ -50,13 +50,13 @@ impl Live {
             clock,
             keys: RwLock::default(),
             parts: Mutex::default(),
-            gate: Gate::new(pace.cooldown),
+            gate: FetchGate::new(pace.cooldown),
             issuer,
         };
         // Metrics include issuers without keys.
         live.gauges.show_keys(live.keys().len());
         if let Some(file) = &live.issuer.file {
-            live.take(Origin::File, file.published.clone());
+            live.replace_keys(Origin::File, file.published.clone());
         }
         live
     }
@@ -116,7 +116,7 @@ impl Live {
     /// Asks for a fetch unless one has just ended, and waits for it for a short time.
     async fn refresh(&self) {
         if self.issuer.address.is_some()
-            && let Some(ended) = self.gate.wish()
+            && let Some(ended) = self.gate.request()
         {
             // The caller reads the keys again either way.
             let _ = timeout(self.pace.wait, self.gate.ended(ended)).await;
@@ -136,14 +136,14 @@ impl Live {
     }
 
     /// A source was read successfully just now.
-    pub(super) fn note_success(&self, origin: Origin) {
+    pub(super) fn record_success(&self, origin: Origin) {
         self.gauges.show_success(origin, seconds(self.clock.now()));
     }
 
     /// Replaces the keys of a source.
-    pub(super) fn take(&self, origin: Origin, published: Published) {
+    pub(super) fn replace_keys(&self, origin: Origin, published: Published) {
         let mut parts = self.parts();
-        self.note_success(origin);
+        self.record_success(origin);
         let part = parts.entry(origin).or_default();
         if part.text == published.text {
             return;

@@ -31,4 +31,4 @@ pub use config::{Issuer, IssuerConfig};
 pub use fetch::{KEY_SET_BYTES_MAX, KEYS_MAX};
 pub use identity::IdentityFault;
 pub use pace::Pace;
-pub use refusal::{Refusal, TokenFault};
+pub use refusal::{AuthRefusal, TokenFault};

@@ -8,7 +8,7 @@ const MISSING: &str = "missing";
 const NOT_BEARER: &str = "not_bearer";
 const IDENTITY: &str = "identity";
 
-/// What is wrong with a token; the name is the reason in metrics and in the log. Clients see less of it: [`Refusal`].
+/// What is wrong with a token; the name is the reason in metrics and in the log. Clients see less of it: [`AuthRefusal`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "snake_case")]
 pub enum TokenFault {
@@ -42,7 +42,7 @@ pub(super) fn reasons() -> impl Iterator<Item = &'static str> {
 
 /// Why a caller is refused, as clients see it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub enum AuthRefusal {
     /// No header that may carry a token is present.
     #[error("missing authorization header")]
     Missing,
@@ -58,7 +58,7 @@ pub enum Refusal {
     Unidentified(IdentityFault),
 }
 
-impl Refusal {
+impl AuthRefusal {
     /// The name of the reason in metrics and in the log.
     pub fn reason(&self) -> &'static str {
         match self {
@@ -81,8 +81,8 @@ mod tests {
         let known = "algorithm audience critical expired identity issuer malformed missing not_bearer \
             not_yet_valid signature times too_long type unknown_key";
         assert_eq!(names.join(" "), known);
-        let unidentified = Refusal::Unidentified(IdentityFault::HeaderPattern);
-        for refusal in [Refusal::Missing, Refusal::NotBearer, unidentified] {
+        let unidentified = AuthRefusal::Unidentified(IdentityFault::HeaderPattern);
+        for refusal in [AuthRefusal::Missing, AuthRefusal::NotBearer, unidentified] {
             assert!(names.contains(&refusal.reason()), "{refusal:?}");
         }
     }

@@ -15,7 +15,7 @@ const REFRESHES: &str = "hyperfleet_api_jwks_refreshes_total";
 
 impl Live {
     /// Fetches the keys now, then periodically and when a request asks. Never ends.
-    pub(super) async fn keep_fetching(self: Arc<Self>) {
+    pub(super) async fn fetch_forever(self: Arc<Self>) {
         let Some(address) = &self.issuer.address else {
             return;
         };
@@ -25,7 +25,7 @@ impl Live {
             match fetch::fetch(&address.client, &address.url, &fetching.asked_by).await {
                 Ok(published) => {
                     self.count(Origin::Address, fetch::SUCCESS);
-                    self.take(Origin::Address, published);
+                    self.replace_keys(Origin::Address, published);
                     failures = 0;
                 }
                 Err(fault) => {
@@ -40,7 +40,7 @@ impl Live {
                 }
             }
             drop(fetching);
-            self.gate.rest(self.pause(failures)).await;
+            self.gate.wait(self.pause(failures)).await;
         }
     }
 
@@ -54,7 +54,7 @@ impl Live {
     }
 
     /// Reads the file periodically. Compares its content, not its time: links are swapped, and clocks are coarse.
-    pub(super) async fn keep_reading(self: Arc<Self>) {
+    pub(super) async fn watch_file(self: Arc<Self>) {
         let Some(file) = &self.issuer.file else {
             return;
         };
@@ -66,14 +66,14 @@ impl Live {
                 continue;
             };
             if read.as_ref().is_ok_and(|text| self.is_in_file(text)) {
-                self.note_success(Origin::File);
+                self.record_success(Origin::File);
                 complaint.clear();
                 continue;
             }
             match read.and_then(fetch::parse) {
                 Ok(published) => {
                     self.count(Origin::File, fetch::SUCCESS);
-                    self.take(Origin::File, published);
+                    self.replace_keys(Origin::File, published);
                     complaint.clear();
                 }
                 // Logs each fault once, not with each read.

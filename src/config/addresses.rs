@@ -83,7 +83,7 @@ fn faults_of_url(url: &Secret, database: &Database) -> Vec<String> {
         .map(|pair| pair.split_once('=').unwrap_or(("", pair)))
         .collect();
     let mut faults = faults_of_parameters(&pairs);
-    faults.extend(said_twice(&pairs, database));
+    faults.extend(set_twice(&pairs, database));
     faults
 }
 
@@ -110,7 +110,7 @@ fn faults_of_parameters(pairs: &[(&str, &str)]) -> Vec<String> {
 }
 
 /// TLS options that the URL and the settings both give.
-fn said_twice(pairs: &[(&str, &str)], database: &Database) -> Vec<String> {
+fn set_twice(pairs: &[(&str, &str)], database: &Database) -> Vec<String> {
     let ssl = &database.ssl;
     let has_roots = !ssl.root_cert_file.as_os_str().is_empty();
     let settings = [
@@ -166,7 +166,7 @@ mod tests {
     use crate::auth::IssuerConfig;
     use crate::config::{Settings, Ssl, SslMode};
 
-    fn told(url: &str, ssl: Ssl) -> String {
+    fn faults_of(url: &str, ssl: Ssl) -> String {
         let url = Some(url.to_owned().into());
         let database = Database {
             url,
@@ -193,20 +193,20 @@ mod tests {
             "mysql://u:s3cret@h/n",
             "s3cret",
         ] {
-            let told = told(url, Ssl::default());
+            let told = faults_of(url, Ssl::default());
             assert!(!told.is_empty(), "{url} is taken");
             for part in ["s3", "cret", "et-part", "etpart"] {
                 assert!(!told.contains(part), "{url}: {told}");
             }
         }
-        let named = told("postgres://u@h/n?connect_timeout=1", Ssl::default());
+        let named = faults_of("postgres://u@h/n?connect_timeout=1", Ssl::default());
         assert!(named.ends_with("not known: connect_timeout"), "{named}");
         for url in [
             "postgres://u:a%2Fb%3Fc%40d@h:5432/n",
             "postgresql://u:p@ss@[::1]/n?sslmode=Require&options[a]=b&",
             "postgres://%2Fsocket/n",
         ] {
-            assert_eq!(told(url, Ssl::default()), "", "{url}");
+            assert_eq!(faults_of(url, Ssl::default()), "", "{url}");
         }
     }
 
@@ -233,7 +233,7 @@ mod tests {
             // A host was forgotten: what stands in its place is a password.
             ("postgres://u:s3cret/n", None),
         ] {
-            assert_eq!(told(url, Ssl::default()), "", "{url}");
+            assert_eq!(faults_of(url, Ssl::default()), "", "{url}");
             let found = without_password(&url.to_owned().into());
             assert_eq!(found.as_deref(), shown, "{url}");
         }
@@ -265,7 +265,7 @@ mod tests {
                 "says ssl-ca, and database.ssl.root_cert_file is set",
             ),
         ] {
-            let told = told(&format!("postgres://u@h/n{query}"), ssl.clone());
+            let told = faults_of(&format!("postgres://u@h/n{query}"), ssl.clone());
             assert!(told.contains(fault), "{query}: {told}");
             assert_eq!(told.is_empty(), fault.is_empty(), "{query}: {told}");
         }

@@ -6,7 +6,9 @@ use hyperfleet_server_kit::settings::SettingKind::{
     Bool, Choice, Duration, File, Number, Objects, Secret, Text,
 };
 use hyperfleet_server_kit::settings::SettingStatus::{Gone, Renamed};
-use hyperfleet_server_kit::settings::{Limits, Masking, Setting, SettingTable, Timeouts, row};
+use hyperfleet_server_kit::settings::{
+    LimitSettings, RedactionSettings, Setting, SettingTable, Timeouts, row,
+};
 
 /// The database variable of many programs.
 pub(super) const DATABASE_URL: &str = "DATABASE_URL";
@@ -47,9 +49,9 @@ const SETTINGS: &[Setting] = &[
     Setting { flag: Some("server-tenant-system-header"), ..row("server.tenant.system_header", Text, "", "Header that marks system identities with the value true") },
     row("server.tenant.dimensions", Objects, "[]", "Tenant dimensions: header, key, required; see docs/guides/tenancy.md"),
     row("server.tenant.enforce", Bool, "false", "Restrict callers to the resources of their tenant"),
-    Setting { key: "server.limits.max_connections", ..Limits::CONNECTIONS },
-    Setting { key: "server.limits.max_in_flight", ..Limits::IN_FLIGHT },
-    Setting { key: "server.limits.max_buffered_mib", ..Limits::BUFFERED },
+    Setting { key: "server.limits.max_connections", ..LimitSettings::CONNECTIONS },
+    Setting { key: "server.limits.max_in_flight", ..LimitSettings::IN_FLIGHT },
+    Setting { key: "server.limits.max_buffered_mib", ..LimitSettings::BUFFERED },
     row("server.limits.rate.per_second", Number, "0", "Average requests per second of one caller; beyond it requests get 429; 0 for no limit"),
     row("server.limits.rate.burst", Number, "0", "Requests of one caller at once; 0 for as many as per second"),
 
@@ -75,9 +77,9 @@ const SETTINGS: &[Setting] = &[
     Setting { flag: Some("log-level"), short_flag: Some('l'), ..row("logging.level", Choice(LEVELS), "info", "Log level; RUST_LOG overrides it") },
     Setting { flag: Some("log-format"), short_flag: Some('f'), ..row("logging.format", Choice(&["json", "text"]), "json", "Log format") },
     Setting { flag: Some("log-output"), ..row("logging.output", Choice(&["stdout", "stderr"]), "stdout", "Where the log is written") },
-    Setting { key: "logging.masking.enabled", flag: Some("log-masking-enabled"), ..Masking::ENABLED },
-    Setting { key: "logging.masking.headers", flag: Some("log-masking-sensitive-headers"), ..Masking::HEADERS },
-    Setting { key: "logging.masking.fields", flag: Some("log-masking-sensitive-fields"), ..Masking::FIELDS },
+    Setting { key: "logging.masking.enabled", flag: Some("log-masking-enabled"), ..RedactionSettings::ENABLED },
+    Setting { key: "logging.masking.headers", flag: Some("log-masking-sensitive-headers"), ..RedactionSettings::HEADERS },
+    Setting { key: "logging.masking.fields", flag: Some("log-masking-sensitive-fields"), ..RedactionSettings::FIELDS },
 
     row("tracing.enabled", Bool, "true", "Send traces to OTEL_EXPORTER_OTLP_ENDPOINT"),
     Setting { common_variable: Some("OTEL_SERVICE_NAME"), ..row("tracing.service_name", Text, "hyperfleet-api", "Service name in traces") },

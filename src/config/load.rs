@@ -84,7 +84,7 @@ fn show_entries(loaded: &mut Loaded) {
     let (issuers, dimensions) = (json(&server.jwt.configs), json(&server.tenant.dimensions));
     let kinds = kinds(loaded.settings.entities.as_deref().unwrap_or_default());
     let url = loaded.settings.database.url.as_ref();
-    let url = url.filter(|_| loaded.knows(&["database.url"]));
+    let url = url.filter(|_| loaded.are_known(&["database.url"]));
     let url = url.and_then(addresses::without_password);
     loaded.show("server.jwt.configs", issuers);
     loaded.show("server.tenant.dimensions", dimensions);

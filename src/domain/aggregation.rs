@@ -26,7 +26,7 @@ const NOT_YET_REPORTED: &str = "Required adapters have not yet reported status";
 
 /// The part of a resource that aggregation reads.
 #[derive(Debug, Clone, Copy)]
-pub struct Subject<'a> {
+pub struct AggregationInput<'a> {
     pub generation: i32,
     /// Replaces the time of reports where there is none.
     pub updated_at: DateTime<Utc>,
@@ -49,7 +49,7 @@ pub struct Subject<'a> {
 /// Deterministic, whatever the order of reports, and idempotent: its own result as `previous` changes nothing.
 /// `Reconciled` describes the current generation. A finalizing resource with children is never reconciled. Reports of
 /// adapters that are not required are ignored.
-pub fn aggregate(subject: &Subject<'_>) -> Vec<Condition> {
+pub fn aggregate(subject: &AggregationInput<'_>) -> Vec<Condition> {
     let usable: Vec<_> = subject
         .required
         .iter()
@@ -86,7 +86,7 @@ struct Usable<'a> {
 }
 
 /// The adapter's report, unless it is about a future generation or lacks a known availability.
-fn usable<'a>(adapter: &'a str, subject: &Subject<'a>) -> Option<Usable<'a>> {
+fn usable<'a>(adapter: &'a str, subject: &AggregationInput<'a>) -> Option<Usable<'a>> {
     let report = subject.reports.iter().find(|r| r.adapter == adapter)?;
     let available = report.condition(AVAILABLE)?;
     let is_usable = report.observed_generation <= subject.generation
@@ -102,7 +102,7 @@ fn usable<'a>(adapter: &'a str, subject: &Subject<'a>) -> Option<Usable<'a>> {
     })
 }
 
-fn reconciled(subject: &Subject<'_>, usable: &[Usable<'_>]) -> Condition {
+fn reconciled(subject: &AggregationInput<'_>, usable: &[Usable<'_>]) -> Condition {
     let meets_goal = |report: &Usable<'_>| {
         report.generation == subject.generation
             && if subject.is_deleting {
@@ -185,7 +185,7 @@ fn diagnosis(is_deleting: bool, mut unmet: Vec<&str>, usable: &[Usable<'_>]) -> 
 
 /// «Did all required adapters agree on `Available=True` at some common generation, without a contradiction *at that
 /// generation* since?»
-fn last_known_reconciled(subject: &Subject<'_>, usable: &[Usable<'_>]) -> Condition {
+fn last_known_reconciled(subject: &AggregationInput<'_>, usable: &[Usable<'_>]) -> Condition {
     let previous = previous(subject, LAST_KNOWN_RECONCILED);
     let was_true = previous.is_some_and(|p| p.status == ConditionStatus::True);
     let tracked = previous.map_or(1, |p| p.observed_generation);
@@ -254,7 +254,7 @@ fn last_known_reconciled(subject: &Subject<'_>, usable: &[Usable<'_>]) -> Condit
     }
 }
 
-fn successful(subject: &Subject<'_>, report: &Usable<'_>) -> Condition {
+fn successful(subject: &AggregationInput<'_>, report: &Usable<'_>) -> Condition {
     let kind = adapter_condition_type(report.adapter);
     let previous = previous(subject, &kind);
     let status = ConditionStatus::from_bool(report.is_available);
@@ -270,7 +270,7 @@ fn successful(subject: &Subject<'_>, report: &Usable<'_>) -> Condition {
     }
 }
 
-fn previous<'a>(subject: &Subject<'a>, kind: &str) -> Option<&'a Condition> {
+fn previous<'a>(subject: &AggregationInput<'a>, kind: &str) -> Option<&'a Condition> {
     subject.previous.iter().find(|c| c.kind == kind)
 }
 

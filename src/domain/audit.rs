@@ -25,7 +25,7 @@ pub enum Action {
 
 /// The caller and the time of a request: the same for all its changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Origin {
+pub struct ChangeOrigin {
     pub actor: String,
     /// The request's id, as in its answer and in the log.
     pub request_id: String,
@@ -72,17 +72,17 @@ impl Change {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct AuditEntry {
     /// Later changes of a resource have higher numbers. An entry may appear after one with a higher number.
     pub sequence: i64,
-    pub origin: Origin,
+    pub origin: ChangeOrigin,
     pub change: Change,
     pub tenancy: Tenancy,
 }
 
 /// Selects entries; unset fields do not restrict.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Filter {
+pub struct AuditFilter {
     pub resource_id: Option<ResourceId>,
     pub kind: Option<String>,
     pub actor: Option<String>,
@@ -95,7 +95,7 @@ pub struct Filter {
     pub after: Option<TrailPosition>,
 }
 
-impl Filter {
+impl AuditFilter {
     /// Whether it has a position and nothing else: then entries are read one after the other.
     pub fn is_after_alone(&self) -> bool {
         let after_alone = Self {
@@ -184,7 +184,7 @@ impl SettledTrail {
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrailPage {
-    pub listing: Listing<Entry>,
+    pub listing: Listing<AuditEntry>,
     /// Where a reader continues: every entry that is not settled yet is after it.
     pub position: TrailPosition,
 }

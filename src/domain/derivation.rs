@@ -5,16 +5,16 @@
 //! children: its rules are not applied then.
 
 use super::aggregation::{
-    LAST_KNOWN_RECONCILED, RECONCILED, Subject, adapter_condition_type, aggregate,
+    AggregationInput, LAST_KNOWN_RECONCILED, RECONCILED, adapter_condition_type, aggregate,
 };
-use super::mapping::{self, Facts, Failure, Rules};
+use super::mapping::{self, Facts, Failure, KindRules};
 use super::{Condition, Entity, ReportState, ResourceState};
 
 /// The input of a resource's conditions, beside its state.
 pub(super) struct Evidence<'a> {
     /// The adapters that its kind requires.
     pub(super) required: &'a [String],
-    pub(super) rules: Option<&'a Rules>,
+    pub(super) rules: Option<&'a KindRules>,
     pub(super) reports: &'a [ReportState],
     pub(super) has_children: bool,
     pub(super) facts: Option<&'a Facts>,
@@ -37,7 +37,7 @@ impl<'a> Evidence<'a> {
         let aggregated = if self.required.is_empty() && state.is_finalizing() {
             Vec::new()
         } else {
-            aggregate(&Subject {
+            aggregate(&AggregationInput {
                 generation: state.generation,
                 updated_at: state.updated_at,
                 is_deleting: state.is_finalizing(),
@@ -66,7 +66,7 @@ impl<'a> Evidence<'a> {
             state.conditions.extend(derived.cloned());
             return Vec::new();
         };
-        let derived = rules.derive(&mapping::Subject {
+        let derived = rules.derive(&mapping::RuleInput {
             state,
             facts,
             reports: self.reports,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::mapping::Rules;
+use super::mapping::KindRules;
 use super::schema::SpecSchema;
 use super::{PATHS_BASE, ResourceId, Violations};
 
@@ -49,7 +49,7 @@ pub struct Entity {
     /// The schema of its specs; unset if any spec is accepted.
     pub spec_schema: Option<SpecSchema>,
     /// The rules for further conditions, if there are any.
-    pub rules: Option<Arc<Rules>>,
+    pub rules: Option<Arc<KindRules>>,
 }
 
 impl Entity {

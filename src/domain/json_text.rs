@@ -106,8 +106,8 @@ impl<'t> Rewriter<'t> {
         self.at += 1;
         self.out.push(b'{');
         let (first, mut is_sorted) = (self.members.len(), true);
-        let mut goes_on = self.peek()? != b'}';
-        while goes_on {
+        let mut has_next = self.peek()? != b'}';
+        while has_next {
             let begin = self.out.len();
             let name = self.name()?;
             self.value(depth)?;
@@ -115,11 +115,11 @@ impl<'t> Rewriter<'t> {
             is_sorted = is_sorted && before.is_none_or(|before| before.name.order(name).is_lt());
             let end = self.out.len();
             self.members.push(Member { name, begin, end });
-            goes_on = self.goes_on(b'}')?;
+            has_next = self.has_next(b'}')?;
         }
         self.at += 1;
         if !is_sorted {
-            self.sort(first)?;
+            self.sort_members(first)?;
         }
         self.members.truncate(first);
         self.out.push(b'}');
@@ -147,7 +147,7 @@ impl<'t> Rewriter<'t> {
     }
 
     /// Sorts the members of the innermost object.
-    fn sort(&mut self, first: usize) -> Option<()> {
+    fn sort_members(&mut self, first: usize) -> Option<()> {
         let members = &mut self.members[first..];
         let begin = members.first()?.begin;
         self.copies_left = self.copies_left.checked_sub(self.out.len() - begin)?;
@@ -169,10 +169,10 @@ impl<'t> Rewriter<'t> {
     fn array(&mut self, depth: usize) -> Option<()> {
         self.at += 1;
         self.out.push(b'[');
-        let mut goes_on = self.peek()? != b']';
-        while goes_on {
+        let mut has_next = self.peek()? != b']';
+        while has_next {
             self.value(depth)?;
-            goes_on = self.goes_on(b']')?;
+            has_next = self.has_next(b']')?;
         }
         self.at += 1;
         self.out.push(b']');
@@ -180,7 +180,7 @@ impl<'t> Rewriter<'t> {
     }
 
     /// Whether another element or member follows, and not the end.
-    fn goes_on(&mut self, end: u8) -> Option<bool> {
+    fn has_next(&mut self, end: u8) -> Option<bool> {
         let next = self.peek()?;
         if next == b',' {
             self.at += 1;

@@ -17,7 +17,7 @@ use std::fmt;
 use chrono::{DateTime, Utc};
 use serde_json::{Map, Value};
 
-use super::audit::{Action, Change, Origin};
+use super::audit::{Action, Change, ChangeOrigin};
 use super::derivation::Evidence;
 use super::mapping::{Data, Facts, Failure};
 use super::report::AVAILABLE;
@@ -29,7 +29,7 @@ use super::{
 
 /// An operation that the state of a resource does not allow.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub struct Refusal {
+pub struct LifecycleRefusal {
     pub kind: String,
     pub id: ResourceId,
     pub reason: RefusalReason,
@@ -53,7 +53,7 @@ pub enum RefusalReason {
     GenerationsExhausted,
 }
 
-impl Refusal {
+impl LifecycleRefusal {
     fn of(state: &ResourceState, reason: RefusalReason) -> Self {
         Self {
             kind: state.kind.clone(),
@@ -63,7 +63,7 @@ impl Refusal {
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for LifecycleRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { kind, id, reason } = self;
         match reason {
@@ -101,7 +101,7 @@ pub struct Draft {
 
 /// Makes a new resource at generation 1. Kinds with required adapters start not reconciled. Also returns the rules
 /// that failed.
-pub fn create(entity: &Entity, draft: Draft, origin: &Origin) -> (Resource, Vec<Failure>) {
+pub fn create(entity: &Entity, draft: Draft, origin: &ChangeOrigin) -> (Resource, Vec<Failure>) {
     let mut resource = Resource {
         state: ResourceState {
             id: draft.id,
@@ -154,8 +154,8 @@ pub fn patch(
     snapshot: Option<&ResourceSnapshot>,
     entity: Option<&Entity>,
     patch: &Patch,
-    origin: &Origin,
-) -> Result<Option<(Resource, Vec<Failure>)>, Refusal> {
+    origin: &ChangeOrigin,
+) -> Result<Option<(Resource, Vec<Failure>)>, LifecycleRefusal> {
     let state = &resource.state;
     if state.is_finalizing() {
         return Err(marked_for_deletion(state));
@@ -195,8 +195,8 @@ pub fn patch(
 }
 
 /// The refusal of any change to a finalizing resource.
-pub fn marked_for_deletion(state: &ResourceState) -> Refusal {
-    Refusal::of(state, RefusalReason::MarkedForDeletion)
+pub fn marked_for_deletion(state: &ResourceState) -> LifecycleRefusal {
+    LifecycleRefusal::of(state, RefusalReason::MarkedForDeletion)
 }
 
 /// The effect of an incoming report.
@@ -335,8 +335,8 @@ pub fn delete(
     family: &Family,
     referrers: &[Referrer],
     registry: &EntityRegistry,
-    origin: &Origin,
-) -> Result<(ResourceState, Outcome), Refusal> {
+    origin: &ChangeOrigin,
+) -> Result<(ResourceState, Outcome), LifecycleRefusal> {
     let children = children_of(family);
     let referrers = outsiders(family, referrers);
     for node in family.nodes() {
@@ -387,10 +387,10 @@ pub fn force_delete(
     family: &Family,
     reason: &str,
     registry: &EntityRegistry,
-) -> Result<Outcome, Refusal> {
+) -> Result<Outcome, LifecycleRefusal> {
     let root = &family.root.state;
     if !root.is_finalizing() {
-        return Err(Refusal::of(root, RefusalReason::NotFinalizing));
+        return Err(LifecycleRefusal::of(root, RefusalReason::NotFinalizing));
     }
     let mut outcome = Outcome::default();
     for node in family.nodes().rev() {
@@ -407,8 +407,8 @@ impl Outcome {
         node: &ResourceSnapshot,
         children: &Children<'_>,
         referrers: &[&Referrer],
-        origin: &Origin,
-    ) -> Result<ResourceSnapshot, Refusal> {
+        origin: &ChangeOrigin,
+    ) -> Result<ResourceSnapshot, LifecycleRefusal> {
         let mut state = node.state.clone();
         if !state.is_finalizing() {
             refuse_referrers(&state, referrers)?;
@@ -499,14 +499,14 @@ fn is_done(
     state.is_finalizing() && children == 0 && required.iter().all(is_finalized)
 }
 
-fn next_generation(state: &ResourceState) -> Result<i32, Refusal> {
-    let exhausted = || Refusal::of(state, RefusalReason::GenerationsExhausted);
+fn next_generation(state: &ResourceState) -> Result<i32, LifecycleRefusal> {
+    let exhausted = || LifecycleRefusal::of(state, RefusalReason::GenerationsExhausted);
     state.generation.checked_add(1).ok_or_else(exhausted)
 }
 
 /// The time of a change: now, but not before the last change. Clocks are set back, and differ between the instances of
 /// a service; the audit trail has the time of each of them.
-fn next_moment(state: &ResourceState, origin: &Origin) -> DateTime<Utc> {
+fn next_moment(state: &ResourceState, origin: &ChangeOrigin) -> DateTime<Utc> {
     origin.at.max(state.updated_at)
 }
 
@@ -527,7 +527,7 @@ fn refuse_restricting_children(
     node: &ResourceSnapshot,
     children: &Children<'_>,
     registry: &EntityRegistry,
-) -> Result<(), Refusal> {
+) -> Result<(), LifecycleRefusal> {
     let ResourceState { id, kind, .. } = &node.state;
     let owned = children.get(id).map_or(&[][..], Vec::as_slice);
     let restricting = registry
@@ -543,7 +543,7 @@ fn refuse_restricting_children(
         Some(child) => {
             let child_kind = child.kind.clone();
             let reason = RefusalReason::ActiveChildren { child_kind };
-            Err(Refusal::of(&node.state, reason))
+            Err(LifecycleRefusal::of(&node.state, reason))
         }
     }
 }
@@ -560,7 +560,10 @@ fn outsiders<'a>(family: &Family, referrers: &'a [Referrer]) -> Vec<&'a Referrer
     outside
 }
 
-fn refuse_referrers(state: &ResourceState, referrers: &[&Referrer]) -> Result<(), Refusal> {
+fn refuse_referrers(
+    state: &ResourceState,
+    referrers: &[&Referrer],
+) -> Result<(), LifecycleRefusal> {
     let of_it = || referrers.iter().filter(|r| r.target == state.id);
     let seen = of_it().filter(|r| r.is_seen);
     let mut by: Vec<_> = seen.map(|r| format!("{} \"{}\"", r.kind, r.name)).collect();
@@ -574,5 +577,5 @@ fn refuse_referrers(state: &ResourceState, referrers: &[&Referrer]) -> Result<()
         name: state.name.as_str().to_owned(),
         by: by.join(", "),
     };
-    Err(Refusal::of(state, reason))
+    Err(LifecycleRefusal::of(state, reason))
 }

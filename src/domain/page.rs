@@ -1,18 +1,18 @@
 //! Pages of lists. All are bounded, so that storage need not check them.
 
 pub use super::order::{Direction, InvalidOrder, Order, OrderField};
-use super::position::Position;
+use super::position::RowPosition;
 
 /// A part of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Page {
-    /// From 1 to [`Page::NUMBER_MAX`].
+pub struct PageRequest {
+    /// From 1 to [`PageRequest::NUMBER_MAX`].
     pub number: u32,
-    /// Items on it at most, from 1 to [`Page::SIZE_MAX`].
+    /// Items on it at most, from 1 to [`PageRequest::SIZE_MAX`].
     pub size: u32,
 }
 
-impl Page {
+impl PageRequest {
     pub const NUMBER_MAX: u32 = 100_000;
     pub const SIZE_MAX: u32 = 100;
     pub const SIZE_DEFAULT: u32 = 20;
@@ -23,7 +23,7 @@ impl Page {
     }
 }
 
-impl Default for Page {
+impl Default for PageRequest {
     fn default() -> Self {
         Self {
             number: 1,
@@ -35,12 +35,12 @@ impl Default for Page {
 /// A page together with the size of the whole list.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Listing<T> {
-    pub page: Page,
+    pub page: PageRequest,
     pub items: Vec<T>,
     /// Number of items on all pages.
     pub total: i64,
     /// The position of the last item, if more follow it and the list can be continued there.
-    pub next: Option<Position>,
+    pub next: Option<RowPosition>,
 }
 
 #[cfg(test)]
@@ -49,9 +49,9 @@ mod tests {
 
     #[test]
     fn the_first_page_starts_at_the_first_item() {
-        assert_eq!(Page::default().offset(), 0);
+        assert_eq!(PageRequest::default().offset(), 0);
         assert_eq!(
-            Page {
+            PageRequest {
                 number: 400,
                 size: 20
             }

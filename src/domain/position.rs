@@ -12,11 +12,11 @@ use super::{ResourceId, StoredResource};
 /// The keys of a row in some order. Has a value for each key of the order, tie-breaker included, so that no two rows
 /// have the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Position(Vec<Key>);
+pub struct RowPosition(Vec<SortKey>);
 
 /// One key of a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Key {
+pub struct SortKey {
     pub field: OrderField,
     /// Rows without a value come last in ascending order, and first in descending order.
     pub direction: Direction,
@@ -35,10 +35,10 @@ pub enum KeyValue {
     Id(ResourceId),
 }
 
-impl Position {
+impl RowPosition {
     /// The position of `resource` in `order`.
     pub fn of(order: &Order, resource: &StoredResource) -> Self {
-        let keys = order.keys().map(|(field, direction)| Key {
+        let keys = order.keys().map(|(field, direction)| SortKey {
             field,
             direction,
             value: value_of(field, resource),
@@ -47,11 +47,11 @@ impl Position {
     }
 
     /// The keys, most significant first.
-    pub fn keys(&self) -> &[Key] {
+    pub fn keys(&self) -> &[SortKey] {
         &self.0
     }
 
-    /// The values as texts, for [`Position::parse`] with the same order.
+    /// The values as texts, for [`RowPosition::parse`] with the same order.
     pub fn texts(&self) -> Vec<Option<String>> {
         let values = self.0.iter().map(|key| key.value.as_ref());
         values.map(|value| value.map(KeyValue::text)).collect()
@@ -67,7 +67,7 @@ impl Position {
                 None if field.is_optional() => None,
                 None => return None,
             };
-            keys.push(Key {
+            keys.push(SortKey {
                 field,
                 direction,
                 value,
@@ -167,9 +167,9 @@ mod tests {
         let finalizing = resource(Some(Deletion { at, by }), Some(Uuid::max().into()));
         for resource in [resource(None, None), finalizing] {
             let order = order(EVERY_FIELD);
-            let position = Position::of(&order, &resource);
+            let position = RowPosition::of(&order, &resource);
             let texts = position.texts();
-            assert_eq!(Position::parse(&order, &texts), Some(position.clone()));
+            assert_eq!(RowPosition::parse(&order, &texts), Some(position.clone()));
             let keys: Vec<_> = position
                 .keys()
                 .iter()
@@ -204,13 +204,13 @@ mod tests {
             ("owner_id", vec![text("x"), id()]),
         ] {
             assert_eq!(
-                Position::parse(&order(fields), &texts),
+                RowPosition::parse(&order(fields), &texts),
                 None,
                 "{fields} {texts:?}"
             );
         }
         let nobody = [None, id()];
-        assert!(Position::parse(&order("deleted_by"), &nobody).is_some());
-        assert!(Position::parse(&order("owner_id"), &nobody).is_some());
+        assert!(RowPosition::parse(&order("deleted_by"), &nobody).is_some());
+        assert!(RowPosition::parse(&order("owner_id"), &nobody).is_some());
     }
 }

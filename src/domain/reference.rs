@@ -92,7 +92,7 @@ fn targets_of(
 
 /// A reference target, read once its row is locked.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Target {
+pub struct ReferenceTarget {
     pub id: ResourceId,
     pub kind: String,
     pub is_deleting: bool,
@@ -104,7 +104,10 @@ pub struct Target {
 /// # Errors
 ///
 /// The first reference with an unsuitable target.
-pub fn check_targets(references: &References, targets: &[Target]) -> Result<(), Violation> {
+pub fn check_targets(
+    references: &References,
+    targets: &[ReferenceTarget],
+) -> Result<(), Violation> {
     for (ref_type, links) in references {
         for Reference { kind, id } in links {
             let target = targets.iter().find(|t| t.id == *id && t.kind == *kind);

@@ -11,7 +11,7 @@ use super::Tenancy;
 
 mod rules;
 
-pub use rules::{Config, DIMENSIONS_MAX, Dimension, KEY_BYTES_MAX, Rules, VALUE_BYTES_MAX};
+pub use rules::{Config, DIMENSIONS_MAX, Dimension, KEY_BYTES_MAX, TenancyRules, VALUE_BYTES_MAX};
 
 /// Why a request is refused because of its tenant.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -38,7 +38,7 @@ pub enum Denied {
     OnlySystem,
 }
 
-/// The tenant of a request. Made by [`Rules::resolve`]; the default is that of a service without tenancy, which sees
+/// The tenant of a request. Made by [`TenancyRules::resolve`]; the default is that of a service without tenancy, which sees
 /// and may change everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tenant {
@@ -54,7 +54,7 @@ impl Tenant {
     }
 
     /// What it sees and changes.
-    pub fn view(&self) -> &TenantScope {
+    pub fn tenants(&self) -> &TenantScope {
         &self.view
     }
 

@@ -12,6 +12,6 @@ pub(super) async fn list(call: Call) -> Result<HttpResponse, Problem> {
     let (filter, page) = (params.audit_filter()?, params.page()?);
     let response = PendingResponse::of_page(&call.request, page.size)?;
     let service = call.timed_service();
-    let trail = service.audit(call.view(), &filter, page).await?;
+    let trail = service.audit(call.tenants(), &filter, page).await?;
     response.page(&Views::audit(&trail))
 }

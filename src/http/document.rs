@@ -58,7 +58,7 @@ pub fn openapi(registry: &EntityRegistry, version: &str) -> Value {
     for (name, schema) in schemas::written(registry, &names) {
         document["components"]["schemas"][name] = schema;
     }
-    name_apart(&mut document);
+    make_names_unique(&mut document);
     to_3_0(document)
 }
 
@@ -79,7 +79,7 @@ fn tags(registry: &EntityRegistry, names: &Names) -> Vec<(String, String)> {
 
 /// Numbers operations with the same name, such as `cluster-by-id`, the plural of one kind, and the operation on a
 /// `Cluster` by id.
-fn name_apart(document: &mut Value) {
+fn make_names_unique(document: &mut Value) {
     let mut taken = BTreeSet::new();
     let items = document["paths"].as_object_mut().into_iter();
     let items = items.flat_map(|paths| paths.values_mut().filter_map(Value::as_object_mut));
@@ -87,12 +87,12 @@ fn name_apart(document: &mut Value) {
         let Some(name) = operation["operationId"].as_str() else {
             continue;
         };
-        let mut apart = name.to_owned();
+        let mut unique = name.to_owned();
         let mut count = 1;
-        while !taken.insert(apart.to_lowercase()) {
+        while !taken.insert(unique.to_lowercase()) {
             count += 1;
-            apart = format!("{name}{count}");
+            unique = format!("{name}{count}");
         }
-        operation["operationId"] = json!(apart);
+        operation["operationId"] = json!(unique);
     }
 }

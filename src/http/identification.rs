@@ -7,9 +7,9 @@ use actix_web::web::Data;
 use futures_util::FutureExt as _;
 use futures_util::future::LocalBoxFuture;
 
-use super::request::{Identity, Wish};
+use super::request::{Identity, Permission};
 use crate::auth::{Authentication, HeaderField, Need};
-use crate::domain::tenancy::Rules;
+use crate::domain::tenancy::TenancyRules;
 use hyperfleet_fleet::api::Access;
 use hyperfleet_server_kit::http::{CallerHeaders, Problem, ProvenCaller, RequestLog};
 
@@ -22,9 +22,12 @@ use hyperfleet_server_kit::http::{CallerHeaders, Problem, ProvenCaller, RequestL
 ///
 /// The caller is not authenticated; the headers do not say which tenant; a system identity asks for more than to read
 /// and to report, or a tenant asks for something of fleet.
-pub(super) async fn identify(request: &ServiceRequest, wish: Wish) -> Result<(), Problem> {
-    authenticate(request, wish).await?;
-    find_tenant(request, wish)
+pub(super) async fn identify(
+    request: &ServiceRequest,
+    permission: Permission,
+) -> Result<(), Problem> {
+    authenticate(request, permission).await?;
+    find_tenant(request, permission)
 }
 
 /// The same for fleet's API, if this program serves it.
@@ -32,11 +35,14 @@ pub(super) fn identify_for_fleet(
     request: &ServiceRequest,
     access: Access,
 ) -> LocalBoxFuture<'_, Result<(), Problem>> {
-    identify(request, Wish::Fleet(access)).boxed_local()
+    identify(request, Permission::Fleet(access)).boxed_local()
 }
 
 /// The headers that carry the caller and the tenant.
-pub(super) fn caller_headers(authentication: &Authentication, tenancy: &Rules) -> CallerHeaders {
+pub(super) fn caller_headers(
+    authentication: &Authentication,
+    tenancy: &TenancyRules,
+) -> CallerHeaders {
     let of_callers = match authentication {
         Authentication::Off => None,
         Authentication::On(authenticator) => Some(authenticator.headers()),
@@ -44,7 +50,7 @@ pub(super) fn caller_headers(authentication: &Authentication, tenancy: &Rules) -
     CallerHeaders::new(of_callers.into_iter().flatten().chain(tenancy.headers()))
 }
 
-async fn authenticate(request: &ServiceRequest, wish: Wish) -> Result<(), Problem> {
+async fn authenticate(request: &ServiceRequest, permission: Permission) -> Result<(), Problem> {
     let authentication = request.app_data::<Data<Authentication>>();
     let identity = match authentication.map(Data::get_ref) {
         None => return Err(Problem::internal("an application without authentication")),
@@ -53,7 +59,7 @@ async fn authenticate(request: &ServiceRequest, wish: Wish) -> Result<(), Proble
             let headers = request.headers();
             let field =
                 |name: &str| HeaderField::of(headers.get_all(name).map(HeaderValue::as_bytes));
-            let caller = authenticator.authenticate(field, need(wish));
+            let caller = authenticator.authenticate(field, need(permission));
             let caller = caller.await.inspect_err(|refusal| {
                 RequestLog::of(request).entry_mut().reason = Some(refusal.reason().to_owned());
             });
@@ -61,7 +67,10 @@ async fn authenticate(request: &ServiceRequest, wish: Wish) -> Result<(), Proble
         }
     };
     // Fleet stores no names of callers: an anonymous one is left out.
-    let is_nobody = matches!((wish, &identity), (Wish::Fleet(_), Identity::Anonymous));
+    let is_nobody = matches!(
+        (permission, &identity),
+        (Permission::Fleet(_), Identity::Anonymous)
+    );
     if let Some(name) = identity.name().filter(|_| !is_nobody) {
         RequestLog::of(request).entry_mut().caller = Some(name.to_owned());
     }
@@ -74,23 +83,25 @@ async fn authenticate(request: &ServiceRequest, wish: Wish) -> Result<(), Proble
 }
 
 /// Callers are always authenticated; those who change something need an identity, too.
-fn need(wish: Wish) -> Need {
-    match wish {
-        Wish::Read | Wish::Fleet(Access::See) => Need::Proof,
-        Wish::Report | Wish::Author | Wish::Fleet(Access::Change) => Need::Identity,
+fn need(permission: Permission) -> Need {
+    match permission {
+        Permission::Read | Permission::Fleet(Access::See) => Need::Proof,
+        Permission::Report | Permission::Author | Permission::Fleet(Access::Change) => {
+            Need::Identity
+        }
     }
 }
 
-fn find_tenant(request: &ServiceRequest, wish: Wish) -> Result<(), Problem> {
+fn find_tenant(request: &ServiceRequest, permission: Permission) -> Result<(), Problem> {
     let rules = request
-        .app_data::<Data<Rules>>()
+        .app_data::<Data<TenancyRules>>()
         .ok_or_else(|| Problem::internal("a service without rules of tenancy"))?;
     let headers = request.headers();
     let tenant = rules.resolve(|name| headers.get_all(name).map(HeaderValue::as_bytes))?;
-    match wish {
-        Wish::Read | Wish::Report => {}
-        Wish::Author => tenant.require_author()?,
-        Wish::Fleet(_) => rules.require_system(&tenant)?,
+    match permission {
+        Permission::Read | Permission::Report => {}
+        Permission::Author => tenant.require_author()?,
+        Permission::Fleet(_) => rules.require_system(&tenant)?,
     }
     RequestLog::of(request).entry_mut().tenant = tenant.label();
     request.extensions_mut().insert(tenant);

@@ -28,7 +28,8 @@ use crate::wire::BASE;
 use hyperfleet_fleet::{EtcdFleet, api as fleet};
 use hyperfleet_server_kit::clock::Clock;
 use hyperfleet_server_kit::http::{
-    Admission, BODY_BYTES_MAX, Masks, RequestSpan, Wording, frame, gzip_below, unknown_path, watch,
+    Admission, BODY_BYTES_MAX, Redaction, RequestSpan, Wording, frame, gzip_below, unknown_path,
+    watch,
 };
 use hyperfleet_server_kit::program::Build;
 
@@ -37,7 +38,7 @@ pub use openapi::Document;
 
 /// The parts that the API is served from.
 #[derive(Clone)]
-pub struct Api {
+pub struct ApiState {
     pub service: Service,
     pub clock: Clock,
     /// The name and version of the program.
@@ -45,16 +46,16 @@ pub struct Api {
     pub authentication: Authentication,
     pub admission: Admission,
     /// Values that its log does not show.
-    pub masks: Masks,
+    pub redaction: Redaction,
     /// How requests name their tenant.
-    pub tenancy: tenancy::Rules,
+    pub tenancy: tenancy::TenancyRules,
     /// Fleet, if its API is served here, too.
     pub fleet: Option<EtcdFleet>,
 }
 
 /// The API as one application: every worker builds its own. The document is built once, for all.
 pub fn app(
-    api: Api,
+    api: ApiState,
     document: Document,
 ) -> App<
     impl ServiceFactory<
@@ -74,7 +75,7 @@ pub fn app(
         .app_data(web::Data::new(api.authentication))
         .app_data(web::Data::new(api.admission.budget().clone()))
         .app_data(web::Data::new(api.admission))
-        .app_data(web::Data::new(api.masks))
+        .app_data(web::Data::new(api.redaction))
         .app_data(web::Data::new(api.tenancy))
         .app_data(web::Data::new(caller_headers))
         .app_data(web::Data::new(document))

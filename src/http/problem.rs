@@ -11,7 +11,7 @@ use utoipa::openapi::schema::{Object, Schema, Type};
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::app;
-use crate::auth::{Refusal, TokenFault};
+use crate::auth::{AuthRefusal, TokenFault};
 use crate::domain::tenancy::Denied;
 use crate::domain::{Constraint, Violations, moment};
 use crate::wire::{BodyFault, ParamsFault};
@@ -217,17 +217,17 @@ impl From<ParamsFault> for Problem {
     }
 }
 
-impl From<Refusal> for Problem {
-    fn from(refusal: Refusal) -> Self {
+impl From<AuthRefusal> for Problem {
+    fn from(refusal: AuthRefusal) -> Self {
         let (kind, fault) = match &refusal {
-            Refusal::Missing => (kinds::NO_CREDENTIALS, None),
+            AuthRefusal::Missing => (kinds::NO_CREDENTIALS, None),
             // A caller with another scheme has sent no token either.
-            Refusal::NotBearer => (kinds::BAD_CREDENTIALS, None),
-            Refusal::Invalid(TokenFault::Expired) => {
+            AuthRefusal::NotBearer => (kinds::BAD_CREDENTIALS, None),
+            AuthRefusal::Invalid(TokenFault::Expired) => {
                 (kinds::EXPIRED, Some("the token has expired"))
             }
-            Refusal::Invalid(_) => (kinds::BAD_CREDENTIALS, Some("the token is invalid")),
-            Refusal::Unidentified(_) => (kinds::NO_CREDENTIALS, Some("unknown identity")),
+            AuthRefusal::Invalid(_) => (kinds::BAD_CREDENTIALS, Some("the token is invalid")),
+            AuthRefusal::Unidentified(_) => (kinds::NO_CREDENTIALS, Some("unknown identity")),
         };
         challenge(kind, refusal.to_string(), fault)
     }

@@ -5,11 +5,11 @@ use actix_web::web::Bytes;
 
 use super::request::Call;
 use crate::wire::{self, Views};
-use hyperfleet_server_kit::http::{PendingResponse, Problem, tell_body};
+use hyperfleet_server_kit::http::{PendingResponse, Problem, log_body};
 
 /// `GET`: the reports.
 pub(super) async fn list(call: Call) -> Result<HttpResponse, Problem> {
-    let address = call.address()?;
+    let address = call.resource_path()?;
     // Reports have no references: the parameters are checked as in every list, without an effect.
     let page = call.params().page_with_reference()?;
     let response = PendingResponse::of_page(&call.request, page.size)?;
@@ -19,8 +19,8 @@ pub(super) async fn list(call: Call) -> Result<HttpResponse, Problem> {
 
 /// `PUT`: a report: 201 when it is accepted, 204 when it is discarded.
 pub(super) async fn put(call: Call, body: Bytes) -> Result<HttpResponse, Problem> {
-    tell_body(&call.request, &body);
-    let address = call.address()?;
+    log_body(&call.request, &body);
+    let address = call.resource_path()?;
     let origin = call.origin()?;
     let report = wire::report(&body, origin.at);
     let report = report.inspect_err(|_| call.service.reject_report(address))?;

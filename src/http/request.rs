@@ -5,8 +5,8 @@ use std::future::{Ready, ready};
 use actix_web::dev::Payload;
 use actix_web::{FromRequest, HttpMessage, HttpRequest, HttpResponse, HttpResponseBuilder, web};
 
-use crate::app::{Address, Collection, Service};
-use crate::domain::audit::Origin;
+use crate::app::{Collection, ResourcePath, Service};
+use crate::domain::audit::ChangeOrigin;
 use crate::domain::tenancy::{Tenant, TenantScope};
 use crate::domain::{Entity, Resource};
 use crate::wire::{Params, Views};
@@ -42,7 +42,7 @@ impl Identity {
 /// decides by it: any caller may do anything to the resources of its tenant, system identities may read and report,
 /// until there is a policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Wish {
+pub(super) enum Permission {
     Read,
     /// To report the current state.
     Report,
@@ -102,8 +102,8 @@ impl Call {
     }
 
     /// Which rows the caller may see.
-    pub(super) fn view(&self) -> &TenantScope {
-        self.tenant.view()
+    pub(super) fn tenants(&self) -> &TenantScope {
+        self.tenant.tenants()
     }
 
     /// The caller as the author of a change that happens now.
@@ -111,12 +111,12 @@ impl Call {
     /// # Errors
     ///
     /// The identity is unknown.
-    pub(super) fn origin(&self) -> Result<Origin, Problem> {
+    pub(super) fn origin(&self) -> Result<ChangeOrigin, Problem> {
         let actor = self.identity.name();
         let actor = actor
             .ok_or_else(|| Problem::internal("a change without the identity of its caller"))?;
         let id = self.request.extensions().get::<RequestId>().cloned();
-        Ok(Origin {
+        Ok(ChangeOrigin {
             actor: actor.to_owned(),
             request_id: id.map_or_else(String::new, |id| id.0),
             at: self.clock.now(),
@@ -138,9 +138,9 @@ impl Call {
     }
 
     /// The resource that the path names, in the caller's view.
-    pub(super) fn address(&self) -> Result<Address<'_>, Problem> {
-        Ok(Address {
-            view: self.view(),
+    pub(super) fn resource_path(&self) -> Result<ResourcePath<'_>, Problem> {
+        Ok(ResourcePath {
+            tenants: self.tenants(),
             collection: self.collection()?,
             id: self.segment("id"),
         })

@@ -8,24 +8,24 @@ use super::request::Call;
 use crate::app::{Collection, ListRequest};
 use crate::domain::ListFilterKind;
 use crate::wire::{self, BodyFault, Fields, Kinds, ListKey, Params, Views};
-use hyperfleet_server_kit::http::{PendingResponse, Problem, tell_body};
+use hyperfleet_server_kit::http::{PendingResponse, Problem, log_body};
 
 /// `GET`: a list.
 pub(super) async fn list(call: Call) -> Result<HttpResponse, Problem> {
     let collection = call.collection()?;
-    let (service, view) = (&call.service, call.view());
-    let (wanted, key, fields) = match wanted(&call, collection, &call.params()) {
-        Ok(wanted) => wanted,
+    let (service, tenants) = (&call.service, call.tenants());
+    let (request, key, fields) = match list_request(&call, collection, &call.params()) {
+        Ok(request) => request,
         Err(fault) => {
             // A missing owner takes precedence over an invalid parameter.
             let service = call.timed_service();
-            service.require_collection(view, collection).await?;
+            service.require_collection(tenants, collection).await?;
             return Err(fault);
         }
     };
-    let response = PendingResponse::of_page(&call.request, wanted.page.size)?;
+    let response = PendingResponse::of_page(&call.request, request.page.size)?;
     let timed = call.timed_service();
-    let listing = timed.list(view, collection, wanted).await?;
+    let listing = timed.list(tenants, collection, request).await?;
     let kind = collection.entity().map(|entity| entity.kind.as_str());
     let views = Views(service.registry());
     match fields {
@@ -39,7 +39,7 @@ pub(super) async fn list(call: Call) -> Result<HttpResponse, Problem> {
 
 /// `POST` to a list.
 pub(super) async fn create(call: Call, body: Bytes) -> Result<HttpResponse, Problem> {
-    tell_body(&call.request, &body);
+    log_body(&call.request, &body);
     let collection = call.collection()?;
     let registry = call.service.registry();
     let kinds = collection.entity().map_or(Kinds::Any(registry), Kinds::One);
@@ -65,7 +65,7 @@ pub(super) async fn create(call: Call, body: Bytes) -> Result<HttpResponse, Prob
 
 /// `GET`: one resource.
 pub(super) async fn get(call: Call) -> Result<HttpResponse, Problem> {
-    let found = call.timed_service().get(call.address()?).await?;
+    let found = call.timed_service().get(call.resource_path()?).await?;
     let response = PendingResponse::of(&call.request)?;
     let view = Views(call.service.registry()).resource(&found);
     match call.params().fields()? {
@@ -76,8 +76,8 @@ pub(super) async fn get(call: Call) -> Result<HttpResponse, Problem> {
 
 /// `PATCH` of one resource.
 pub(super) async fn patch(call: Call, body: Bytes) -> Result<HttpResponse, Problem> {
-    tell_body(&call.request, &body);
-    let address = call.address()?;
+    log_body(&call.request, &body);
+    let address = call.resource_path()?;
     let change = wire::patch(&body, address.collection.entity())?;
     let origin = call.origin()?;
     let service = call.timed_service();
@@ -87,7 +87,7 @@ pub(super) async fn patch(call: Call, body: Bytes) -> Result<HttpResponse, Probl
 
 /// `DELETE` of one resource. Its body is not read.
 pub(super) async fn delete(call: Call) -> Result<HttpResponse, Problem> {
-    let address = call.address()?;
+    let address = call.resource_path()?;
     let origin = call.origin()?;
     let deleted = call.timed_service().delete(address, &origin).await?;
     call.shown(HttpResponse::Accepted(), deleted)
@@ -95,8 +95,8 @@ pub(super) async fn delete(call: Call) -> Result<HttpResponse, Problem> {
 
 /// `POST` to `…/force-delete`.
 pub(super) async fn force_delete(call: Call, body: Bytes) -> Result<HttpResponse, Problem> {
-    tell_body(&call.request, &body);
-    let address = call.address()?;
+    log_body(&call.request, &body);
+    let address = call.resource_path()?;
     let reason = wire::force_delete(&body)?;
     let origin = call.origin()?;
     let service = call.timed_service();
@@ -106,7 +106,7 @@ pub(super) async fn force_delete(call: Call, body: Bytes) -> Result<HttpResponse
 
 /// Reads the parameters of a list. The first fault in the order of the older service is reported, except that one of
 /// the order comes before one of the search.
-fn wanted(
+fn list_request(
     call: &Call,
     collection: Collection<'_>,
     params: &Params,
@@ -117,16 +117,16 @@ fn wanted(
     let mut filters = call.service.filters(collection, params.filters(others)?)?;
     let order = params.order()?;
     filters.extend(params.filters(search)?);
-    let key = ListKey::new(call.request.path(), params, &filters, call.view());
+    let key = ListKey::new(call.request.path(), params, &filters, call.tenants());
     let continued = params.continuation(&key, &order)?;
     if let Some(continued) = &continued {
         page.number = continued.page.saturating_add(1);
     }
-    let wanted = ListRequest {
+    let request = ListRequest {
         page,
         after: continued.map(|continued| continued.position),
         order,
         filters,
     };
-    Ok((wanted, key, params.fields()?))
+    Ok((request, key, params.fields()?))
 }

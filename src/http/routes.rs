@@ -7,20 +7,20 @@ use utoipa::openapi::path::OperationBuilder;
 
 use super::identification::identify;
 use super::openapi::operations::{self as describe, Subject};
-use super::request::{Route, Wish};
+use super::request::{Permission, Route};
 use super::{audit, meta, openapi, reports, resources};
 use crate::domain::EntityRegistry;
 use crate::wire::BASE;
 use hyperfleet_server_kit::http::{self, RoutePath, admit, resource};
 
-pub(super) type Operation = http::Operation<Wish, fn(&Subject<'_>) -> OperationBuilder>;
+pub(super) type Operation = http::Operation<Permission, fn(&Subject<'_>) -> OperationBuilder>;
 
 /// Paths below a common one.
 type Paths = &'static [(&'static str, &'static [Operation])];
 
-const READ: Option<Wish> = Some(Wish::Read);
-const REPORT: Option<Wish> = Some(Wish::Report);
-const AUTHOR: Option<Wish> = Some(Wish::Author);
+const READ: Option<Permission> = Some(Permission::Read);
+const REPORT: Option<Permission> = Some(Permission::Report);
+const AUTHOR: Option<Permission> = Some(Permission::Author);
 
 /// The service's metadata. Its requests are not counted, as in the older service: load balancers send them.
 const METADATA: &str = "/api/hyperfleet";
@@ -102,9 +102,9 @@ fn below(path: &str, paths: Paths, about: Option<Route>) -> impl Iterator<Item =
 }
 
 /// The handler behind admission.
-fn admitted(route: ActixRoute, wish: Wish) -> ActixRoute {
+fn admitted(route: ActixRoute, permission: Permission) -> ActixRoute {
     route.wrap(from_fn(move |request, next| {
-        let identify = async move |request: &_| identify(request, wish).await;
+        let identify = async move |request: &_| identify(request, permission).await;
         admit(identify, request, next)
     }))
 }

@@ -8,7 +8,7 @@ use sqlx::ConnectOptions as _;
 use sqlx::postgres::{PgConnectOptions, PgSslMode};
 
 use crate::config::{Database, SslMode};
-use crate::storage::postgres::{Error, Keep, Probe, SchemaStatus, Settings, Store};
+use crate::storage::postgres::{ConnectionLifetime, Error, Probe, SchemaStatus, Settings, Store};
 use hyperfleet_server_kit::causes::chain;
 use hyperfleet_server_kit::files;
 
@@ -31,7 +31,7 @@ pub(super) fn connections(database: &Database) -> anyhow::Result<Settings> {
         connections_max: database.pool.max_connections,
         acquire_seconds_max: ACQUIRE_SECONDS_MAX,
         statement_milliseconds_max: milliseconds(database.pool.request_timeout),
-        keep: Keep {
+        lifetime: ConnectionLifetime {
             idle_max: Some(database.pool.max_idle_connections),
             idle_time: some(database.pool.conn_max_idle_time),
             lifetime: some(database.pool.conn_max_lifetime),
@@ -45,7 +45,7 @@ fn some(time: Duration) -> Option<Duration> {
 }
 
 /// Closes superfluous connections periodically.
-pub(super) async fn keep_trim(store: Store) {
+pub(super) async fn trim_forever(store: Store) {
     loop {
         tokio::time::sleep(TRIM_PERIOD).await;
         store.trim();

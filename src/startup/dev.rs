@@ -91,7 +91,7 @@ async fn prepare(settings: &Settings, store: &Store) -> anyhow::Result<()> {
         .await
         .context("cannot bring the schema up to date")?;
     // Closes connections of the preparation: from now on each thread has its own.
-    store.rest();
+    store.close_idle();
     Ok(())
 }
 

@@ -23,7 +23,7 @@ const ETCD: SettingNames = SettingNames {
 ///
 /// Every fault, with its setting.
 pub(super) fn served_registry(
-    settings: &config::Fleet,
+    settings: &config::FleetSettings,
 ) -> anyhow::Result<Option<RegistryLocation>> {
     let location = settings.enabled.then(|| registry_location(settings));
     location.transpose()
@@ -34,7 +34,9 @@ pub(super) fn served_registry(
 /// # Errors
 ///
 /// Every fault, with its setting.
-pub(super) fn registry_location(settings: &config::Fleet) -> anyhow::Result<RegistryLocation> {
+pub(super) fn registry_location(
+    settings: &config::FleetSettings,
+) -> anyhow::Result<RegistryLocation> {
     let etcd = etcd::settings(&settings.etcd, &config::Secret::default(), &ETCD);
     let prefix = registry_prefix("fleet.etcd.key_prefix", &settings.etcd.key_prefix);
     let mut faults = Faults::default();

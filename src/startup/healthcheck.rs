@@ -27,7 +27,7 @@ pub(super) async fn run(args: &HealthcheckArgs) -> anyhow::Result<()> {
     }
     let path = if args.ready { "/readyz" } else { "/healthz" };
     let url = url(&loaded.settings.health, path)?;
-    let answer = ask(&url, args.timeout).await.map_err(|error| {
+    let answer = probe(&url, args.timeout).await.map_err(|error| {
         anyhow!(
             "no answer from {url}: {}; is the instance running, with the same health.host and health.port?",
             chain(&error.without_url())
@@ -42,7 +42,7 @@ pub(super) async fn run(args: &HealthcheckArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn ask(url: &str, timeout: Duration) -> reqwest::Result<Response> {
+async fn probe(url: &str, timeout: Duration) -> reqwest::Result<Response> {
     let client = Client::builder()
         // A proxy would answer for another machine.
         .no_proxy()

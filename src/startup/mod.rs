@@ -24,7 +24,7 @@ mod tls;
 pub use commands::run;
 pub use hyperfleet_server_kit::ending::{LogWritten, conclude};
 pub use hyperfleet_server_kit::program::Build;
-pub use hyperfleet_server_kit::server::{Options, Server};
+pub use hyperfleet_server_kit::server::{ConnectionOptions, Server};
 pub use hyperfleet_server_kit::telemetry::{KIT_METRICS, Metric, Metrics};
 pub use metrics::{ApiMetrics, METRIC_TABLES};
 pub use process::bind;

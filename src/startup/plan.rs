@@ -12,7 +12,7 @@ use crate::auth::Issuer;
 use crate::config::{Loaded, Settings};
 use crate::domain::EntityRegistry;
 use crate::domain::entity_config::Attached;
-use crate::domain::tenancy::{Config, Rules};
+use crate::domain::tenancy::{Config, TenancyRules};
 use hyperfleet_fleet::start::RegistryLocation;
 use hyperfleet_server_kit::faults::Faults;
 
@@ -21,7 +21,7 @@ pub(super) struct Plan {
     pub(super) registry: Arc<EntityRegistry>,
     /// Issuers of accepted tokens; unset if callers need none.
     pub(super) issuers: Option<Vec<Issuer>>,
-    pub(super) tenancy: Rules,
+    pub(super) tenancy: TenancyRules,
     /// The registry of fleet, if its API is served.
     pub(super) fleet: Option<RegistryLocation>,
     /// The fleet adapter, if it runs here.
@@ -43,25 +43,27 @@ impl Plan {
         let (jwt, tenant) = ("server.jwt", "server.tenant");
         let listeners = ["server.tls", "health.tls", "metrics.tls"];
         let of_kinds = ["entities", "server.openapi_schema_path"];
-        let kinds = faults.part_if(loaded.knows(&of_kinds), || settings.kinds());
-        let issuers = faults.part_if(loaded.knows(&[jwt]), || {
+        let kinds = faults.part_if(loaded.are_known(&of_kinds), || settings.kinds());
+        let issuers = faults.part_if(loaded.are_known(&[jwt]), || {
             authentication::issuers(&settings.server.jwt)
         });
-        let tenancy = faults.part_if(loaded.knows(&[tenant]), || {
+        let tenancy = faults.part_if(loaded.are_known(&[tenant]), || {
             tenancy_rules(&settings.server.tenant)
         });
-        let tls = faults.part_if(loaded.knows(&listeners), || tls::load(settings));
-        let fleet = faults.part_if(loaded.knows(&["fleet"]), || {
+        let tls = faults.part_if(loaded.are_known(&listeners), || tls::load(settings));
+        let fleet = faults.part_if(loaded.are_known(&["fleet"]), || {
             fleet::served_registry(&settings.fleet)
         });
         let registry = kinds.as_ref().map(|kinds| &kinds.registry);
-        let adapter = faults.part_if(loaded.knows(&["fleet", "server"]), || {
-            AdapterPlan::beside_the_api(settings, registry)
+        let adapter = faults.part_if(loaded.are_known(&["fleet", "server"]), || {
+            AdapterPlan::embedded(settings, registry)
         });
-        faults.part_if(loaded.knows(&["database"]), || {
+        faults.part_if(loaded.are_known(&["database"]), || {
             database::check(&settings.database)
         });
-        faults.part_if(loaded.knows(&[jwt, tenant]), || distinct_headers(settings));
+        faults.part_if(loaded.are_known(&[jwt, tenant]), || {
+            distinct_headers(settings)
+        });
         loaded.refuse(faults.0)?;
         let (Some(kinds), Some(issuers), Some(tenancy), Some(fleet), Some(adapter), Some(mut tls)) =
             (kinds, issuers, tenancy, fleet, adapter, tls)
@@ -86,8 +88,8 @@ impl Plan {
 }
 
 /// The rules of tenancy, or every fault of their settings, a line each.
-fn tenancy_rules(settings: &Config) -> anyhow::Result<Rules> {
-    Rules::new(settings.clone())
+fn tenancy_rules(settings: &Config) -> anyhow::Result<TenancyRules> {
+    TenancyRules::new(settings.clone())
         .map_err(|faults| anyhow!("tenancy cannot be used like this:\n{}", faults.join("\n")))
 }
 

@@ -23,15 +23,15 @@ use super::{authentication, database, readiness, retention, telemetry, tls};
 use crate::app::Service;
 use crate::auth::Authentication;
 use crate::config::{Loaded, Settings};
-use crate::http::{self, Api, Document};
+use crate::http::{self, ApiState, Document};
 use crate::storage::postgres::{self, Probe, Store};
 use hyperfleet_fleet::start::Prepared;
 use hyperfleet_server_kit::clock::Clock;
 use hyperfleet_server_kit::http::{Admission, Gate};
-use hyperfleet_server_kit::server::{Listener, Options, Server, Serving};
+use hyperfleet_server_kit::server::{ConnectionOptions, Listener, Server, Serving};
 use hyperfleet_server_kit::side::{self, Side};
 use hyperfleet_server_kit::signals::Signals;
-use hyperfleet_server_kit::sockets::{self, Needs, Room};
+use hyperfleet_server_kit::sockets::{self, ConnectionBudget, Needs};
 use hyperfleet_server_kit::supervise::{PAUSE, supervise};
 use hyperfleet_server_kit::telemetry::{FLUSH_TIME_MAX, Telemetry, Traces};
 use hyperfleet_server_kit::{ending, manager, shutdown};
@@ -69,7 +69,7 @@ pub(super) struct Process {
     signals: Signals,
     /// Until the API takes it: no other part may keep it open.
     listener: Option<TcpListener>,
-    room: Room,
+    connections: ConnectionBudget,
     tls: Option<ServerConfig>,
     /// Metrics and health, in the order in which they end: health answers until the end.
     sides: [Side; 2],
@@ -100,7 +100,7 @@ impl Process {
             health: side_sockets.health_address()?,
             metrics: side_sockets.metrics_address()?,
         };
-        let room = Room::of(&Needs {
+        let connections = ConnectionBudget::of(&Needs {
             connections_max: server.limits.max_connections,
             key: CONNECTIONS,
             is_given: loaded.origin(CONNECTIONS).is_some(),
@@ -111,7 +111,7 @@ impl Process {
         metrics.show_readiness(gate.clone());
         // From now on requests are answered and counted, if only with 503.
         let api_tls = tls.api.take();
-        let sides = side_sockets.start(tls, room.side, &gate, &telemetry.metrics)?;
+        let sides = side_sockets.start(tls, connections.side, &gate, &telemetry.metrics)?;
         tracing::info!(
             api = %addresses.api, health = %addresses.health, metrics = %addresses.metrics,
             "listening"
@@ -121,7 +121,7 @@ impl Process {
             gate,
             signals,
             listener: Some(api_socket),
-            room,
+            connections,
             tls: api_tls,
             sides,
             metrics,
@@ -162,13 +162,13 @@ impl Process {
         let adapter = plan.adapter.zip(fleet.clone());
         let server = &settings.server;
         let limits = sockets::admission(&server.limits, &server.timeouts);
-        let api = Api {
+        let api = ApiState {
             service: service.clone(),
             clock: Clock::system(),
             build: BUILD,
             authentication: authentication.clone(),
             admission: Admission::new(self.gate.clone(), &limits),
-            masks: telemetry::masks(settings),
+            redaction: telemetry::redaction(settings),
             tenancy: plan.tenancy,
             fleet: fleet.as_ref().map(|prepared| prepared.fleet.clone()),
         };
@@ -196,9 +196,9 @@ impl Process {
         }
         gate.open();
         ready(&self.addresses, &authentication);
-        let mut beside = self.beside(settings, &store, service, probe, connections);
+        let mut beside = self.spawn_background(settings, &store, service, probe, connections);
         if let Some(fleet) = fleet {
-            fleet.keep(&mut beside);
+            fleet.spawn(&mut beside);
         }
         // Only now: it calls this API.
         let adapter = adapter.map(|(adapter, fleet)| {
@@ -254,9 +254,9 @@ impl Process {
     }
 
     /// Starts the API behind its gate.
-    fn open(&mut self, settings: &Settings, api: &Api) -> anyhow::Result<Serving> {
+    fn open(&mut self, settings: &Settings, api: &ApiState) -> anyhow::Result<Serving> {
         let (times, tls) = (&settings.server.timeouts, self.tls.take());
-        let mut options = Options::new(times, self.room.api, tls);
+        let mut options = ConnectionOptions::new(times, self.connections.api, tls);
         options.workers = threads(options.workers, settings.database.pool.max_connections);
         let listener = self.listener.take().context("the API has its listener")?;
         Ok(bind(listener, api, &options)?.start())
@@ -265,7 +265,7 @@ impl Process {
     /// Starts the background tasks of a serving process. A task that panics is logged and restarts ([`supervise`]);
     /// all end with the returned value. `probe` is the connection on which the start has asked the database, and
     /// `connections` makes another one.
-    fn beside(
+    fn spawn_background(
         &self,
         settings: &Settings,
         store: &Store,
@@ -276,7 +276,7 @@ impl Process {
         let mut tasks = JoinSet::new();
         let trimmed = store.clone();
         tasks.spawn(supervise("close idle connections", PAUSE, move || {
-            database::keep_trim(trimmed.clone())
+            database::trim_forever(trimmed.clone())
         }));
         let ping_time = settings.health.db_ping_timeout;
         let (mut probe, gate, store) = (Some(probe), self.gate.clone(), store.clone());
@@ -289,7 +289,7 @@ impl Process {
         let (metrics, counted) = (self.metrics.clone(), service.clone());
         tasks.spawn(supervise("keep the metrics", PAUSE, move || {
             let (metrics, service) = (metrics.clone(), counted.clone());
-            metrics.keep(service, Clock::system(), stuck_threshold)
+            metrics.run(service, Clock::system(), stuck_threshold)
         }));
         if let Some(kept) = settings.audit.retention {
             tasks.spawn(supervise(
@@ -313,7 +313,11 @@ fn threads(processors: usize, connections: usize) -> usize {
 /// # Errors
 ///
 /// The system refuses what a server needs.
-pub fn bind(listener: TcpListener, api: &Api, options: &Options) -> io::Result<Server> {
+pub fn bind(
+    listener: TcpListener,
+    api: &ApiState,
+    options: &ConnectionOptions,
+) -> io::Result<Server> {
     let memory = api.admission.budget().clone();
     let document = http::openapi(api.service.registry(), api.build.version);
     let document = Document::new(&document);
@@ -321,7 +325,7 @@ pub fn bind(listener: TcpListener, api: &Api, options: &Options) -> io::Result<S
     // Runs once per thread.
     let app = move || {
         let service = api.service.share(workers);
-        let api = Api {
+        let api = ApiState {
             service,
             ..api.clone()
         };

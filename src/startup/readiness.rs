@@ -38,7 +38,7 @@ pub(super) async fn wait(
     while fault.is_some() {
         gate.set_fault(fault);
         sleep(PERIOD).await;
-        fault = match ask(probe, settings.health.db_ping_timeout).await {
+        fault = match check(probe, settings.health.db_ping_timeout).await {
             Ok(schema) => lack(&schema),
             Err(reason) => Some(reason.to_owned()),
         };
@@ -58,7 +58,7 @@ pub(super) async fn watch(mut probe: Probe, ping_time: Duration, gate: Gate, sto
     };
     loop {
         sleep(PERIOD).await;
-        let said = ask(&mut probe, ping_time).await;
+        let said = check(&mut probe, ping_time).await;
         // A slow database still has them.
         if said == Err(UNAVAILABLE) {
             store.forget_idle();
@@ -75,7 +75,7 @@ pub(super) async fn watch(mut probe: Probe, ping_time: Duration, gate: Gate, sto
     }
 }
 
-async fn ask(probe: &mut Probe, ping_time: Duration) -> Result<SchemaStatus, &'static str> {
+async fn check(probe: &mut Probe, ping_time: Duration) -> Result<SchemaStatus, &'static str> {
     match timeout(ping_time, probe.schema_status()).await {
         Ok(Ok(schema)) => Ok(schema),
         Ok(Err(error)) => {

@@ -3,9 +3,9 @@
 use super::BUILD;
 use super::metrics::METRIC_TABLES;
 use crate::config::{Loaded, Settings};
-use hyperfleet_server_kit::http::Masks;
+use hyperfleet_server_kit::http::Redaction;
 use hyperfleet_server_kit::program::Build;
-use hyperfleet_server_kit::telemetry::{self, Telemetry, Told};
+use hyperfleet_server_kit::telemetry::{self, Telemetry, TelemetrySettings};
 
 /// The target of single statements.
 const STATEMENTS: &str = "hyperfleet::sql";
@@ -17,7 +17,7 @@ pub(super) fn start(settings: &Settings) -> anyhow::Result<Telemetry> {
 
 /// Starts them for a part of this program that has a name of its own in the log.
 pub(super) fn start_of(build: &Build, settings: &Settings) -> anyhow::Result<Telemetry> {
-    telemetry::start(&Told {
+    telemetry::start(&TelemetrySettings {
         build,
         hostname: &settings.server.hostname,
         logging: &settings.logging,
@@ -52,10 +52,10 @@ pub(super) fn warn_of(notes: &[String]) {
 
 /// Parts of requests that the log hides: those that the settings name, and always the headers of tokens and
 /// identities.
-pub(super) fn masks(settings: &Settings) -> Masks {
+pub(super) fn redaction(settings: &Settings) -> Redaction {
     let issuers = settings.server.jwt.configs.iter();
     let headers = issuers
         .flat_map(|issuer| [issuer.header.clone(), issuer.identity_header.clone()])
         .filter(|header| !header.is_empty());
-    telemetry::masks(&settings.logging.masking, headers.collect())
+    telemetry::redaction(&settings.logging.masking, headers.collect())
 }

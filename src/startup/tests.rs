@@ -13,11 +13,11 @@ use super::{database, process, telemetry};
 use crate::app::Service;
 use crate::auth::Authentication;
 use crate::config::{Database, Format, Output, Settings};
-use crate::domain::tenancy::Rules;
-use crate::http::Api;
+use crate::domain::tenancy::TenancyRules;
+use crate::http::ApiState;
 use hyperfleet_server_kit::clock::Clock;
-use hyperfleet_server_kit::http::{Admission, Gate, Limits, Masks};
-use hyperfleet_server_kit::server::Options;
+use hyperfleet_server_kit::http::{Admission, Gate, Limits, Redaction};
+use hyperfleet_server_kit::server::ConnectionOptions;
 
 /// What must not be seen.
 const SECRET: &str = "hunter2";
@@ -37,21 +37,21 @@ fn clock() -> Clock {
 }
 
 /// The API as it is served, without a database.
-fn api() -> Api {
+fn api() -> ApiState {
     let database = Database {
         url: Some("postgres://nobody@127.0.0.1:1/none".to_owned().into()),
         ..Settings::default().database
     };
     let store = database::store(&database).unwrap();
     let registry = Settings::default().kinds().unwrap().registry;
-    Api {
+    ApiState {
         service: Service::new(store, Arc::new(registry), false),
         clock: clock(),
         build: super::BUILD,
         authentication: Authentication::Off,
         admission: Admission::new(Gate::serving(), &Limits::default()),
-        masks: Masks::default(),
-        tenancy: Rules::default(),
+        redaction: Redaction::default(),
+        tenancy: TenancyRules::default(),
         fleet: None,
     }
 }
@@ -78,9 +78,9 @@ async fn child() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.set_nonblocking(true).unwrap();
     let address = listener.local_addr().unwrap();
-    let options = Options {
+    let options = ConnectionOptions {
         workers: 1,
-        ..Options::new(&settings.server.timeouts, 1024, None)
+        ..ConnectionOptions::new(&settings.server.timeouts, 1024, None)
     };
     let server = process::bind(listener, &api(), &options).unwrap();
     tracing::info!(%address, "serving");

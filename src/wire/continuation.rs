@@ -13,7 +13,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::query::{Params, ParamsFault};
 use crate::domain::page::Order;
-use crate::domain::position::Position;
+use crate::domain::position::RowPosition;
 use crate::domain::tenancy::TenantScope;
 use crate::domain::{Constraint, ListFilter, Violation, shown};
 
@@ -27,7 +27,7 @@ const VERSION: u8 = 1;
 pub struct Continuation {
     pub page: u32,
     /// The position of its last item.
-    pub position: Position,
+    pub position: RowPosition,
 }
 
 /// Identifies a list: its path, its order, its filters and the tenant that sees it.
@@ -92,7 +92,7 @@ impl Continuation {
                 "belongs to another list: send the path and the parameters of the list that gave it",
             );
         }
-        let position = Position::parse(order, &texts).ok_or(UNREADABLE)?;
+        let position = RowPosition::parse(order, &texts).ok_or(UNREADABLE)?;
         Ok(Self { page, position })
     }
 }

@@ -1,9 +1,9 @@
 //! Query parameters of lists. Unknown ones are ignored; of repeated ones the first counts.
 
 use super::fields::{Fields, UnknownFields};
-use crate::domain::audit::{Filter, TrailPosition};
+use crate::domain::audit::{AuditFilter, TrailPosition};
 use crate::domain::moment;
-use crate::domain::page::{Direction, InvalidOrder, Order, Page};
+use crate::domain::page::{Direction, InvalidOrder, Order, PageRequest};
 use crate::domain::tsl;
 use crate::domain::{
     Constraint, ListFilter, ListFilterKind, ResourceId, Violation, Violations, shown,
@@ -50,7 +50,7 @@ impl Params {
     /// # Errors
     ///
     /// A value that is not an integer takes precedence over one out of range.
-    pub fn page(&self) -> Result<Page, ParamsFault> {
+    pub fn page(&self) -> Result<PageRequest, ParamsFault> {
         self.page_among(Violations::default())
     }
 
@@ -59,7 +59,7 @@ impl Params {
     /// # Errors
     ///
     /// Those of [`Params::page`], then a missing one of the two.
-    pub fn page_with_reference(&self) -> Result<Page, ParamsFault> {
+    pub fn page_with_reference(&self) -> Result<PageRequest, ParamsFault> {
         let missing = match (self.get("ref_type"), self.get("ref_target_id")) {
             (None, Some(_)) => Some("reftype"),
             (Some(_), None) => Some("reftargetid"),
@@ -75,7 +75,7 @@ impl Params {
     }
 
     /// Adds further faults, which come after those of values that are not integers.
-    fn page_among(&self, others: Violations) -> Result<Page, ParamsFault> {
+    fn page_among(&self, others: Violations) -> Result<PageRequest, ParamsFault> {
         let size_name = if self.get("pageSize").is_some() {
             "pageSize"
         } else {
@@ -88,14 +88,19 @@ impl Params {
             return Err(ParamsFault::Invalid(faults));
         }
         let mut faults = others;
-        let mut size = size.unwrap_or(i64::from(Page::SIZE_DEFAULT));
+        let mut size = size.unwrap_or(i64::from(PageRequest::SIZE_DEFAULT));
         if size_name == "pageSize" {
-            size = size.min(Page::SIZE_MAX.into());
+            size = size.min(PageRequest::SIZE_MAX.into());
         }
-        let size = in_range(size_name, size, Page::SIZE_MAX, &mut faults);
-        let number = in_range("page", number.unwrap_or(1), Page::NUMBER_MAX, &mut faults);
+        let size = in_range(size_name, size, PageRequest::SIZE_MAX, &mut faults);
+        let number = in_range(
+            "page",
+            number.unwrap_or(1),
+            PageRequest::NUMBER_MAX,
+            &mut faults,
+        );
         match (number, size) {
-            (Some(number), Some(size)) if faults.is_empty() => Ok(Page { number, size }),
+            (Some(number), Some(size)) if faults.is_empty() => Ok(PageRequest { number, size }),
             _ => Err(ParamsFault::Invalid(faults)),
         }
     }
@@ -164,9 +169,9 @@ impl Params {
     }
 
     /// Reads the filters of the audit trail.
-    pub fn audit_filter(&self) -> Result<Filter, ParamsFault> {
+    pub fn audit_filter(&self) -> Result<AuditFilter, ParamsFault> {
         let mut faults = Violations::default();
-        let filter = Filter {
+        let filter = AuditFilter {
             resource_id: self.parsed(
                 "resource_id",
                 "must be the id of a resource",
@@ -263,7 +268,11 @@ mod tests {
             ("size=9999&pageSize=10", 1, 10),
             ("page=2&page=x", 2, 20),
         ] {
-            assert_eq!(params(query).page(), Ok(Page { number, size }), "{query}");
+            assert_eq!(
+                params(query).page(),
+                Ok(PageRequest { number, size }),
+                "{query}"
+            );
         }
     }
 

@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 use super::continuation::{Continuation, ListKey};
 use super::fields::Fields;
 use super::members::{AdapterCondition, AdapterMetadata, AuditAction, ResourceCondition};
-use crate::domain::audit::{Entry, TrailPage};
+use crate::domain::audit::{AuditEntry, TrailPage};
 use crate::domain::moment;
 use crate::domain::page::Listing;
 use crate::domain::{
@@ -324,7 +324,7 @@ impl<'a> Views<'a> {
         list("AdapterStatusList".to_owned(), listing, Self::report)
     }
 
-    fn entry(entry: &'a Entry) -> impl Serialize + 'a {
+    fn entry(entry: &'a AuditEntry) -> impl Serialize + 'a {
         let change = &entry.change;
         EntryView {
             action: change.action.into_str(),

@@ -1,10 +1,11 @@
-//! The dependency rules that the compiler does not know: which layer may name which, and no circles.
+//! The rules of structure that the compiler does not know: which layer may name which, no circles, and names of public types.
 //!
 //! What may name what is read from the tables of `docs/internals/architecture.md`, so that the page is true by test.
 #![allow(clippy::unwrap_used, reason = "a test that fails, panics")]
 
 mod cycles;
 mod modules;
+mod names;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

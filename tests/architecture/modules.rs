@@ -79,7 +79,7 @@ impl Modules {
         let parsed = syn::parse_file(&text).unwrap();
         for item in &parsed.items {
             let Item::Mod(child) = item else { continue };
-            if is_for_tests(&child.attrs) || child.content.is_some() {
+            if is_test(&child.attrs) || child.content.is_some() {
                 continue;
             }
             let name = child.ident.to_string();
@@ -100,7 +100,7 @@ impl Modules {
         let mut module = Module::default();
         for item in items {
             match item {
-                Item::Mod(child) if is_for_tests(&child.attrs) => {}
+                Item::Mod(child) if is_test(&child.attrs) => {}
                 Item::Mod(child) => {
                     if let Some((_, items)) = &child.content {
                         let path = [path.as_slice(), &[child.ident.to_string()]].concat();
@@ -160,7 +160,7 @@ impl Modules {
 
 impl<'ast> Visit<'ast> for Module {
     fn visit_item(&mut self, item: &'ast Item) {
-        if !attributes(item).is_some_and(is_for_tests) {
+        if !attributes(item).is_some_and(is_test) {
             visit::visit_item(self, item);
         }
     }
@@ -240,7 +240,7 @@ fn attributes(item: &Item) -> Option<&[Attribute]> {
     })
 }
 
-fn is_for_tests(attributes: &[Attribute]) -> bool {
+pub(crate) fn is_test(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| {
         let Ok(list) = attribute.meta.require_list() else {
             return false;

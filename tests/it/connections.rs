@@ -3,18 +3,18 @@
 use std::net::TcpListener;
 use std::time::Duration;
 
-use hyperfleet::storage::postgres::{Error, Keep, Settings, Store};
+use hyperfleet::storage::postgres::{ConnectionLifetime, Error, Settings, Store};
 use sqlx::postgres::PgConnectOptions;
 
 use crate::support::{TestDatabase, until};
 
-fn store(database: &TestDatabase, keep: Keep) -> Store {
+fn store(database: &TestDatabase, lifetime: ConnectionLifetime) -> Store {
     Store::new(Settings {
         connect: database.options(),
         connections_max: 8,
         acquire_seconds_max: 20,
         statement_milliseconds_max: 30_000,
-        keep,
+        lifetime,
     })
 }
 
@@ -37,7 +37,7 @@ async fn used(database: &TestDatabase, store: &Store, count: usize) -> Vec<i32> 
 #[tokio::test]
 async fn connections_are_kept_between_uses() {
     let database = TestDatabase::create().await;
-    let store = store(&database, Keep::default());
+    let store = store(&database, ConnectionLifetime::default());
     let first = used(&database, &store, 3).await;
     store.trim();
     assert_eq!(used(&database, &store, 3).await, first);
@@ -47,9 +47,9 @@ async fn connections_are_kept_between_uses() {
 #[tokio::test]
 async fn no_more_idle_ones_are_kept_than_may_be() {
     let database = TestDatabase::create().await;
-    let keep = Keep {
+    let keep = ConnectionLifetime {
         idle_max: Some(2),
-        ..Keep::default()
+        ..ConnectionLifetime::default()
     };
     let store = store(&database, keep);
     used(&database, &store, 5).await;
@@ -70,9 +70,9 @@ async fn by_use(database: &TestDatabase) -> Vec<i32> {
 #[tokio::test]
 async fn those_used_last_are_kept() {
     let database = TestDatabase::create().await;
-    let keep = Keep {
+    let keep = ConnectionLifetime {
         idle_max: Some(2),
-        ..Keep::default()
+        ..ConnectionLifetime::default()
     };
     let store = store(&database, keep);
     used(&database, &store, 5).await;
@@ -91,9 +91,9 @@ async fn those_used_last_are_kept() {
 async fn as_many_are_kept_over_all_threads_as_the_settings_say() {
     let database = TestDatabase::create().await;
     for (idle_max, expected) in [(8, 6), (6, 6), (5, 5), (1, 1), (0, 0)] {
-        let keep = Keep {
+        let keep = ConnectionLifetime {
             idle_max: Some(idle_max),
-            ..Keep::default()
+            ..ConnectionLifetime::default()
         };
         let store = store(&database, keep);
         for share in [store.share(2), store.share(2)] {
@@ -108,9 +108,9 @@ async fn as_many_are_kept_over_all_threads_as_the_settings_say() {
 #[tokio::test]
 async fn what_nobody_needs_is_closed_after_its_time_and_what_is_used_is_not() {
     let database = TestDatabase::create().await;
-    let keep = Keep {
+    let keep = ConnectionLifetime {
         idle_time: Some(Duration::from_millis(50)),
-        ..Keep::default()
+        ..ConnectionLifetime::default()
     };
     let store = store(&database, keep);
     let mut session = store.session().await.unwrap();
@@ -126,9 +126,9 @@ async fn what_nobody_needs_is_closed_after_its_time_and_what_is_used_is_not() {
 #[tokio::test]
 async fn old_ones_are_replaced() {
     let database = TestDatabase::create().await;
-    let keep = Keep {
+    let keep = ConnectionLifetime {
         lifetime: Some(Duration::from_millis(50)),
-        ..Keep::default()
+        ..ConnectionLifetime::default()
     };
     let store = store(&database, keep);
     let first = used(&database, &store, 1).await;
@@ -146,7 +146,7 @@ fn thread(connect: &PgConnectOptions, connections_max: usize) -> Store {
         connections_max,
         acquire_seconds_max: 1,
         statement_milliseconds_max: 30_000,
-        keep: Keep::default(),
+        lifetime: ConnectionLifetime::default(),
     });
     store.share(1)
 }

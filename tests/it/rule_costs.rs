@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
 use hyperfleet::domain::entity_config::{self, EntityConfig};
-use hyperfleet::domain::mapping::{Data, Derived, Facts, RULES_MAX, Subject};
+use hyperfleet::domain::mapping::{Data, Derived, Facts, RULES_MAX, RuleInput};
 use hyperfleet::domain::{
     ConditionStatus, Labels, ReportState, ReportedCondition, ResourceName, ResourceState, Tenancy,
 };
@@ -67,7 +67,7 @@ impl Scene {
             .collect();
         let kind: EntityConfig = ruled(&rules, root("Cluster", "clusters", &["dns"]));
         let registry = entity_config::registry(&[kind]).unwrap();
-        let subject = Subject {
+        let subject = RuleInput {
             state: &self.state,
             facts: &self.facts,
             reports: &self.reports,

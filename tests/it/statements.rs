@@ -4,7 +4,7 @@
 //! that changes is a decision.
 
 use hyperfleet::domain::entity_config::{self, EntityConfig};
-use hyperfleet::storage::postgres::{Keep, Settings, Store};
+use hyperfleet::storage::postgres::{ConnectionLifetime, Settings, Store};
 use serde_json::{Value, json};
 
 use crate::support::{
@@ -53,7 +53,7 @@ impl Meter {
             connections_max,
             acquire_seconds_max: 20,
             statement_milliseconds_max: 30_000,
-            keep: Keep::default(),
+            lifetime: ConnectionLifetime::default(),
         });
         let registry = entity_config::registry(&entities).unwrap();
         let api = match tenant {

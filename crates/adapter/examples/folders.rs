@@ -9,7 +9,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use hyperfleet_adapter::{
-    Adapter, Api, Finding, Kind, Outcome, Report, Runner, Settings, Token, Work,
+    Adapter, Api, Finding, Kind, ReconcileOutcome, Report, Runner, Settings, Token, Work,
 };
 use serde_json::{Map, Value};
 use tokio::{fs, signal};
@@ -19,14 +19,14 @@ struct Folders {
 }
 
 impl Adapter for Folders {
-    async fn reconcile(&self, work: Work) -> anyhow::Result<Outcome> {
+    async fn reconcile(&self, work: Work) -> anyhow::Result<ReconcileOutcome> {
         let resource = &work.resource;
         // Names become free while a cluster is being deleted; ids never do.
         let folder = self.below.join(&resource.id);
         if resource.is_deleted() {
             return match fs::remove_dir_all(&folder).await {
                 Err(error) if error.kind() != ErrorKind::NotFound => Err(error.into()),
-                _ => Ok(Outcome::reported(Report::finalized(
+                _ => Ok(ReconcileOutcome::reported(Report::finalized(
                     "Removed",
                     "there is no folder",
                 ))),
@@ -40,7 +40,7 @@ impl Adapter for Folders {
             Value::from(folder.display().to_string()),
         );
         let report = Report::new(Finding::yes("Written", said)).with_data(data);
-        Ok(Outcome::reported(report))
+        Ok(ReconcileOutcome::reported(report))
     }
 }
 

@@ -8,21 +8,21 @@
 use std::env;
 
 use hyperfleet_adapter::{
-    Adapter, Api, Finding, Kind, Outcome, Report, Runner, Settings, Token, Work,
+    Adapter, Api, Finding, Kind, ReconcileOutcome, Report, Runner, Settings, Token, Work,
 };
 use tokio::signal;
 
 struct Regions;
 
 impl Adapter for Regions {
-    async fn reconcile(&self, work: Work) -> anyhow::Result<Outcome> {
+    async fn reconcile(&self, work: Work) -> anyhow::Result<ReconcileOutcome> {
         if work.resource.is_deleted() {
             let report = Report::finalized("NothingKept", "there was nothing to remove");
-            return Ok(Outcome::reported(report));
+            return Ok(ReconcileOutcome::reported(report));
         }
         let Some(cluster) = work.owner else {
             let report = Report::not_applicable("it belongs to no cluster");
-            return Ok(Outcome::reported(report));
+            return Ok(ReconcileOutcome::reported(report));
         };
         let own = &work.resource.spec()["region"];
         let available = if own.is_null() || *own == cluster.spec()["region"] {
@@ -34,7 +34,7 @@ impl Adapter for Regions {
             );
             Finding::no("OtherRegion", said)
         };
-        Ok(Outcome::reported(Report::new(available)))
+        Ok(ReconcileOutcome::reported(Report::new(available)))
     }
 }
 

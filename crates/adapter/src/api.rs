@@ -176,7 +176,7 @@ impl Api {
     /// The service is unreachable or refuses.
     pub async fn get(&self, href: &str) -> Result<Option<Resource>, Error> {
         let request = self.http.request(Method::GET, self.url(href));
-        let Some(response) = found(self.send(request).await)? else {
+        let Some(response) = absent_as_none(self.send(request).await)? else {
             return Ok(None);
         };
         let resource = Resource::read(read(response).await?);
@@ -203,7 +203,7 @@ impl Api {
         let request = request
             .header("Content-Type", "application/json")
             .body(body.to_string());
-        let Some(response) = found(self.send(request).await)? else {
+        let Some(response) = absent_as_none(self.send(request).await)? else {
             return Ok(Reported::Gone);
         };
         Ok(if response.status() == StatusCode::NO_CONTENT {
@@ -226,7 +226,7 @@ impl Api {
         loop {
             let path = format!("{}/statuses?size={PAGE_SIZE}&page={page}", resource.href);
             let request = self.http.request(Method::GET, self.url(&path));
-            let Some(response) = found(self.send(request).await)? else {
+            let Some(response) = absent_as_none(self.send(request).await)? else {
                 return Ok(None);
             };
             let list: List = read(response).await?;
@@ -286,7 +286,7 @@ impl Api {
 
 /// `None` for a resource that does not exist. A 404 of the router or of a proxy stays an error: it is not about
 /// the resource.
-fn found(sent: Result<Response, Error>) -> Result<Option<Response>, Error> {
+fn absent_as_none(sent: Result<Response, Error>) -> Result<Option<Response>, Error> {
     match sent {
         Err(Error::Refused {
             status: 404,

@@ -12,14 +12,14 @@
 //! stored: after a restart the adapter begins with all resources.
 //!
 //! ```no_run
-//! use hyperfleet_adapter::{Adapter, Api, Finding, Kind, Outcome, Report, Runner, Settings, Token, Work};
+//! use hyperfleet_adapter::{Adapter, Api, Finding, Kind, ReconcileOutcome, Report, Runner, Settings, Token, Work};
 //!
 //! struct Names;
 //!
-//! impl Adapter for Names {     async fn reconcile(&self, work: Work) -> anyhow::Result<Outcome> {         let
+//! impl Adapter for Names {     async fn reconcile(&self, work: Work) -> anyhow::Result<ReconcileOutcome> {         let
 //! report = match work.resource.is_deleted() {             true => Report::finalized("Forgotten", "the name is
 //! free"),             false => Report::new(Finding::yes("Known", "the name is known")),         };
-//! Ok(Outcome::reported(report))     } }
+//! Ok(ReconcileOutcome::reported(report))     } }
 //!
 //! # async fn run() -> Result<(), hyperfleet_adapter::SettingError> {
 //! let api = Api::new("http://127.0.0.1:8000", Token::None)?;
@@ -42,5 +42,5 @@ pub use api::{Api, Error, Page, PageToken, Reported, SettingError};
 pub use finding::{Finding, Truth};
 pub use report::{Report, StoredReport};
 pub use resource::{Owner, Resource};
-pub use runner::{Adapter, Kind, Outcome, Runner, Settings, Work};
+pub use runner::{Adapter, Kind, ReconcileOutcome, Runner, Settings, Work};
 pub use token::Token;

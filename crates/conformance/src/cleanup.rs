@@ -13,7 +13,7 @@ const SWEEPS: usize = 3;
 /// Deletes every resource of the run; returns the paths of those that remain.
 pub(crate) async fn clean_up(api: &Subject) -> Verdict<Vec<String>> {
     let mut left = Vec::new();
-    for path in api.take_made() {
+    for path in api.take_created() {
         if !remove(api, &path).await? {
             left.push(path);
         }

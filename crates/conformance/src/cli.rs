@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::{Parser, ValueEnum};
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::report::{Outcome, Report, Row};
+use crate::report::{CheckOutcome, Row, RunReport};
 use crate::run::{run, selected};
 use crate::subject::Target;
 use crate::verdict::Profile;
@@ -180,11 +180,11 @@ fn print_to_stderr(line: &str) {
     let _ = io::stderr().write_all(format!("{line}\n").as_bytes());
 }
 
-fn status(report: &Report) -> ExitCode {
+fn status(report: &RunReport) -> ExitCode {
     if report.interrupted {
         return ExitCode::from(COULD_NOT_RUN);
     }
-    if report.count(Outcome::Differs) > 0 || !report.left_behind.is_empty() {
+    if report.count(CheckOutcome::Differs) > 0 || !report.left_behind.is_empty() {
         return ExitCode::from(DIFFERS);
     }
     ExitCode::SUCCESS

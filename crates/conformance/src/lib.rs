@@ -21,7 +21,7 @@ mod vectors;
 mod verdict;
 
 pub use cli::main;
-pub use report::{Outcome, Report, Row};
+pub use report::{CheckOutcome, Row, RunReport};
 pub use run::{RunError, run};
 pub use subject::Target;
 pub use verdict::Profile;

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Outcome {
+pub enum CheckOutcome {
     /// The server's response follows the rule.
     Holds,
     /// The server's response differs from the rule.
@@ -18,7 +18,7 @@ pub enum Outcome {
 #[derive(Debug, Clone, Serialize)]
 pub struct Row {
     pub id: String,
-    pub outcome: Outcome,
+    pub outcome: CheckOutcome,
     pub rule: String,
     /// Where the rule is written.
     pub source: &'static str,
@@ -38,7 +38,7 @@ pub struct Row {
 
 /// The results of a run, in the order of the checks.
 #[derive(Debug, Clone, Serialize)]
-pub struct Report {
+pub struct RunReport {
     /// Name of the run, the prefix of the names of its resources.
     pub run: String,
     pub checks: Vec<Row>,
@@ -48,9 +48,9 @@ pub struct Report {
     pub interrupted: bool,
 }
 
-impl Report {
+impl RunReport {
     /// How many checks have this outcome.
-    pub fn count(&self, outcome: Outcome) -> usize {
+    pub fn count(&self, outcome: CheckOutcome) -> usize {
         self.checks
             .iter()
             .filter(|row| row.outcome == outcome)
@@ -58,7 +58,7 @@ impl Report {
     }
 
     /// The ids of the checks with this outcome.
-    pub fn ids(&self, outcome: Outcome) -> Vec<&str> {
+    pub fn ids(&self, outcome: CheckOutcome) -> Vec<&str> {
         let rows = self.checks.iter().filter(|row| row.outcome == outcome);
         rows.map(|row| row.id.as_str()).collect()
     }
@@ -67,9 +67,9 @@ impl Report {
 impl fmt::Display for Row {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let outcome = match self.outcome {
-            Outcome::Holds => "holds",
-            Outcome::Differs => "DIFFERS",
-            Outcome::Skipped => "skipped",
+            CheckOutcome::Holds => "holds",
+            CheckOutcome::Differs => "DIFFERS",
+            CheckOutcome::Skipped => "skipped",
         };
         write!(f, "{outcome:<8} {:<28} {}", self.id, self.rule)?;
         for (name, text) in [
@@ -90,7 +90,7 @@ impl fmt::Display for Row {
     }
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for RunReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for row in &self.checks {
             writeln!(f, "{row}")?;
@@ -99,14 +99,14 @@ impl fmt::Display for Report {
     }
 }
 
-impl Report {
+impl RunReport {
     /// The last lines of the table.
     pub fn summary(&self) -> String {
         let mut text = format!(
             "\n{} hold, {} differ, {} skipped",
-            self.count(Outcome::Holds),
-            self.count(Outcome::Differs),
-            self.count(Outcome::Skipped),
+            self.count(CheckOutcome::Holds),
+            self.count(CheckOutcome::Differs),
+            self.count(CheckOutcome::Skipped),
         );
         if self.interrupted {
             text.push_str("\nInterrupted: the checks after these were not played.");

@@ -5,7 +5,7 @@ use std::future::Future;
 use crate::check::Check;
 use crate::cleanup::clean_up;
 use crate::client::ClientError;
-use crate::report::{Outcome, Report, Row};
+use crate::report::{CheckOutcome, Row, RunReport};
 use crate::subject::{Subject, Target};
 use crate::verdict::Failure;
 use crate::{checks, vectors};
@@ -60,7 +60,7 @@ pub async fn run(
     only: &[String],
     interrupted: impl Future<Output = ()>,
     mut tell: impl FnMut(&Row),
-) -> Result<Report, RunError> {
+) -> Result<RunReport, RunError> {
     let checks = selected(only)?;
     let base = target.base.clone();
     let api = Subject::new(target)?;
@@ -92,7 +92,7 @@ pub async fn run(
         Err(Failure::NoAnswer(cause)) => return Err(no_answer(cause)),
         Err(failure) => vec![format!("unknown: {failure:?}")],
     };
-    Ok(Report {
+    Ok(RunReport {
         run: api.run.clone(),
         checks: rows,
         left_behind,
@@ -135,7 +135,7 @@ async fn is_an_api(api: &Subject) -> Result<(), RunError> {
 async fn play(api: &Subject, check: &Check) -> Result<Row, String> {
     let mut row = Row {
         id: check.id.to_string(),
-        outcome: Outcome::Holds,
+        outcome: CheckOutcome::Holds,
         rule: check.rule.to_string(),
         source: check.source,
         reason: None,
@@ -146,11 +146,11 @@ async fn play(api: &Subject, check: &Check) -> Result<Row, String> {
     match (check.steps)(api).await {
         Ok(()) => {}
         Err(Failure::Skipped(reason)) => {
-            row.outcome = Outcome::Skipped;
+            row.outcome = CheckOutcome::Skipped;
             row.reason = Some(reason);
         }
         Err(Failure::Differs(difference)) => {
-            row.outcome = Outcome::Differs;
+            row.outcome = CheckOutcome::Differs;
             row.request = Some(difference.request);
             row.expected = Some(difference.expected);
             row.answer = Some(difference.got);

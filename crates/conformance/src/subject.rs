@@ -112,7 +112,7 @@ impl Subject {
     }
 
     /// Returns and forgets the created resources, newest first.
-    pub(crate) fn take_made(&self) -> Vec<String> {
+    pub(crate) fn take_created(&self) -> Vec<String> {
         let made = self.made.lock().map(|mut made| std::mem::take(&mut *made));
         made.unwrap_or_default().into_iter().rev().collect()
     }

@@ -1,6 +1,6 @@
 //! An operator's approval of removals that the brake holds: a key of etcd that expires.
 
-use hyperfleet_fleet::keys::{Error, KeyStore, Operation, Transaction};
+use hyperfleet_fleet::keys::{Error, KeyOperation, KeyStore, Transaction};
 
 /// How long removals are approved.
 pub const SECONDS: u32 = 600;
@@ -19,7 +19,7 @@ fn key(keys: &str) -> String {
 /// Approves the removals of the adapter with these [`keys`] for ten minutes.
 pub async fn approve<S: KeyStore>(store: &S, keys: &str) -> Result<(), Error> {
     let lease = store.grant(SECONDS).await?;
-    let put = Operation::Put(key(keys), b"yes".to_vec(), Some(lease));
+    let put = KeyOperation::Put(key(keys), b"yes".to_vec(), Some(lease));
     store
         .commit(Transaction {
             then: vec![put],
@@ -33,7 +33,7 @@ pub async fn approve<S: KeyStore>(store: &S, keys: &str) -> Result<(), Error> {
 pub async fn is_approved<S: KeyStore>(store: &S, keys: &str) -> Result<bool, Error> {
     let key = key(keys);
     let found = store.commit(Transaction {
-        then: vec![Operation::Get(key.clone())],
+        then: vec![KeyOperation::Get(key.clone())],
         ..Transaction::default()
     });
     Ok(found.await?.entry(&key).is_some())

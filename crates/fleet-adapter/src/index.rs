@@ -9,7 +9,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use hyperfleet_fleet::keys::KeyStore;
-use hyperfleet_fleet::{Error, Fleet, Item, StateFilter, StateKey, StateView, Told, UnitView};
+use hyperfleet_fleet::{
+    Error, Fleet, FollowUpdate, Item, StateFilter, StateKey, StateView, UnitView,
+};
 use hyperfleet_fleet_model::unit::DesiredState;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep};
@@ -23,13 +25,13 @@ const PAUSE: Duration = Duration::from_millis(500);
 #[derive(Debug)]
 pub struct Index {
     adapter: String,
-    known: Mutex<Known>,
+    indexed: Mutex<IndexedUnits>,
     wakes: mpsc::UnboundedSender<String>,
     is_read: watch::Sender<bool>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct IndexedUnits {
     units: HashMap<String, Unit>,
     resources: HashMap<String, Units>,
     /// By unit and machine: the active file, and since when; `None` for services that were active before this
@@ -40,13 +42,13 @@ struct Known {
     /// Owners of destroyed units that are still reported.
     destroyed: HashMap<String, Ownership>,
     /// Units that are not stopping.
-    kept: usize,
+    active_count: usize,
 }
 
 #[derive(Debug)]
 struct Unit {
     owner: Ownership,
-    is_kept: bool,
+    is_active: bool,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -58,7 +60,7 @@ pub struct Units {
 
 /// Whether something existed when the index began to follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Seen {
+enum FirstSeen {
     AtStart,
     Later,
 }
@@ -69,21 +71,21 @@ impl Index {
         let (wakes, woken) = mpsc::unbounded_channel();
         let index = Self {
             adapter: adapter.into(),
-            known: Mutex::default(),
+            indexed: Mutex::default(),
             wakes,
             is_read: watch::channel(false).0,
         };
         (index, woken)
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, IndexedUnits> {
+        self.indexed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Follows fleet for ever.
-    pub async fn keep<S: KeyStore>(&self, fleet: &Fleet<S>) {
+    pub async fn follow<S: KeyStore>(&self, fleet: &Fleet<S>) {
         loop {
-            if let Err(error) = self.follow(fleet).await
+            if let Err(error) = self.follow_once(fleet).await
                 && fleet.is_connected()
             {
                 tracing::debug!(error = %error, "following fleet from its current state");
@@ -92,13 +94,13 @@ impl Index {
         }
     }
 
-    async fn follow<S: KeyStore>(&self, fleet: &Fleet<S>) -> Result<(), Error> {
+    async fn follow_once<S: KeyStore>(&self, fleet: &Fleet<S>) -> Result<(), Error> {
         let mut units = fleet.follow_units(None).await?;
         let mut states = fleet.follow_states(StateFilter::default(), None).await?;
         let seen = if *self.is_read.borrow() {
-            Seen::Later
+            FirstSeen::Later
         } else {
-            Seen::AtStart
+            FirstSeen::AtStart
         };
         let (mut listed, mut listed_states) = (HashSet::new(), HashSet::new());
         loop {
@@ -106,7 +108,7 @@ impl Index {
             tokio::select! {
                 biased;
                 told = states.next() => match told? {
-                    Told::Listed { revision, items } => {
+                    FollowUpdate::Listed { revision, items } => {
                         for state in items {
                             listed_states.insert(key(&state));
                             self.see_state(&state, seen);
@@ -115,10 +117,10 @@ impl Index {
                             self.forget_states_but(&listed_states);
                         }
                     }
-                    Told::Changed { items, .. } => items.into_iter().for_each(|item| self.take_state(item)),
+                    FollowUpdate::Changed { items, .. } => items.into_iter().for_each(|item| self.apply_state(item)),
                 },
                 told = units.next() => match told? {
-                    Told::Listed { revision, items } => {
+                    FollowUpdate::Listed { revision, items } => {
                         for unit in items {
                             listed.insert(unit.name.clone());
                             self.see_unit(&unit);
@@ -128,7 +130,7 @@ impl Index {
                             self.is_read.send_replace(true);
                         }
                     }
-                    Told::Changed { items, .. } => items.into_iter().for_each(|item| self.take_unit(item)),
+                    FollowUpdate::Changed { items, .. } => items.into_iter().for_each(|item| self.apply_unit(item)),
                 },
             }
         }
@@ -140,7 +142,7 @@ impl Index {
         let _ = self.is_read.subscribe().wait_for(|is_read| *is_read).await;
     }
 
-    fn take_unit(&self, item: Item<UnitView>) {
+    fn apply_unit(&self, item: Item<UnitView>) {
         match item {
             Item::Is(unit) => self.see_unit(&unit),
             Item::Gone(name) => self.forget(&name),
@@ -154,68 +156,68 @@ impl Index {
         let Some(owner) = owner else {
             return self.forget(&unit.name);
         };
-        let is_kept = unit.desired != DesiredState::Inactive;
-        let mut known = self.known();
-        known.remove(&unit.name);
-        known.kept += usize::from(is_kept);
-        let resource = known.resources.entry(owner.resource.clone()).or_default();
+        let is_active = unit.desired != DesiredState::Inactive;
+        let mut indexed = self.lock();
+        indexed.remove(&unit.name);
+        indexed.active_count += usize::from(is_active);
+        let resource = indexed.resources.entry(owner.resource.clone()).or_default();
         resource.names.insert(unit.name.clone());
         resource.path.clone_from(&owner.path);
         let path = owner.path.clone();
-        known.destroyed.remove(&unit.name);
-        known
+        indexed.destroyed.remove(&unit.name);
+        indexed
             .units
-            .insert(unit.name.clone(), Unit { owner, is_kept });
-        drop(known);
+            .insert(unit.name.clone(), Unit { owner, is_active });
+        drop(indexed);
         self.wake(path);
     }
 
     fn forget(&self, name: &str) {
-        let mut known = self.known();
-        let owner = known.remove(name);
+        let mut indexed = self.lock();
+        let owner = indexed.remove(name);
         if let Some(owner) = &owner
-            && known.reporting.contains_key(name)
+            && indexed.reporting.contains_key(name)
         {
-            known.destroyed.insert(name.to_owned(), owner.clone());
+            indexed.destroyed.insert(name.to_owned(), owner.clone());
         }
-        drop(known);
+        drop(indexed);
         if let Some(owner) = owner {
             self.wake(owner.path);
         }
     }
 
     fn forget_all_but(&self, listed: &HashSet<String>) {
-        let known = self.known();
-        let gone = known.units.keys().filter(|name| !listed.contains(*name));
+        let indexed = self.lock();
+        let gone = indexed.units.keys().filter(|name| !listed.contains(*name));
         let gone: Vec<String> = gone.cloned().collect();
-        drop(known);
+        drop(indexed);
         for name in gone {
             self.forget(&name);
         }
     }
 
-    fn take_state(&self, item: Item<StateView>) {
+    fn apply_state(&self, item: Item<StateView>) {
         match item {
-            Item::Is(state) => self.see_state(&state, Seen::Later),
+            Item::Is(state) => self.see_state(&state, FirstSeen::Later),
             Item::Gone(key) => self.forget_state(&key),
         }
     }
 
     fn forget_state(&self, key: &StateKey) {
-        let mut known = self.known();
-        known.active.remove(key);
-        if let Some(machines) = known.reporting.get_mut(&key.unit) {
+        let mut indexed = self.lock();
+        indexed.active.remove(key);
+        if let Some(machines) = indexed.reporting.get_mut(&key.unit) {
             machines.remove(&key.machine);
             if machines.is_empty() {
-                known.reporting.remove(&key.unit);
+                indexed.reporting.remove(&key.unit);
             }
         }
-        let is_gone = !known.reporting.contains_key(&key.unit);
-        let owner = known.destroyed.get(&key.unit).cloned();
+        let is_gone = !indexed.reporting.contains_key(&key.unit);
+        let owner = indexed.destroyed.get(&key.unit).cloned();
         if is_gone {
-            known.destroyed.remove(&key.unit);
+            indexed.destroyed.remove(&key.unit);
         }
-        drop(known);
+        drop(indexed);
         match owner {
             Some(owner) => self.wake(owner.path),
             None => self.wake_owner(&key.unit),
@@ -223,45 +225,45 @@ impl Index {
     }
 
     fn forget_states_but(&self, listed: &HashSet<StateKey>) {
-        let known = self.known();
-        let reported = known.reporting.iter().flat_map(|(unit, machines)| {
+        let indexed = self.lock();
+        let reported = indexed.reporting.iter().flat_map(|(unit, machines)| {
             machines.iter().map(|machine| StateKey {
                 unit: unit.clone(),
                 machine: machine.clone(),
             })
         });
         let gone: Vec<StateKey> = reported.filter(|key| !listed.contains(key)).collect();
-        drop(known);
+        drop(indexed);
         for key in gone {
             self.forget_state(&key);
         }
     }
 
-    fn see_state(&self, state: &StateView, seen: Seen) {
+    fn see_state(&self, state: &StateView, seen: FirstSeen) {
         let key = key(state);
-        let mut known = self.known();
-        let machines = known.reporting.entry(state.unit.clone()).or_default();
+        let mut indexed = self.lock();
+        let machines = indexed.reporting.entry(state.unit.clone()).or_default();
         machines.insert(state.machine.clone());
         if state.active == "active" {
-            let is_same = known
+            let is_same = indexed
                 .active
                 .get(&key)
                 .is_some_and(|(hash, _)| *hash == state.hash);
             if !is_same {
-                let since = (seen == Seen::Later).then(Instant::now);
-                known.active.insert(key, (state.hash.clone(), since));
+                let since = (seen == FirstSeen::Later).then(Instant::now);
+                indexed.active.insert(key, (state.hash.clone(), since));
             }
         } else {
-            known.active.remove(&key);
+            indexed.active.remove(&key);
         }
-        drop(known);
+        drop(indexed);
         self.wake_owner(&state.unit);
     }
 
     fn wake_owner(&self, unit: &str) {
-        let known = self.known();
-        let path = known.units.get(unit).map(|unit| unit.owner.path.clone());
-        drop(known);
+        let indexed = self.lock();
+        let path = indexed.units.get(unit).map(|unit| unit.owner.path.clone());
+        drop(indexed);
         if let Some(path) = path {
             self.wake(path);
         }
@@ -281,10 +283,10 @@ impl Index {
 
     /// Names of a resource's units.
     pub fn names(&self, resource: &str) -> BTreeSet<String> {
-        let known = self.known();
-        let units = known.resources.get(resource);
+        let indexed = self.lock();
+        let units = indexed.resources.get(resource);
         let mut names = units.map(|units| units.names.clone()).unwrap_or_default();
-        let destroyed = known.destroyed.iter();
+        let destroyed = indexed.destroyed.iter();
         let destroyed = destroyed.filter(|(_, owner)| owner.resource == resource);
         names.extend(destroyed.map(|(name, _)| name.clone()));
         names
@@ -292,32 +294,32 @@ impl Index {
 
     /// The owner of a destroyed unit that machines still have.
     pub fn destroyed(&self, name: &str) -> Option<Ownership> {
-        self.known().destroyed.get(name).cloned()
+        self.lock().destroyed.get(name).cloned()
     }
 
     /// Ids of resources with units.
     pub fn ids(&self) -> HashSet<String> {
-        self.known().resources.keys().cloned().collect()
+        self.lock().resources.keys().cloned().collect()
     }
 
     /// All resources with units, by id.
     pub fn resources(&self) -> Vec<(String, Units)> {
-        let known = self.known();
-        let resources = known.resources.iter();
+        let indexed = self.lock();
+        let resources = indexed.resources.iter();
         resources
             .map(|(id, units)| (id.clone(), units.clone()))
             .collect()
     }
 
     /// How many of the adapter's units are not stopping.
-    pub fn kept(&self) -> usize {
-        self.known().kept
+    pub fn active_count(&self) -> usize {
+        self.lock().active_count
     }
 
     /// How long a service has been active on a machine with its file; the longest duration if it was active
     /// before the adapter started.
     pub fn active_for(&self, state: &StateView) -> Duration {
-        match self.known().active.get(&key(state)) {
+        match self.lock().active.get(&key(state)) {
             Some((hash, None)) if *hash == state.hash => Duration::MAX,
             Some((hash, Some(since))) if *hash == state.hash => since.elapsed(),
             _ => Duration::ZERO,
@@ -325,11 +327,11 @@ impl Index {
     }
 }
 
-impl Known {
+impl IndexedUnits {
     /// Removes a unit. Returns its owner.
     fn remove(&mut self, name: &str) -> Option<Ownership> {
-        let Unit { owner, is_kept } = self.units.remove(name)?;
-        self.kept -= usize::from(is_kept);
+        let Unit { owner, is_active } = self.units.remove(name)?;
+        self.active_count -= usize::from(is_active);
         let units = self.resources.get_mut(&owner.resource)?;
         units.names.remove(name);
         if units.names.is_empty() {

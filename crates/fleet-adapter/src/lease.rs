@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use hyperfleet_fleet::keys::{Error, Guard, Kept, KeyStore, Lease, Operation, Transaction};
+use hyperfleet_fleet::keys::{Error, Guard, KeyOperation, KeyStore, Lease, Renewal, Transaction};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
@@ -43,7 +43,7 @@ impl Tenure {
 
 /// Acquires and renews the lease.
 #[derive(Debug)]
-pub struct Keeper<S> {
+pub struct LeaseKeeper<S> {
     store: S,
     key: String,
     instance: String,
@@ -53,7 +53,7 @@ pub struct Keeper<S> {
     terms: Arc<AtomicU64>,
 }
 
-impl<S: KeyStore> Keeper<S> {
+impl<S: KeyStore> LeaseKeeper<S> {
     /// Prepares a lease on a key, for the replica of this name.
     pub fn new(store: S, key: String, instance: String, seconds: u32) -> Self {
         Self {
@@ -83,7 +83,7 @@ impl<S: KeyStore> Keeper<S> {
     ///
     /// A replica that loses etcd continues to work: no other replica can acquire the lease then, and the only
     /// effect is a report that etcd is away.
-    pub async fn keep(self, stop: impl Future<Output = ()>) {
+    pub async fn run(self, stop: impl Future<Output = ()>) {
         tokio::pin!(stop);
         let mut held = None;
         loop {
@@ -103,7 +103,7 @@ impl<S: KeyStore> Keeper<S> {
     async fn step(&self, held: &mut Option<Lease>) {
         let asked_at = Instant::now();
         match *held {
-            None => match self.take().await {
+            None => match self.acquire().await {
                 Ok(Some(lease)) => {
                     *held = Some(lease);
                     self.terms.fetch_add(1, Ordering::AcqRel);
@@ -114,11 +114,11 @@ impl<S: KeyStore> Keeper<S> {
                 Ok(None) => {}
                 Err(error) => tracing::debug!(%error, "acquiring the adapter lease failed"),
             },
-            Some(lease) => match self.store.keep(lease).await {
-                Ok(Kept::Alive) => {
+            Some(lease) => match self.store.renew(lease).await {
+                Ok(Renewal::Renewed) => {
                     self.lasts.send_replace(asked_at + self.time);
                 }
-                Ok(Kept::Gone) => {
+                Ok(Renewal::Expired) => {
                     tracing::warn!(key = self.key, "adapter lease lost");
                     *held = None;
                     self.leads.send_replace(false);
@@ -131,9 +131,9 @@ impl<S: KeyStore> Keeper<S> {
     }
 
     /// `None` if another replica holds it.
-    async fn take(&self) -> Result<Option<Lease>, Error> {
+    async fn acquire(&self) -> Result<Option<Lease>, Error> {
         let found = self.store.commit(Transaction {
-            then: vec![Operation::Get(self.key.clone())],
+            then: vec![KeyOperation::Get(self.key.clone())],
             ..Transaction::default()
         });
         if found.await?.entry(&self.key).is_some() {
@@ -144,7 +144,7 @@ impl<S: KeyStore> Keeper<S> {
         let value = self.instance.clone().into_bytes();
         let taken = self.store.commit(Transaction {
             guards: vec![Guard::Absent(self.key.clone())],
-            then: vec![Operation::Put(self.key.clone(), value, Some(lease))],
+            then: vec![KeyOperation::Put(self.key.clone(), value, Some(lease))],
             otherwise: Vec::new(),
         });
         match taken.await {

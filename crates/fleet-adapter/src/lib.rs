@@ -22,7 +22,7 @@ mod telemetry;
 pub mod workloads;
 
 pub use index::Index;
-pub use lease::{Keeper, Tenure};
+pub use lease::{LeaseKeeper, Tenure};
 pub use orphans::Settings as OrphanSettings;
 pub use reconcile::{FleetAdapter, Parts, Settings};
 pub use run::{Running, run};

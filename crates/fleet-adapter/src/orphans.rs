@@ -24,7 +24,7 @@ pub struct Settings {
 
 impl<S: KeyStore> FleetAdapter<S> {
     /// Removes units of missing resources, for ever, while `leads` is true.
-    pub async fn keep_removing_orphans(&self, settings: Settings, leads: watch::Receiver<bool>) {
+    pub async fn run_orphan_removal(&self, settings: Settings, leads: watch::Receiver<bool>) {
         let mut gone = HashMap::new();
         loop {
             sleep(settings.interval).await;

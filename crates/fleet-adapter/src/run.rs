@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use crate::index::Index;
-use crate::lease::Keeper;
+use crate::lease::LeaseKeeper;
 use crate::orphans;
 use crate::reconcile::{FleetAdapter, Parts, Settings};
 use crate::workloads::Workloads;
@@ -46,7 +46,7 @@ pub async fn run<S: KeyStore>(running: Running<S>, stop: impl Future<Output = ()
         ..
     } = running;
     let lease_key = format!("{}lease", adapter.keys);
-    let keeper = Keeper::new(
+    let keeper = LeaseKeeper::new(
         store.clone(),
         lease_key,
         adapter.instance.clone(),
@@ -66,13 +66,13 @@ pub async fn run<S: KeyStore>(running: Running<S>, stop: impl Future<Output = ()
     let adapter = Arc::new(FleetAdapter::new(adapter, parts));
     let mut beside = JoinSet::new();
     let (followed, followed_fleet) = (Arc::clone(&index), fleet.clone());
-    beside.spawn(async move { followed.keep(&followed_fleet).await });
+    beside.spawn(async move { followed.follow(&followed_fleet).await });
     let orphaned = Arc::clone(&adapter);
     let (orphans, may_remove) = (running.orphans, leads.clone());
-    beside.spawn(async move { orphaned.keep_removing_orphans(orphans, may_remove).await });
+    beside.spawn(async move { orphaned.run_orphan_removal(orphans, may_remove).await });
     beside.spawn(async move { report_changes(&fleet, &index).await });
     let (release, released) = oneshot::channel::<()>();
-    let kept = tokio::spawn(keeper.keep(async move {
+    let kept = tokio::spawn(keeper.run(async move {
         let _ = released.await;
     }));
     let kinds = running.kinds.into_iter().map(Kind::new).collect();
@@ -91,15 +91,15 @@ pub async fn run<S: KeyStore>(running: Running<S>, stop: impl Future<Output = ()
 async fn report_changes<S: KeyStore>(fleet: &Fleet<S>, index: &Index) {
     // Nothing is reported of fleet before; from then on it counts as reported.
     index.wait_until_read().await;
-    let condition = fleet.condition();
-    let mut reported = (true, condition.has_leader, condition.machines > 0);
+    let readiness = fleet.readiness();
+    let mut reported = (true, readiness.has_leader, readiness.machines > 0);
     let (mut last, mut checks) = (reported, 0);
     loop {
-        let condition = fleet.condition();
+        let readiness = fleet.readiness();
         let now = (
             fleet.is_connected(),
-            condition.has_leader,
-            condition.machines > 0,
+            readiness.has_leader,
+            readiness.machines > 0,
         );
         checks = if now == last { checks + 1 } else { 1 };
         last = now;

@@ -12,7 +12,7 @@ use std::hint::black_box;
 use std::process::{Command, ExitCode};
 use std::time::Instant;
 
-use hyperfleet_fleet_model::schedule::{Change, Cluster, Job, Machine, MachineId, Task};
+use hyperfleet_fleet_model::schedule::{Cluster, ClusterChange, Job, Machine, MachineId, Task};
 use hyperfleet_fleet_model::unit::{DesiredState, Glob, Requirements, UnitName};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -46,13 +46,13 @@ const PLACE_ALL: usize = 2;
 const TREE: usize = 3;
 const IDLE: usize = 5;
 
-fn machine(index: usize) -> Change {
+fn machine(index: usize) -> ClusterChange {
     let metadata = [
         ("zone", format!("z{}", index % ZONES)),
         ("host", format!("host-{index}")),
     ];
     let metadata = metadata.map(|(key, value)| (key.to_owned(), value));
-    Change::Machine(Machine::new(machine_id(index), metadata.into()))
+    ClusterChange::Machine(Machine::new(machine_id(index), metadata.into()))
 }
 
 /// Ids like systemd's, in another order than the machines.
@@ -61,7 +61,7 @@ fn machine_id(index: usize) -> MachineId {
     MachineId::new(format!("{scattered:032x}"))
 }
 
-fn unit(shape: &str, index: usize) -> Change {
+fn unit(shape: &str, index: usize) -> ClusterChange {
     let group = index / GROUP;
     let mut requirements = Requirements::default();
     if shape == "metadata" {
@@ -73,7 +73,7 @@ fn unit(shape: &str, index: usize) -> Change {
     }
     let name = UnitName::stored(format!("web{group}@{}.service", index % GROUP));
     let desired = DesiredState::Launched;
-    Change::Unit(Job::new(name, requirements, desired, None))
+    ClusterChange::Unit(Job::new(name, requirements, desired, None))
 }
 
 fn milliseconds<T>(work: impl FnOnce() -> T) -> (f64, T) {
@@ -106,7 +106,7 @@ fn carry_out(cluster: &mut Cluster, plan: &[Task]) {
         let job = cluster.job(task.unit.as_str());
         let job = job.expect("what is planned is known").clone();
         let placed_on = task.to.clone();
-        cluster.apply(Change::Unit(Job { placed_on, ..job }));
+        cluster.apply(ClusterChange::Unit(Job { placed_on, ..job }));
     }
 }
 
@@ -129,7 +129,7 @@ fn turn(shape: &str, machines: usize, units: usize) -> [f64; STEPS.len()] {
     });
     let (idle, _) = milliseconds(|| cluster.plan());
     let (lost, plan) = milliseconds(|| {
-        cluster.apply(Change::MachineGone(machine_id(machines / 2)));
+        cluster.apply(ClusterChange::MachineGone(machine_id(machines / 2)));
         cluster.plan()
     });
     assert_eq!(plan.len(), 2 * units / machines, "only its units move");

@@ -14,11 +14,11 @@ impl<S: KeyStore> Fleet<S> {
     /// run on it as before.
     ///
     /// # Errors
-    /// [`Error::NoMachine`]; [`Error::Foreign`].
+    /// [`Error::NoMachine`]; [`Error::Unreadable`].
     pub async fn cordon(&self, id: &str) -> Result<(), Error> {
         self.expect_machine(id).await?;
         let revision = self.registry.cordon_machine(id).await?;
-        self.mirror.wrote(revision);
+        self.mirror.record_written(revision);
         tracing::info!(machine = id, "machine cordoned");
         Ok(())
     }
@@ -26,10 +26,10 @@ impl<S: KeyStore> Fleet<S> {
     /// Removes a machine's cordon and ends its drain. The machine need not be there.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for an unusable id; [`Error::Foreign`].
+    /// [`Error::Invalid`] for an unusable id; [`Error::Unreadable`].
     pub async fn uncordon(&self, id: &str) -> Result<(), Error> {
         let revision = self.registry.uncordon_machine(id).await?;
-        self.mirror.wrote(revision);
+        self.mirror.record_written(revision);
         tracing::info!(machine = id, "machine uncordoned");
         Ok(())
     }
@@ -38,11 +38,11 @@ impl<S: KeyStore> Fleet<S> {
     /// that are left after the deadline stay.
     ///
     /// # Errors
-    /// [`Error::NoMachine`]; [`Error::Foreign`].
+    /// [`Error::NoMachine`]; [`Error::Unreadable`].
     pub async fn drain(&self, id: &str, deadline_seconds: Option<u32>) -> Result<(), Error> {
         self.expect_machine(id).await?;
         let revision = self.registry.drain_machine(id, deadline_seconds).await?;
-        self.mirror.wrote(revision);
+        self.mirror.record_written(revision);
         tracing::info!(machine = id, deadline_seconds, "machine drained");
         Ok(())
     }
@@ -50,10 +50,10 @@ impl<S: KeyStore> Fleet<S> {
     /// Ends a drain: remaining units stay. The machine remains cordoned and need not be there.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for an unusable id; [`Error::Foreign`].
+    /// [`Error::Invalid`] for an unusable id; [`Error::Unreadable`].
     pub async fn end_drain(&self, id: &str) -> Result<(), Error> {
         let revision = self.registry.end_drain(id).await?;
-        self.mirror.wrote(revision);
+        self.mirror.record_written(revision);
         tracing::info!(machine = id, "drain of machine ended");
         Ok(())
     }
@@ -84,25 +84,28 @@ impl<S: KeyStore> Fleet<S> {
 
 /// The progress of a machine's drain, naming at most `units_max` units; `None` for an unknown machine.
 fn drain_view(picture: &Picture, machine: &str, units_max: usize) -> Option<DrainView> {
-    let known = &picture.known;
-    let availability = known.availability(machine);
-    if availability == Availability::Open && !known.machines.contains_key(machine) {
+    let snapshot = &picture.snapshot;
+    let availability = snapshot.availability(machine);
+    if availability == Availability::Open && !snapshot.machines.contains_key(machine) {
         return None;
     }
     let (cordoned, draining) = marks(availability);
     // A unit that was placed elsewhere counts as left until it has stopped here.
     let is_global = |unit: &&str| {
-        let body = known.bodies.get(*unit);
+        let body = snapshot.bodies.get(*unit);
         body.is_some_and(|body| body.value.global.is_some())
     };
-    let placed: BTreeSet<&str> = known.units_on(machine).collect();
+    let placed: BTreeSet<&str> = snapshot.units_on(machine).collect();
     let reported = picture.units_on(machine, None);
     let mut left = placed.clone();
     left.extend(reported.filter(|unit| !is_global(unit)));
     let unit = |name: &&str| {
-        let want = known.wants.get(*name).map(|want| want.value.generation);
-        let why = known.whys.get(*name).map(|why| &why.value);
-        let why = why.filter(|why| draining && Some(why.generation) == want);
+        let desired = snapshot
+            .desired
+            .get(*name)
+            .map(|desired| desired.value.generation);
+        let why = snapshot.whys.get(*name).map(|why| &why.value);
+        let why = why.filter(|why| draining && Some(why.generation) == desired);
         let reason = if placed.contains(name) {
             why.map(|why| why.reason.clone())
         } else {

@@ -26,7 +26,7 @@ pub enum Error {
     /// The record was written by a newer version of fleet, or is damaged, and is not changed. The text says
     /// which, and names the key in etcd.
     #[error("{0}")]
-    Foreign(String),
+    Unreadable(String),
     /// Others were faster too often. A retry may succeed.
     #[error("too many changes at the same time: try again")]
     Busy,
@@ -44,7 +44,9 @@ impl From<registry::Error> for Error {
         match error {
             Source::Compacted => Self::Stale,
             Source::Token => Self::Token,
-            Source::Foreign { key, name, version } => Self::Foreign(foreign(&key, &name, version)),
+            Source::Unreadable { key, name, version } => {
+                Self::Unreadable(describe_unreadable(&key, &name, version))
+            }
             Source::Unusable { .. } => Self::Invalid(error.to_string()),
             Source::Store(keys::Error::Unavailable { .. }) => Self::Unavailable(Some(error)),
             Source::Deposed | Source::Unregistered | Source::WentBack { .. } | Source::Store(_) => {
@@ -62,7 +64,7 @@ impl Error {
 }
 
 /// Describes an unreadable key, with its remedy.
-fn foreign(key: &Key, name: &str, version: Option<u64>) -> String {
+fn describe_unreadable(key: &Key, name: &str, version: Option<u64>) -> String {
     let what = named(key);
     if registry::is_newer(version) {
         return format!(
@@ -70,7 +72,7 @@ fn foreign(key: &Key, name: &str, version: Option<u64>) -> String {
         );
     }
     let mend = match key {
-        Key::Unit(_) | Key::Want(_) | Key::Place(_) | Key::Global(_) => {
+        Key::Unit(_) | Key::Desired(_) | Key::Placement(_) | Key::Global(_) => {
             "destroy the unit and create it again"
         }
         _ => "delete that key in etcd",
@@ -82,8 +84,8 @@ fn foreign(key: &Key, name: &str, version: Option<u64>) -> String {
 fn named(key: &Key) -> String {
     match key {
         Key::Unit(unit)
-        | Key::Want(unit)
-        | Key::Place(unit)
+        | Key::Desired(unit)
+        | Key::Placement(unit)
         | Key::Global(unit)
         | Key::Why(unit)
         | Key::Move(unit)

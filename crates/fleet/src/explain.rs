@@ -5,7 +5,7 @@ use super::view::{current, unit_view};
 use super::{Error, ExplanationView, Fleet};
 use crate::keys::KeyStore;
 use crate::registry::{
-    self, GlobalRule, Key, Refusal, RunKey, StateKey, UnitRecord, UnitState, Why,
+    self, GlobalRule, Key, RefusalRecord, RunKey, StateKey, UnitRecord, UnitState, Why,
 };
 use hyperfleet_fleet_model::schedule::{
     self, Availability, EXAMPLES_MAX, Job, MachineId, globals_on,
@@ -22,19 +22,19 @@ impl<S: KeyStore> Fleet<S> {
         let unit = self.stored_unit(name).await?;
         let state = self.state_of(&unit).await?;
         let is_global = unit.body.value.global.is_some();
-        let place = unit
-            .place
+        let placement = unit
+            .placement
             .as_ref()
-            .map(|place| place.value.machine.as_str());
+            .map(|placement| placement.value.machine.as_str());
         // Unreadable records come first: they overrule every other explanation.
-        let stays = place.and_then(|machine| self.stays(name, machine));
-        let (reason, refusals) = match (stays, unit.want.value.state, place) {
+        let stays = placement.and_then(|machine| self.stays(name, machine));
+        let (reason, refusals) = match (stays, unit.desired.value.state, placement) {
             (Some(reason), ..) => (reason, Vec::new()),
             (None, DesiredState::Inactive, _) => (inactive(&unit), Vec::new()),
             _ if is_global => (self.global(name).await, Vec::new()),
             (None, _, Some(machine)) => {
                 let state = state.as_ref().map(|state| &state.value);
-                let reason = self.placed(name, machine, state);
+                let reason = self.explain_placed(name, machine, state);
                 match self.stuck(&unit, machine) {
                     Some(why) => (format!("{reason}; {}", why.reason), why.refusals),
                     None => (reason, Vec::new()),
@@ -54,18 +54,21 @@ impl<S: KeyStore> Fleet<S> {
     }
 
     /// The first unreadable key among some.
-    fn foreign(&self, keys: &[Key]) -> Option<String> {
-        let is_foreign = |picture: &Picture, key: &&Key| picture.known.foreign.contains_key(key);
+    fn first_unreadable(&self, keys: &[Key]) -> Option<String> {
+        let is_unreadable =
+            |picture: &Picture, key: &&Key| picture.snapshot.unreadable.contains_key(key);
         let key = self
             .mirror
-            .read(|picture| keys.iter().find(|key| is_foreign(picture, key)))?;
+            .read(|picture| keys.iter().find(|key| is_unreadable(picture, key)))?;
         Some(format!("etcd key {:?}", self.registry.name(key)))
     }
 
     /// Why the engine leaves a unit on its machine whatever its desired state; `None` if it does not.
     fn stays(&self, unit: &str, machine: &str) -> Option<String> {
         let keys = [Key::Machine(machine.to_owned()), Key::run(machine, unit)];
-        let key = self.foreign(&keys).or_else(|| self.unreadable_run(unit))?;
+        let key = self
+            .first_unreadable(&keys)
+            .or_else(|| self.unreadable_run(unit))?;
         Some(format!(
             "placed on {machine}, and pinned there: this version of fleet cannot read {key}"
         ))
@@ -74,14 +77,14 @@ impl<S: KeyStore> Fleet<S> {
     /// A machine's unreadable `run/` of a unit: the engine does not place such a unit.
     fn unreadable_run(&self, unit: &str) -> Option<String> {
         let run = self.mirror.read(|picture| {
-            let machine = picture.known.unreadable_runs(unit).next()?;
+            let machine = picture.snapshot.unreadable_runs(unit).next()?;
             Some(Key::run(machine, unit))
         });
         Some(format!("etcd key {:?}", self.registry.name(&run?)))
     }
 
     /// The engine's stored reason, if it has one that can be read.
-    async fn unplaced(&self, unit: &UnitRecord) -> Result<(String, Vec<Refusal>), Error> {
+    async fn unplaced(&self, unit: &UnitRecord) -> Result<(String, Vec<RefusalRecord>), Error> {
         if let Some(key) = self.unreadable_run(&unit.name) {
             let reason = format!(
                 "on no machine, and placed on none: this version of fleet cannot read {key}"
@@ -89,7 +92,7 @@ impl<S: KeyStore> Fleet<S> {
             return Ok((reason, Vec::new()));
         }
         let why = match self.registry.find_why(&unit.name).await {
-            Err(registry::Error::Foreign { name, .. }) => {
+            Err(registry::Error::Unreadable { name, .. }) => {
                 let reason = format!(
                     "on no machine: this version of fleet cannot read why, etcd key {name:?}"
                 );
@@ -97,7 +100,7 @@ impl<S: KeyStore> Fleet<S> {
             }
             found => found?.map(|why| why.value),
         };
-        let generation = unit.want.value.generation;
+        let generation = unit.desired.value.generation;
         Ok(match why.filter(|why| why.generation == generation) {
             Some(why) => (why.reason, why.refusals),
             None => (self.waiting(), Vec::new()),
@@ -107,9 +110,13 @@ impl<S: KeyStore> Fleet<S> {
     /// Why a unit stays on a drained machine; `None` if it need not leave or may still do so.
     fn stuck(&self, unit: &UnitRecord, machine: &str) -> Option<Why> {
         self.mirror.read(|picture| {
-            let is_draining = picture.known.availability(machine) == Availability::Draining;
-            let why = picture.known.whys.get(&unit.name).filter(|_| is_draining)?;
-            let is_of_now = why.value.generation == unit.want.value.generation;
+            let is_draining = picture.snapshot.availability(machine) == Availability::Draining;
+            let why = picture
+                .snapshot
+                .whys
+                .get(&unit.name)
+                .filter(|_| is_draining)?;
+            let is_of_now = why.value.generation == unit.desired.value.generation;
             is_of_now.then(|| Why {
                 reason: format!("{machine} is being drained, but {}", why.value.reason),
                 ..why.value.clone()
@@ -117,10 +124,10 @@ impl<S: KeyStore> Fleet<S> {
         })
     }
 
-    fn placed(&self, unit: &str, machine: &str, state: Option<&UnitState>) -> String {
+    fn explain_placed(&self, unit: &str, machine: &str, state: Option<&UnitState>) -> String {
         let is_there = self
             .mirror
-            .read(|picture| picture.known.machines.contains_key(machine));
+            .read(|picture| picture.snapshot.machines.contains_key(machine));
         if !is_there {
             return format!("placed on {machine}, which is gone: about to be moved");
         }
@@ -129,7 +136,7 @@ impl<S: KeyStore> Fleet<S> {
             machine: machine.to_owned(),
         });
         if state.is_none()
-            && let Some(key) = self.foreign(&[report])
+            && let Some(key) = self.first_unreadable(&[report])
         {
             return format!(
                 "placed on {machine}: this version of fleet cannot read its report, {key}"
@@ -147,13 +154,13 @@ impl<S: KeyStore> Fleet<S> {
     }
 
     fn waiting(&self) -> String {
-        if let Some(key) = self.foreign(&[Key::Leader]) {
+        if let Some(key) = self.first_unreadable(&[Key::Leader]) {
             return format!(
                 "not looked at yet: this version of fleet cannot read who leads, {key}"
             );
         }
         let leader = self.mirror.read(|picture| {
-            let leader = picture.known.leader.as_ref();
+            let leader = picture.snapshot.leader.as_ref();
             leader.map(|leader| leader.value.id.clone())
         });
         match leader {
@@ -165,8 +172,8 @@ impl<S: KeyStore> Fleet<S> {
     /// Machine by machine, so that the mirror is never locked for long.
     async fn global(&self, name: &str) -> String {
         let (ids, unread) = self.mirror.read(|picture| {
-            let ids: Vec<String> = picture.known.machines.keys().cloned().collect();
-            let machines = picture.known.foreign.keys();
+            let ids: Vec<String> = picture.snapshot.machines.keys().cloned().collect();
+            let machines = picture.snapshot.unreadable.keys();
             let machines = machines.filter(|key| matches!(key, Key::Machine(_)));
             (ids, machines.count())
         });
@@ -199,7 +206,7 @@ impl<S: KeyStore> Fleet<S> {
                 unit: name.to_owned(),
                 machine: String::new(),
             };
-            let states = picture.known.states.range(first..);
+            let states = picture.snapshot.states.range(first..);
             let mut states = states.take_while(|(key, _)| key.unit == name);
             let failing = states.find(|(_, state)| !state.value.error.is_empty());
             failing.map(|(key, state)| (key.machine.clone(), state.value.error.clone()))
@@ -211,10 +218,10 @@ impl<S: KeyStore> Fleet<S> {
 }
 
 fn inactive(unit: &UnitRecord) -> String {
-    match &unit.place {
+    match &unit.placement {
         None => "inactive: it needs no machine".to_owned(),
-        Some(place) => {
-            let machine = &place.value.machine;
+        Some(placement) => {
+            let machine = &placement.value.machine;
             format!("inactive: about to leave {machine}")
         }
     }
@@ -222,21 +229,24 @@ fn inactive(unit: &UnitRecord) -> String {
 
 /// Whether a global unit belongs on a machine.
 fn belongs(picture: &Picture, name: &str, machine: &str) -> bool {
-    let known = &picture.known;
-    let metadata = known.metadata(machine);
-    let global = known.bodies.get(name).and_then(|b| b.value.global.as_ref());
-    let suits = |rule: &GlobalRule| unmet(&rule.metadata, &metadata).is_none();
-    if !known.machines.contains_key(machine) || !global.is_some_and(suits) {
+    let snapshot = &picture.snapshot;
+    let metadata = snapshot.metadata(machine);
+    let global = snapshot
+        .bodies
+        .get(name)
+        .and_then(|b| b.value.global.as_ref());
+    let is_met = |rule: &GlobalRule| unmet(&rule.metadata, &metadata).is_none();
+    if !snapshot.machines.contains_key(machine) || !global.is_some_and(is_met) {
         return false;
     }
     let first = RunKey {
         machine: machine.to_owned(),
         unit: String::new(),
     };
-    let runs = known.runs.range(first..).map(|(key, _)| key);
+    let runs = snapshot.runs.range(first..).map(|(key, _)| key);
     let runs = runs.take_while(|key| key.machine == machine);
     let placed: Vec<Job> = runs.filter_map(|key| job(picture, &key.unit)).collect();
-    let globals = known.globals.keys();
+    let globals = snapshot.globals.keys();
     let globals: Vec<Job> = globals.filter_map(|unit| job(picture, unit)).collect();
     let machine = schedule::Machine::new(MachineId::new(machine), metadata);
     let on = globals_on(&machine, &placed, &globals);
@@ -245,10 +255,10 @@ fn belongs(picture: &Picture, name: &str, machine: &str) -> bool {
 
 /// A unit as decisions see it.
 fn job(picture: &Picture, name: &str) -> Option<Job> {
-    let body = &picture.known.bodies.get(name)?.value;
-    let place = picture.known.places.get(name);
-    let placed_on = place.map(|place| MachineId::new(place.value.machine.as_str()));
-    let desired = picture.known.wants.get(name)?.value.state;
+    let body = &picture.snapshot.bodies.get(name)?.value;
+    let placement = picture.snapshot.placements.get(name);
+    let placed_on = placement.map(|placement| MachineId::new(placement.value.machine.as_str()));
+    let desired = picture.snapshot.desired.get(name)?.value.state;
     let requirements = body.requirements(name);
     Some(Job::new(
         UnitName::stored(name),

@@ -56,7 +56,7 @@ impl Guard {
     }
 
     /// Whether the condition was true, according to what was found.
-    pub fn holds(&self, found: &Outcome) -> bool {
+    pub fn holds(&self, found: &TransactionOutcome) -> bool {
         let entry = found.entry(self.key());
         match self {
             Self::Absent(_) => entry.is_none(),
@@ -69,7 +69,7 @@ impl Guard {
 /// One operation of a transaction. No two operations of a transaction may concern the same key, unless both
 /// read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Operation {
+pub enum KeyOperation {
     Get(String),
     /// Reads a key at an earlier revision; for transactions that only read.
     GetAt(String, Revision),
@@ -79,7 +79,7 @@ pub enum Operation {
     Delete(String),
 }
 
-impl Operation {
+impl KeyOperation {
     pub fn key(&self) -> &str {
         match self {
             Self::Get(key) | Self::GetAt(key, _) | Self::Put(key, ..) | Self::Delete(key) => key,
@@ -92,12 +92,12 @@ impl Operation {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Transaction {
     pub guards: Vec<Guard>,
-    pub then: Vec<Operation>,
-    pub otherwise: Vec<Operation>,
+    pub then: Vec<KeyOperation>,
+    pub otherwise: Vec<KeyOperation>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Outcome {
+pub struct TransactionOutcome {
     /// Whether all guards held.
     pub succeeded: bool,
     /// The revision that was made or read.
@@ -106,7 +106,7 @@ pub struct Outcome {
     pub found: Vec<Entry>,
 }
 
-impl Outcome {
+impl TransactionOutcome {
     pub fn entry(&self, key: &str) -> Option<&Entry> {
         self.found.iter().find(|entry| entry.key == key.as_bytes())
     }
@@ -163,7 +163,7 @@ fn after_all(prefix: &str) -> Vec<u8> {
 
 /// A part of a range, in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Listing {
+pub struct RangePart {
     pub entries: Vec<Entry>,
     /// Whether the range continues.
     pub more: bool,
@@ -188,22 +188,22 @@ pub struct Event {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kept {
+pub enum Renewal {
     /// It lives for its whole time again.
-    Alive,
+    Renewed,
     /// It has expired or was revoked, and its keys are gone.
-    Gone,
+    Expired,
 }
 
 /// How far a range was read, with what is needed to detect a later restore of the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Position {
+pub struct ReadPosition {
     pub revision: Revision,
     /// The newest known change of the range up to there. After a list, that of the newest existing entry.
     pub last: Option<LastChange>,
 }
 
-impl From<Revision> for Position {
+impl From<Revision> for ReadPosition {
     fn from(revision: Revision) -> Self {
         Self {
             revision,
@@ -280,7 +280,7 @@ pub trait KeyStore: Clone + Send + Sync + 'static {
     fn commit(
         &self,
         transaction: Transaction,
-    ) -> impl Future<Output = Result<Outcome, Error>> + Send;
+    ) -> impl Future<Output = Result<TransactionOutcome, Error>> + Send;
 
     /// Reads up to `limit` keys of a range, at the newest revision or `at` an earlier one.
     ///
@@ -291,7 +291,7 @@ pub trait KeyStore: Clone + Send + Sync + 'static {
         range: Range,
         limit: usize,
         at: Option<Revision>,
-    ) -> impl Future<Output = Result<Listing, Error>> + Send;
+    ) -> impl Future<Output = Result<RangePart, Error>> + Send;
 
     /// Identifies the store. Revisions of another store are unrelated. etcd derives its identity from the
     /// addresses of its servers, so a store restored at the same addresses keeps it.
@@ -301,13 +301,13 @@ pub trait KeyStore: Clone + Send + Sync + 'static {
     fn grant(&self, seconds: u32) -> impl Future<Output = Result<Lease, Error>> + Send;
 
     /// Renews a lease.
-    fn keep(&self, lease: Lease) -> impl Future<Output = Result<Kept, Error>> + Send;
+    fn renew(&self, lease: Lease) -> impl Future<Output = Result<Renewal, Error>> + Send;
 
     /// Ends a lease and deletes its keys, if it still lives.
     fn revoke(&self, lease: Lease) -> impl Future<Output = Result<(), Error>> + Send;
 
     /// Watches a range after a position.
-    fn watch(&self, range: Range, after: Position) -> Self::Watch;
+    fn watch(&self, range: Range, after: ReadPosition) -> Self::Watch;
 }
 
 pub trait KeyWatch: Send {

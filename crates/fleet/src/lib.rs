@@ -41,9 +41,9 @@ use std::sync::Arc;
 use tokio::sync::Semaphore;
 
 pub use self::error::Error;
-pub use self::follow::{Follow, Followed, Item, Told};
-pub use self::observe::{Condition, Observed};
-pub use self::registry::{Page, Refusal, StateFilter, StateKey};
+pub use self::follow::{FollowUpdate, Followed, Follower, Item};
+pub use self::observe::{FleetReadiness, Observed};
+pub use self::registry::{Page, RefusalRecord, StateFilter, StateKey};
 pub use self::set_unit::Set;
 pub use hyperfleet_fleet_model::wire::{
     DrainView, ExplanationView, MachineView, MetadataChange, MoveView, RebalanceView, SetUnit,
@@ -73,12 +73,12 @@ pub struct Fleet<S: KeyStore> {
 
 pub type EtcdFleet = Fleet<EtcdKeys>;
 
-pub type EtcdFollow<T> = Follow<EtcdKeys, T>;
+pub type EtcdFollower<T> = Follower<EtcdKeys, T>;
 
 impl<S: KeyStore> Fleet<S> {
     /// Fleet on a registry, with lists in pages of `page_size` ([`LISTED_MAX`] at most).
     ///
-    /// The caller must [keep the mirror](Self::keep_mirror): until then it is not connected.
+    /// The caller must [keep the mirror](Self::run_mirror): until then it is not connected.
     pub fn new(registry: Registry<S>, page_size: usize) -> Self {
         Self {
             registry,
@@ -117,7 +117,7 @@ impl<S: KeyStore> Fleet<S> {
             return Ok(None);
         }
         let listed = self.mirror.read(|picture| {
-            let is_its = after.is_none_or(|token| token.revision() == picture.known.revision);
+            let is_its = after.is_none_or(|token| token.revision() == picture.snapshot.revision);
             is_its.then(|| list(picture)).transpose()
         });
         Ok(listed?)

@@ -20,7 +20,9 @@ impl<S: KeyStore> Fleet<S> {
     pub async fn list_machines(&self, token: Option<&str>) -> Result<Page<MachineView>, Error> {
         let after = parse_token(token)?;
         let (after, limit) = (after.as_ref(), self.page_size);
-        let list = self.mirrored(after, |picture| picture.known.list_machines(after, limit));
+        let list = self.mirrored(after, |picture| {
+            picture.snapshot.list_machines(after, limit)
+        });
         let page = match list.await? {
             Some(page) => page,
             None => self.registry.list_machines(after, limit).await?,
@@ -35,7 +37,7 @@ impl<S: KeyStore> Fleet<S> {
     /// transaction, one machine after the other, by id.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for names, values or numbers beyond the limits; [`Error::Foreign`].
+    /// [`Error::Invalid`] for names, values or numbers beyond the limits; [`Error::Unreadable`].
     pub async fn set_metadata(&self, changes: &[MetadataChange]) -> Result<(), Error> {
         let mut machines: BTreeMap<&str, BTreeMap<String, Option<String>>> = BTreeMap::new();
         for change in changes {
@@ -47,7 +49,7 @@ impl<S: KeyStore> Fleet<S> {
         }
         for (machine, labels) in &machines {
             if let Some(revision) = self.registry.set_labels(machine, labels).await? {
-                self.mirror.wrote(revision);
+                self.mirror.record_written(revision);
             }
         }
         Ok(())
@@ -62,7 +64,7 @@ impl<S: KeyStore> Fleet<S> {
         let permit = Arc::clone(&self.planning).try_acquire_owned();
         let permit = permit.map_err(|_| Error::Busy)?;
         let changes = self
-            .mirrored(None, |picture| Ok(known_units::changes(&picture.known)))
+            .mirrored(None, |picture| Ok(known_units::changes(&picture.snapshot)))
             .await?;
         let changes = changes.ok_or(Error::Unavailable(None))?;
         // On a thread of its own: with many units this takes a while.
@@ -82,7 +84,7 @@ impl<S: KeyStore> Fleet<S> {
     /// Orders the engine to move units. It skips orders that are outdated when it comes to them.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for unusable names; [`Error::Foreign`].
+    /// [`Error::Invalid`] for unusable names; [`Error::Unreadable`].
     pub async fn rebalance(&self, moves: &[MoveView]) -> Result<(), Error> {
         let order = |one: &MoveView| {
             let (from, to) = (one.from.clone(), one.to.clone());
@@ -93,7 +95,7 @@ impl<S: KeyStore> Fleet<S> {
             return Ok(());
         }
         let revision = self.registry.order_moves(&orders).await?;
-        self.mirror.wrote(revision);
+        self.mirror.record_written(revision);
         tracing::info!(count = orders.len(), "moves ordered");
         Ok(())
     }
@@ -101,7 +103,7 @@ impl<S: KeyStore> Fleet<S> {
     /// Orders agents to resume with the current registry although it has gone back in time.
     pub async fn resume(&self) -> Result<(), Error> {
         let revision = self.registry.resume().await?;
-        self.mirror.wrote(revision);
+        self.mirror.record_written(revision);
         tracing::warn!(revision, "halted agents ordered to resume");
         Ok(())
     }

@@ -19,7 +19,7 @@ pub struct Observed {
 
 /// Whether fleet can place and start units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Condition {
+pub struct FleetReadiness {
     pub has_leader: bool,
     /// Machines with a live lease.
     pub machines: usize,
@@ -40,10 +40,10 @@ impl<S: KeyStore> Fleet<S> {
     }
 
     /// The mirror's view of engines and machines. It is outdated while the mirror is not connected.
-    pub fn condition(&self) -> Condition {
-        self.mirror.read(|picture| Condition {
-            has_leader: picture.known.leader.is_some(),
-            machines: picture.known.machines.len(),
+    pub fn readiness(&self) -> FleetReadiness {
+        self.mirror.read(|picture| FleetReadiness {
+            has_leader: picture.snapshot.leader.is_some(),
+            machines: picture.snapshot.machines.len(),
         })
     }
 }
@@ -53,11 +53,11 @@ fn of(picture: &Picture, name: &str) -> Observed {
         unit: name.to_owned(),
         machine: String::new(),
     };
-    let states = picture.known.states.range(first..);
+    let states = picture.snapshot.states.range(first..);
     let states = states.take_while(|(key, _)| key.unit == name);
     let states = states.map(|(key, state)| state_view((key.clone(), state.clone())));
     Observed {
-        unit: picture.known.unit(name).map(unit_view),
+        unit: picture.snapshot.unit(name).map(unit_view),
         states: states.collect(),
     }
 }

@@ -48,7 +48,7 @@ impl<S: KeyStore> Fleet<S> {
         may_change: impl Fn(Option<&[UnitOption]>) -> bool,
     ) -> Result<Set, Error> {
         let name = checked_name(name, request.name.as_deref())?;
-        let _turn = self.turns.take(name.as_str()).await;
+        let _turn = self.turns.acquire(name.as_str()).await;
         for lost in 0..ATTEMPTS_MAX {
             let found = self.registry.find_unit(name.as_str()).await?;
             let options = found.as_ref().map(|unit| &*unit.body.value.options);
@@ -92,7 +92,7 @@ impl<S: KeyStore> Fleet<S> {
         };
         Ok(match written {
             Written::At(revision) => {
-                self.mirror.wrote(revision);
+                self.mirror.record_written(revision);
                 Some(set)
             }
             Written::Stale => None,
@@ -113,7 +113,7 @@ impl<S: KeyStore> Fleet<S> {
         let Some(patterns) = patterns.filter(|patterns| !patterns.is_empty()) else {
             return Ok(None);
         };
-        let own = self.turns.take_replaces().await;
+        let own = self.turns.acquire_replaces().await;
         let turn = self.registry.begin_replaces().await?;
         let circular = |picture: &Picture| {
             let circle = picture.replacing.circle(name.as_str(), &patterns);
@@ -121,7 +121,7 @@ impl<S: KeyStore> Fleet<S> {
         };
         let has_own_writes = self.mirror.has_own_writes().await;
         let last = turn.last.unwrap_or_default();
-        let refused = if has_own_writes && self.mirror.comes_soon_to(last).await {
+        let refused = if has_own_writes && self.mirror.reaches(last).await {
             self.mirror.read(circular)
         } else {
             circular(&Picture::of(self.registry.snapshot().await?))

@@ -17,7 +17,7 @@ impl<S: KeyStore> Fleet<S> {
         token: Option<&str>,
     ) -> Result<Page<StateView>, Error> {
         let after = parse_token(token)?;
-        let (filter, after, limit) = (&given(filter), after.as_ref(), self.page_size);
+        let (filter, after, limit) = (&without_empty(filter), after.as_ref(), self.page_size);
         let list = self.mirrored(after, |picture| picture.list_states(filter, after, limit));
         let page = match list.await? {
             Some(page) => Ok(page),
@@ -52,7 +52,7 @@ impl<S: KeyStore> Fleet<S> {
 }
 
 /// The filter without empty names.
-pub(super) fn given(filter: &StateFilter) -> StateFilter {
+pub(super) fn without_empty(filter: &StateFilter) -> StateFilter {
     let given = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
     StateFilter {
         unit: given(&filter.unit),

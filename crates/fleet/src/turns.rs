@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::sync::{Mutex, MutexGuard};
 
 /// Number of locks. Names that share one wait for each other. Uses about 64 KiB.
-const PLACES: usize = 1024;
+const LOCKS: usize = 1024;
 /// Longest wait for a turn. A write takes milliseconds, and if etcd is in trouble requests should not wait for
 /// each other.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -18,7 +18,7 @@ const PAUSE_MAX: Duration = Duration::from_millis(64);
 #[derive(Debug)]
 pub(super) struct Turns {
     hasher: RandomState,
-    places: Box<[Mutex<()>]>,
+    locks: Box<[Mutex<()>]>,
     /// For units that are given `Replaces`.
     replaces: Mutex<()>,
 }
@@ -27,7 +27,7 @@ impl Default for Turns {
     fn default() -> Self {
         Self {
             hasher: RandomState::new(),
-            places: (0..PLACES).map(|_| Mutex::new(())).collect(),
+            locks: (0..LOCKS).map(|_| Mutex::new(())).collect(),
             replaces: Mutex::default(),
         }
     }
@@ -35,19 +35,17 @@ impl Default for Turns {
 
 impl Turns {
     /// Waits until no other request here writes a unit of that name, first come, first served, with a timeout.
-    pub(super) async fn take(&self, name: &str) -> Option<MutexGuard<'_, ()>> {
-        let at = self.hasher.hash_one(name) % (PLACES as u64);
-        let place = usize::try_from(at)
-            .ok()
-            .and_then(|at| self.places.get(at))?;
-        tokio::time::timeout(PATIENCE, place.lock()).await.ok()
+    pub(super) async fn acquire(&self, name: &str) -> Option<MutexGuard<'_, ()>> {
+        let at = self.hasher.hash_one(name) % (LOCKS as u64);
+        let lock = usize::try_from(at).ok().and_then(|at| self.locks.get(at))?;
+        tokio::time::timeout(PATIENCE, lock.lock()).await.ok()
     }
 
     /// Waits until no other request here gives a unit `Replaces`, with a timeout. Take it after the unit's own
     /// turn.
-    pub(super) async fn take_replaces(&self) -> Option<MutexGuard<'_, ()>> {
-        let taken = tokio::time::timeout(PATIENCE, self.replaces.lock());
-        taken.await.ok()
+    pub(super) async fn acquire_replaces(&self) -> Option<MutexGuard<'_, ()>> {
+        let lock = tokio::time::timeout(PATIENCE, self.replaces.lock());
+        lock.await.ok()
     }
 }
 
@@ -67,13 +65,13 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_turn_is_waited_for_and_not_for_ever() {
         let turns = Turns::default();
-        let first = turns.take("a.service").await;
+        let first = turns.acquire("a.service").await;
         assert!(first.is_some());
         let begun = tokio::time::Instant::now();
-        assert!(turns.take("a.service").await.is_none());
+        assert!(turns.acquire("a.service").await.is_none());
         assert_eq!(begun.elapsed(), PATIENCE);
         drop(first);
-        assert!(turns.take("a.service").await.is_some());
+        assert!(turns.acquire("a.service").await.is_some());
     }
 
     #[tokio::test(start_paused = true)]

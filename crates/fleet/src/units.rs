@@ -13,7 +13,7 @@ impl<S: KeyStore> Fleet<S> {
     /// Destroys a unit, also a damaged one.
     ///
     /// # Errors
-    /// [`Error::NoUnit`]; [`Error::Foreign`] if a record is of a newer version; [`Error::Busy`] if other
+    /// [`Error::NoUnit`]; [`Error::Unreadable`] if a record is of a newer version; [`Error::Busy`] if other
     /// writers kept changing it.
     pub async fn destroy_unit(&self, name: &str) -> Result<(), Error> {
         self.destroy_unit_if(name, |_| true).await
@@ -29,11 +29,11 @@ impl<S: KeyStore> Fleet<S> {
         name: &str,
         may_remove: impl Fn(Option<&[UnitOption]>) -> bool,
     ) -> Result<(), Error> {
-        let _turn = self.turns.take(name).await;
+        let _turn = self.turns.acquire(name).await;
         for lost in 0..ATTEMPTS_MAX {
             match self.remove(name, &may_remove).await? {
                 Written::At(revision) => {
-                    self.mirror.wrote(revision);
+                    self.mirror.record_written(revision);
                     return Ok(());
                 }
                 Written::Stale => pause(lost).await,
@@ -45,19 +45,19 @@ impl<S: KeyStore> Fleet<S> {
     /// Requests a restart from every machine that runs a unit.
     ///
     /// # Errors
-    /// [`Error::NoUnit`]; [`Error::Conflict`] if its desired state is not launched; [`Error::Foreign`];
+    /// [`Error::NoUnit`]; [`Error::Conflict`] if its desired state is not launched; [`Error::Unreadable`];
     /// [`Error::Busy`] if other writers kept changing it.
     pub async fn restart_unit(&self, name: &str) -> Result<(), Error> {
-        let _turn = self.turns.take(name).await;
+        let _turn = self.turns.acquire(name).await;
         for lost in 0..ATTEMPTS_MAX {
             let unit = self.stored_unit(name).await?;
-            if unit.want.value.state != DesiredState::Launched {
+            if unit.desired.value.state != DesiredState::Launched {
                 let reason = format!("cannot restart {name}: its desired state is not launched");
                 return Err(Error::Conflict(reason));
             }
             match self.registry.restart_unit(&unit).await? {
                 Written::At(revision) => {
-                    self.mirror.wrote(revision);
+                    self.mirror.record_written(revision);
                     return Ok(());
                 }
                 Written::Stale => pause(lost).await,
@@ -84,7 +84,7 @@ impl<S: KeyStore> Fleet<S> {
             }
             Ok(Some(unit)) => registry.destroy_unit(&unit).await?,
             Ok(None) => return Err(Error::NoUnit),
-            Err(registry::Error::Foreign { version, .. }) if !is_newer(version) => {
+            Err(registry::Error::Unreadable { version, .. }) if !is_newer(version) => {
                 registry.destroy_damaged_unit(name).await?
             }
             Err(error) if Error::is_unusable_name(&error) => return Err(Error::NoUnit),
@@ -93,7 +93,7 @@ impl<S: KeyStore> Fleet<S> {
     }
 
     fn has_unreadable_run(&self, name: &str) -> bool {
-        let known = |picture: &Picture| picture.known.unreadable_runs(name).next().is_some();
+        let known = |picture: &Picture| picture.snapshot.unreadable_runs(name).next().is_some();
         self.mirror.read(known)
     }
 
@@ -112,12 +112,12 @@ impl<S: KeyStore> Fleet<S> {
         &self,
         unit: &UnitRecord,
     ) -> Result<Option<Stored<UnitState>>, Error> {
-        let Some(place) = &unit.place else {
+        let Some(placement) = &unit.placement else {
             return Ok(None);
         };
-        let machine = &place.value.machine;
+        let machine = &placement.value.machine;
         match self.registry.find_state(&unit.name, machine).await {
-            Err(registry::Error::Foreign { .. }) => Ok(None),
+            Err(registry::Error::Unreadable { .. }) => Ok(None),
             read => Ok(read?),
         }
     }
@@ -137,7 +137,7 @@ impl<S: KeyStore> Fleet<S> {
     pub async fn list_units(&self, token: Option<&str>) -> Result<Page<UnitView>, Error> {
         let after = parse_token(token)?;
         let (after, limit) = (after.as_ref(), self.page_size);
-        let list = self.mirrored(after, |picture| picture.known.list_units(after, limit));
+        let list = self.mirrored(after, |picture| picture.snapshot.list_units(after, limit));
         let page = match list.await? {
             Some(page) => page,
             None => self.registry.list_units(after, limit).await?,

@@ -10,17 +10,17 @@ use hyperfleet_fleet_model::wire::{MachineView, MoveView, RebalanceView, StateVi
 /// A unit, with the report of the machine where it is placed, if any.
 pub(super) fn unit_view((unit, state): ListedUnit) -> UnitView {
     let body = unit.body.value;
-    let machine = unit.place.map(|place| place.value.machine);
+    let machine = unit.placement.map(|placement| placement.value.machine);
     let current = current(state.as_ref().map(|state| &state.value));
     let is_global = body.global.is_some();
     UnitView {
         name: unit.name,
         options: body.options.into_iter().map(Into::into).collect(),
-        desired: unit.want.value.state,
+        desired: unit.desired.value.state,
         current: (!is_global).then_some(current),
         machine: machine.filter(|_| !is_global),
         hash: body.hash,
-        generation: unit.want.value.generation,
+        generation: unit.desired.value.generation,
     }
 }
 

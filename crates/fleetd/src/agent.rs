@@ -10,7 +10,7 @@ use super::BUILD;
 use crate::settings;
 use hyperfleet_fleet::EtcdFleet;
 use hyperfleet_fleet::agent::{self, Leave, Status};
-use hyperfleet_fleet::registry::Machine;
+use hyperfleet_fleet::registry::MachineRecord;
 use hyperfleet_server_kit::supervise::{PAUSE, supervise};
 
 /// An internet address (TEST-NET-1, RFC 5737). Nothing is sent to it: the route to it selects this machine's
@@ -24,7 +24,7 @@ pub(super) struct Agent {
     task: JoinHandle<()>,
     leave: Leave,
     /// The machine's description.
-    machine: watch::Sender<Machine>,
+    machine: watch::Sender<MachineRecord>,
     status: watch::Receiver<Status>,
 }
 
@@ -32,7 +32,7 @@ impl Agent {
     /// Starts the agent, which retries after every failure.
     pub(super) fn start(
         fleet: &EtcdFleet,
-        settings: &settings::Agent,
+        settings: &settings::AgentSettings,
         lease: std::time::Duration,
         machine_id: &str,
     ) -> Self {
@@ -92,7 +92,7 @@ impl Agent {
 
     /// Applies settings that can change at run time: the machine's description, and what happens to units at
     /// the stop.
-    pub(super) fn take(&mut self, settings: &settings::Agent) {
+    pub(super) fn apply(&mut self, settings: &settings::AgentSettings) {
         self.leave = settings.leave();
         let now = machine(settings);
         self.machine.send_if_modified(|before| {
@@ -116,12 +116,12 @@ impl Drop for Agent {
     }
 }
 
-fn machine(settings: &settings::Agent) -> Machine {
+fn machine(settings: &settings::AgentSettings) -> MachineRecord {
     let ip = match settings.public_ip.as_str() {
         "" => own_address().unwrap_or_default(),
         ip => ip.to_owned(),
     };
-    Machine {
+    MachineRecord {
         ip,
         address: settings.advertise_address.clone(),
         metadata: settings.pairs(),

@@ -26,8 +26,8 @@ use hyperfleet_server_kit::http::Gate;
 use hyperfleet_server_kit::manager::{self, Watchdog};
 use hyperfleet_server_kit::server::{Listener, Serving};
 use hyperfleet_server_kit::shutdown::{self, Times};
-use hyperfleet_server_kit::signals::{Signals, Wish, Wishes};
-use hyperfleet_server_kit::telemetry::{self, MetricTable, Telemetry, Told};
+use hyperfleet_server_kit::signals::{SignalRequest, SignalRequests, Signals};
+use hyperfleet_server_kit::telemetry::{self, MetricTable, Telemetry, TelemetrySettings};
 use hyperfleet_server_kit::tls;
 use hyperfleet_server_kit::unix_socket::SocketFile;
 
@@ -41,7 +41,7 @@ const RESIGN_TIME_MAX: Duration = Duration::from_secs(5);
 /// end. Never an outage of etcd.
 pub(super) async fn run(file: Option<PathBuf>, handed_over: Vec<Listener>) -> anyhow::Result<()> {
     // First, so that an early SIGHUP does not kill the process.
-    let (signals, wishes) = (Signals::catch()?, Wishes::catch()?);
+    let (signals, requests) = (Signals::catch()?, SignalRequests::catch()?);
     let loaded = settings::load(file.as_deref());
     let doors = Doors::of(&handed_over);
     let plan = Plan::of(&loaded, &doors).context(Misuse)?;
@@ -64,7 +64,7 @@ pub(super) async fn run(file: Option<PathBuf>, handed_over: Vec<Listener>) -> an
         stuck: None,
     };
     let ended = match Daemon::start(running, plan, handed_over, telemetry) {
-        Ok(daemon) => Box::pin(daemon.serve(signals, wishes)).await,
+        Ok(daemon) => Box::pin(daemon.serve(signals, requests)).await,
         Err(error) => Err(error),
     };
     shutdown::send_spans(traces).await;
@@ -79,7 +79,7 @@ fn start_log(settings: &Settings) -> anyhow::Result<Telemetry> {
         (true, false) => &[agent::METRICS],
         (true, true) => &[],
     };
-    telemetry::start(&Told {
+    telemetry::start(&TelemetrySettings {
         build: &BUILD,
         hostname: "",
         logging: &settings.logging,
@@ -154,7 +154,7 @@ impl Daemon {
             agent: agent.as_ref().map(Agent::status),
             started_at: Clock::system().now(),
         };
-        prepared.keep(&mut beside);
+        prepared.spawn(&mut beside);
         Ok(Self {
             running,
             facts,
@@ -168,7 +168,11 @@ impl Daemon {
     }
 
     /// Handles signals until it must stop.
-    async fn serve(mut self, mut signals: Signals, mut wishes: Wishes) -> anyhow::Result<()> {
+    async fn serve(
+        mut self,
+        mut signals: Signals,
+        mut requests: SignalRequests,
+    ) -> anyhow::Result<()> {
         let mut watchdog = Watchdog::of_manager();
         manager::ready();
         let failed = loop {
@@ -176,17 +180,17 @@ impl Daemon {
                 () = signals.next() => break Ok(()),
                 () = watchdog.beat() => {}
                 error = self.serving.failed() => break Err(error),
-                wish = wishes.next() => match wish {
+                request = requests.next() => match request {
                     // A stop interrupts whatever this waits for.
-                    Wish::Reload => tokio::select! {
+                    SignalRequest::Reload => tokio::select! {
                         () = reload(&mut self.running) => {
                             if let Some(agent) = &mut self.agent {
-                                agent.take(&self.running.latest.settings.agent);
+                                agent.apply(&self.running.latest.settings.agent);
                             }
                         }
                         () = signals.next() => break Ok(()),
                     },
-                    Wish::Describe => describe(&self.facts, self.serving.open_connections()),
+                    SignalRequest::Describe => describe(&self.facts, self.serving.open_connections()),
                 },
             }
         };

@@ -17,7 +17,11 @@ pub(super) struct Engine {
 
 impl Engine {
     /// Starts the engine, which retries after every failure.
-    pub(super) fn start(fleet: EtcdFleet, settings: &settings::Engine, machine_id: &str) -> Self {
+    pub(super) fn start(
+        fleet: EtcdFleet,
+        settings: &settings::EngineSettings,
+        machine_id: &str,
+    ) -> Self {
         engine::count_from_zero();
         let settings = engine::Settings {
             id: machine_id.to_owned(),

@@ -64,18 +64,18 @@ impl Plan {
             "listen_client_ca_file",
         ];
         let of_listen = ["listen", "listen_client_ca_file", "listen_anonymous"];
-        let etcd = faults.part_if(loaded.knows(&of_etcd), || {
+        let etcd = faults.part_if(loaded.are_known(&of_etcd), || {
             etcd::settings(&settings.etcd, &settings.etcd_password, &ETCD)
         });
-        let prefix = faults.part_if(loaded.knows(&["etcd_key_prefix"]), || {
+        let prefix = faults.part_if(loaded.are_known(&["etcd_key_prefix"]), || {
             start::registry_prefix("etcd_key_prefix", &settings.etcd.key_prefix)
         });
-        let is_known = loaded.knows(&["machine_id"]);
+        let is_known = loaded.are_known(&["machine_id"]);
         let machine_id = faults.part_if(is_known, || own_machine_id(settings));
-        let tls = faults.part_if(loaded.knows(&of_tls), || tls(settings));
-        faults.part_if(loaded.knows(&of_listen), || guarded(settings, doors));
+        let tls = faults.part_if(loaded.are_known(&of_tls), || tls(settings));
+        faults.part_if(loaded.are_known(&of_listen), || guarded(settings, doors));
         let of_peers = [of_tls.as_slice(), &["advertise_address"]].concat();
-        faults.part_if(loaded.knows(&of_peers), || reachable_by_peers(settings));
+        faults.part_if(loaded.are_known(&of_peers), || reachable_by_peers(settings));
         loaded.refuse(faults.0)?;
         let (Some(etcd), Some(prefix), Some(machine_id), Some(tls)) =
             (etcd, prefix, machine_id, tls)

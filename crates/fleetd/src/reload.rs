@@ -50,7 +50,7 @@ impl Running {
             plan.map(|plan| (loaded, plan.notes))
         });
         let fault = match timeout(READ_TIME_MAX, &mut reading).await {
-            Ok(Ok(Ok((loaded, notes)))) => return self.take(loaded, &notes),
+            Ok(Ok(Ok((loaded, notes)))) => return self.apply(loaded, &notes),
             Ok(Ok(Err(fault))) => format!("{fault:#}"),
             Ok(Err(panicked)) => panicked.to_string(),
             Err(_) => {
@@ -61,7 +61,7 @@ impl Running {
         tracing::error!(fault, "settings unchanged");
     }
 
-    fn take(&mut self, loaded: Loaded, notes: &[String]) {
+    fn apply(&mut self, loaded: Loaded, notes: &[String]) {
         for note in loaded.notes.iter().chain(notes) {
             tracing::warn!("{note}");
         }

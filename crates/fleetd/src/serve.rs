@@ -14,8 +14,8 @@ use hyperfleet_fleet::inspect::Inspector;
 use hyperfleet_server_kit::clock::Clock;
 use hyperfleet_server_kit::files;
 use hyperfleet_server_kit::http::{Admission, Gate};
-use hyperfleet_server_kit::server::{Listener, Options, Server, Serving};
-use hyperfleet_server_kit::sockets::{self, Needs, Room};
+use hyperfleet_server_kit::server::{ConnectionOptions, Listener, Server, Serving};
+use hyperfleet_server_kit::sockets::{self, ConnectionBudget, Needs};
 use hyperfleet_server_kit::telemetry::{self, Metrics};
 
 /// Setting of the maximum number of connections.
@@ -47,18 +47,18 @@ pub(super) fn start(
         clock: Clock::system(),
         version: BUILD.version,
         admission: Admission::new(served.gate, &sockets::admission(limits, times)),
-        masks: telemetry::masks(&settings.logging.masking, Vec::new()),
+        redaction: telemetry::redaction(&settings.logging.masking, Vec::new()),
         scrape: Arc::new(move || served.metrics.render()),
         hosts: hosts(&settings.listen),
     };
-    let room = Room::of(&Needs {
+    let connections = ConnectionBudget::of(&Needs {
         connections_max: limits.max_connections,
         key: CONNECTIONS,
         is_given: loaded.origin(CONNECTIONS).is_some(),
         others: 0,
         has_sides: false,
     });
-    let options = Options::new(times, room.api, tls);
+    let options = ConnectionOptions::new(times, connections.api, tls);
     let memory = api.admission.budget().clone();
     let app = move || api::fleet_app(api.clone());
     Ok(Server::bind(listeners, app, Some(memory), &options)?.start())

@@ -30,8 +30,8 @@ pub fn conclude(ended: anyhow::Result<ExitCode>) -> ExitCode {
         Err(error) => error,
     };
     let text = chain(&*error);
-    let is_told = telemetry::say_last(|| tracing::error!(error = text, "ended by an error"));
-    if !is_told {
+    let is_logged = telemetry::log_last(|| tracing::error!(error = text, "ended by an error"));
+    if !is_logged {
         program::print_to_stderr(&format!("{}: {text}", program::name()));
     }
     match error.downcast_ref() {
@@ -42,6 +42,6 @@ pub fn conclude(ended: anyhow::Result<ExitCode>) -> ExitCode {
 
 /// Ends the process immediately, after writing the log while it has a reader.
 pub fn at_once() -> ! {
-    telemetry::say_last(|| tracing::warn!("stopped immediately: second signal"));
+    telemetry::log_last(|| tracing::warn!("stopped immediately: second signal"));
     std::process::exit(1)
 }

@@ -7,20 +7,20 @@ use tokio::time::{Interval, MissedTickBehavior, interval};
 
 /// Clients are answered.
 pub fn ready() {
-    tell(&[NotifyState::Ready]);
+    notify(&[NotifyState::Ready]);
 }
 
 /// The settings are being read again; [`ready`] follows.
 pub fn reloading() {
     match NotifyState::monotonic_usec_now() {
-        Ok(now) => tell(&[NotifyState::Reloading, now]),
-        Err(_) => tell(&[NotifyState::Reloading]),
+        Ok(now) => notify(&[NotifyState::Reloading, now]),
+        Err(_) => notify(&[NotifyState::Reloading]),
     }
 }
 
 /// The program is stopping.
 pub fn stopping() {
-    tell(&[NotifyState::Stopping]);
+    notify(&[NotifyState::Stopping]);
 }
 
 /// Keep-alives for a service manager that restarts silent services (`WatchdogSec=`).
@@ -49,11 +49,11 @@ impl Watchdog {
             return std::future::pending().await;
         };
         beats.tick().await;
-        tell(&[NotifyState::Watchdog]);
+        notify(&[NotifyState::Watchdog]);
     }
 }
 
-fn tell(state: &[NotifyState<'_>]) {
+fn notify(state: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(state) {
         tracing::warn!(%error, "notifying the service manager failed");
     }

@@ -41,7 +41,7 @@ pub enum Listener {
 
 /// Settings of a listener's connections.
 #[derive(Clone)]
-pub struct Options {
+pub struct ConnectionOptions {
     /// Worker threads.
     pub workers: usize,
     /// Most connections at a time, over all threads. Further ones wait to be accepted.
@@ -55,7 +55,7 @@ pub struct Options {
     pub tls: Option<ServerConfig>,
 }
 
-impl Options {
+impl ConnectionOptions {
     /// By the settings, with a thread for each processor.
     pub fn new(times: &Timeouts, connections_max: usize, tls: Option<ServerConfig>) -> Self {
         Self {
@@ -84,7 +84,7 @@ impl Server {
         listeners: Vec<Listener>,
         app: impl Fn() -> App<T> + Clone + Send + 'static,
         memory: Option<ResponseBudget>,
-        options: &Options,
+        options: &ConnectionOptions,
     ) -> io::Result<Self>
     where
         T: ServiceFactory<

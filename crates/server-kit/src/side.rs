@@ -11,7 +11,7 @@ use actix_web::web::{self, Data, ServiceConfig};
 use rustls::ServerConfig;
 use tokio::sync::oneshot;
 
-use super::server::{Listener, Options, Server};
+use super::server::{ConnectionOptions, Listener, Server};
 use crate::clock::Clock;
 use crate::http::{self, ChooseWording};
 
@@ -46,7 +46,7 @@ impl Side {
                     http::frame(wording, request, next)
                 }))
         };
-        let options = Options {
+        let options = ConnectionOptions {
             workers: 1,
             connections_max,
             head_time: IDLE_TIME,

@@ -30,7 +30,7 @@ impl Signals {
 
 /// A request to a running process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wish {
+pub enum SignalRequest {
     /// SIGHUP: read the settings again.
     Reload,
     /// SIGUSR1: print the status.
@@ -38,12 +38,12 @@ pub enum Wish {
 }
 
 /// SIGHUP and SIGUSR1, handled from the creation of this.
-pub struct Wishes {
+pub struct SignalRequests {
     hangup: Signal,
     user: Signal,
 }
 
-impl Wishes {
+impl SignalRequests {
     /// Installs the handlers. Without them these signals end the process.
     pub fn catch() -> io::Result<Self> {
         Ok(Self {
@@ -53,10 +53,10 @@ impl Wishes {
     }
 
     /// Waits for the next request. Several of one kind at once are combined.
-    pub async fn next(&mut self) -> Wish {
+    pub async fn next(&mut self) -> SignalRequest {
         tokio::select! {
-            _ = self.hangup.recv() => Wish::Reload,
-            _ = self.user.recv() => Wish::Describe,
+            _ = self.hangup.recv() => SignalRequest::Reload,
+            _ = self.user.recv() => SignalRequest::Describe,
         }
     }
 }

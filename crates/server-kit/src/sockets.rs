@@ -76,7 +76,7 @@ pub fn give_up_after(socket: &TcpListener, time: Duration) -> io::Result<()> {
 }
 
 /// The admission by these settings.
-pub fn admission(limits: &settings::Limits, times: &Timeouts) -> Limits {
+pub fn admission(limits: &settings::LimitSettings, times: &Timeouts) -> Limits {
     Limits {
         in_flight_max: limits.max_in_flight,
         buffered_bytes_max: limits.max_buffered_mib * 1024 * 1024,
@@ -91,7 +91,7 @@ const CONNECTIONS_FEW: usize = 1000;
 
 /// How many connections fit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Room {
+pub struct ConnectionBudget {
     pub api: usize,
     /// For health, and as many for metrics.
     pub side: usize,
@@ -112,25 +112,25 @@ pub struct Needs {
     pub has_sides: bool,
 }
 
-impl Room {
+impl ConnectionBudget {
     /// As many connections as a program needs, if the limit of open files allows. Raises the limit to its
     /// maximum.
     pub fn of(needs: &Needs) -> Self {
         let limit = raised_limit();
-        let room = Self::within(limit, needs);
+        let connections = Self::within(limit, needs);
         let (key, wanted) = (needs.key, needs.connections_max);
         if let Some(limit) = limit
-            && room.is_short(needs)
+            && connections.is_short(needs)
         {
             tracing::info!(
                 key,
                 wanted,
                 open_files = limit,
-                connections = room.api,
+                connections = connections.api,
                 "fewer connections than set: raise the limit of open files (ulimit -Hn, LimitNOFILE=)"
             );
         }
-        room
+        connections
     }
 
     /// Whether fewer connections fit than the operator expects.
@@ -222,8 +222,12 @@ mod tests {
                 is_given,
                 ..needs(10_000, 16)
             };
-            let room = Room::within(Some(limit), &needs);
-            assert_eq!(room.is_short(&needs), is_short, "{limit}: {room:?}");
+            let connections = ConnectionBudget::within(Some(limit), &needs);
+            assert_eq!(
+                connections.is_short(&needs),
+                is_short,
+                "{limit}: {connections:?}"
+            );
         }
     }
 
@@ -231,22 +235,31 @@ mod tests {
     fn all_that_is_open_at_a_time_fits_into_the_limit() {
         for limit in [1024, 4096, 20_000, 65_536, 1_048_576] {
             for (wanted, database) in [(1, 1), (10_000, 16), (10_000, 500), (1_000_000, 16)] {
-                let room = Room::within(Some(limit), &needs(wanted, database));
-                let clients = 2 * (room.api + 2 * room.side) as u64;
+                let connections = ConnectionBudget::within(Some(limit), &needs(wanted, database));
+                let clients = 2 * (connections.api + 2 * connections.side) as u64;
                 let sum = clients + database as u64 + DESCRIPTORS_SPARE;
-                assert!(sum <= limit, "{limit} {wanted} {database}: {room:?}");
-                assert!(room.api == wanted || sum + 8 > limit, "{limit}: {room:?}");
+                assert!(sum <= limit, "{limit} {wanted} {database}: {connections:?}");
+                assert!(
+                    connections.api == wanted || sum + 8 > limit,
+                    "{limit}: {connections:?}"
+                );
             }
         }
-        let wide = Room {
+        let wide = ConnectionBudget {
             api: 10_000,
             side: 1024,
         };
-        assert_eq!(Room::within(Some(1_048_576), &needs(10_000, 16)), wide);
-        assert_eq!(Room::within(None, &needs(10_000, 16)), wide);
+        assert_eq!(
+            ConnectionBudget::within(Some(1_048_576), &needs(10_000, 16)),
+            wide
+        );
+        assert_eq!(ConnectionBudget::within(None, &needs(10_000, 16)), wide);
         // Nothing fits: the minimum is tried all the same.
-        let least = Room { api: 1, side: 1 };
-        assert_eq!(Room::within(Some(100), &needs(10_000, 16)), least);
+        let least = ConnectionBudget { api: 1, side: 1 };
+        assert_eq!(
+            ConnectionBudget::within(Some(100), &needs(10_000, 16)),
+            least
+        );
     }
 
     #[test]

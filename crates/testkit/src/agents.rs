@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use hyperfleet_fleet::agent::{Agent, Leave, Settings, Status};
 use hyperfleet_fleet::keys::KeyStore;
-use hyperfleet_fleet::registry::{Machine, Registry};
+use hyperfleet_fleet::registry::{MachineRecord, Registry};
 use tempfile::TempDir;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
@@ -111,10 +111,10 @@ fn memory_folder() -> TempDir {
 }
 
 fn settings(folder: &TempDir, id: &str, lease_seconds: u32) -> Settings {
-    let machine = Machine {
+    let machine = MachineRecord {
         ip: "192.0.2.1".to_owned(),
         version: "1".to_owned(),
-        ..Machine::default()
+        ..MachineRecord::default()
     };
     Settings {
         id: id.to_owned(),

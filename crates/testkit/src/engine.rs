@@ -25,7 +25,7 @@ pub async fn run_engine<S: KeyStore>(
     until: impl Future<Output = ()>,
 ) {
     let fleet = Fleet::new(registry, 1);
-    let mirror = Box::pin(fleet.clone().keep_mirror());
+    let mirror = Box::pin(fleet.clone().run_mirror());
     tokio::select! {
         () = Engine::following(fleet, settings).run(until) => {}
         () = mirror => {}

@@ -12,11 +12,11 @@ use hyperfleet_fleet::api::{FleetApi, Hosts, fleet_app};
 use hyperfleet_fleet::etcd::EtcdKeys;
 use hyperfleet_fleet::inspect::Inspector;
 use hyperfleet_fleet::registry::{
-    Acquired, Leader, Leading, Machine, Prefix, Registered, Registry, Reports, StateFilter, Step,
-    UnitState, Written,
+    Acquired, Leader, Leading, MachineRecord, Prefix, Registered, Registry, Reports, StateFilter,
+    Step, UnitState, Written,
 };
 use hyperfleet_fleet::{EtcdFleet, Fleet};
-use hyperfleet_server_kit::http::{Admission, Connection, Gate, Limits, Masks};
+use hyperfleet_server_kit::http::{Admission, Connection, Gate, Limits, Redaction};
 use rustix::net::sockopt::set_socket_send_buffer_size;
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -85,7 +85,7 @@ impl TestFleet {
             clock: TestClock::at("2026-01-01T10:00:00Z").clock(),
             version: "1.2.3",
             admission: Admission::new(gate.clone(), &Limits::default()),
-            masks: Masks::default(),
+            redaction: Redaction::default(),
             scrape: Arc::new(|| "a_metric 1\n".to_owned()),
             hosts: Hosts::Any,
             inspector: Inspector::nowhere(),
@@ -107,7 +107,7 @@ impl TestFleet {
 
     /// Keeps the mirror, and waits until it is connected.
     pub async fn connect(&self) {
-        tokio::spawn(self.fleet.clone().keep_mirror());
+        tokio::spawn(self.fleet.clone().run_mirror());
         until("fleet is connected", async || self.fleet.is_connected()).await;
     }
 
@@ -166,7 +166,7 @@ impl TestFleet {
 
     /// Registers a machine, with its reports.
     pub async fn machine(&self, id: &str) -> Reports {
-        let machine = Machine {
+        let machine = MachineRecord {
             address: String::new(),
             ip: "192.0.2.7".to_owned(),
             metadata: BTreeMap::from([("zone".to_owned(), "east".to_owned())]),
@@ -237,12 +237,12 @@ impl TestFleet {
         let step = Step::Explain {
             unit: unit.to_owned(),
             why: serde_json::from_value(json!({
-                "generation": found.want.value.generation,
+                "generation": found.desired.value.generation,
                 "reason": "no machine can run it",
                 "refusals": [{"requirement": requirement, "count": 1, "machines": [machine]}],
             }))
             .unwrap(),
-            want: found.want.revision,
+            desired: found.desired.revision,
         };
         self.carry_out(step).await;
     }

@@ -27,9 +27,9 @@ impl RunningProgram {
         command.stdout(output).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let (output, errors) = (Arc::default(), Arc::default());
-        let mut readers = vec![keep(child.stderr.take().unwrap(), &errors)];
+        let mut readers = vec![collect(child.stderr.take().unwrap(), &errors)];
         let pipe = child.stdout.take();
-        readers.extend(pipe.map(|pipe| keep(pipe, &output)));
+        readers.extend(pipe.map(|pipe| collect(pipe, &output)));
         Self {
             child,
             output,
@@ -48,13 +48,13 @@ impl RunningProgram {
     }
 
     /// Its standard output so far.
-    pub fn output(&self) -> String {
+    pub fn stdout(&self) -> String {
         self.output.lock().unwrap().clone()
     }
 
     /// Its standard output so far, then its standard error.
-    pub fn said(&self) -> String {
-        self.output() + &self.errors.lock().unwrap()
+    pub fn output(&self) -> String {
+        self.stdout() + &self.errors.lock().unwrap()
     }
 
     /// Waits until something is found in its output; fails if it ends before.
@@ -62,7 +62,7 @@ impl RunningProgram {
         let mut found = None;
         until(what, async || {
             let status = self.child.try_wait().unwrap();
-            let said = self.said();
+            let said = self.output();
             found = find(&said);
             assert!(
                 found.is_some() || status.is_none(),
@@ -107,13 +107,13 @@ impl Drop for RunningProgram {
         let _ = self.child.kill();
         let _ = self.child.wait();
         if std::thread::panicking() {
-            println!("a program of this test has said:\n{}", self.said());
+            println!("a program of this test has said:\n{}", self.output());
         }
     }
 }
 
 /// Collects the output of a pipe.
-fn keep(pipe: impl Read + Send + 'static, text: &Arc<Mutex<String>>) -> JoinHandle<()> {
+fn collect(pipe: impl Read + Send + 'static, text: &Arc<Mutex<String>>) -> JoinHandle<()> {
     let text = text.clone();
     std::thread::spawn(move || {
         for line in BufReader::new(pipe).lines().map_while(Result::ok) {

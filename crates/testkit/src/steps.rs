@@ -1,6 +1,6 @@
 //! Steps of an engine for one unit.
 
-use hyperfleet_fleet::registry::{Place, Run, Step, Stored, UnitRecord};
+use hyperfleet_fleet::registry::{Placement, Run, Step, Stored, UnitRecord};
 use hyperfleet_fleet_model::schedule::{MachineId, Reason, Task};
 use hyperfleet_fleet_model::unit::{DesiredState, UnitName};
 
@@ -19,13 +19,13 @@ pub fn move_to(unit: &UnitRecord, machine: &str) -> Step {
 }
 
 fn placed_on(unit: &UnitRecord) -> &str {
-    let place = unit.place.as_ref();
+    let place = unit.placement.as_ref();
     &place.expect("it is placed").value.machine
 }
 
 fn step(unit: &UnitRecord, from: Option<&str>, to: Option<&str>) -> Step {
-    let revision = |place: &Stored<Place>| place.revision.max(unit.want.revision);
-    let run_from = unit.place.as_ref().map(revision);
+    let revision = |placement: &Stored<Placement>| placement.revision.max(unit.desired.revision);
+    let run_from = unit.placement.as_ref().map(revision);
     Step::Planned {
         run_from,
         run_to: run_from.filter(|_| from == to),
@@ -37,11 +37,11 @@ fn step(unit: &UnitRecord, from: Option<&str>, to: Option<&str>) -> Step {
         },
         run: Run {
             hash: unit.body.value.hash.clone(),
-            state: unit.want.value.state,
+            state: unit.desired.value.state,
             epoch: 0,
-            restarts: unit.want.value.restarts,
+            restarts: unit.desired.value.restarts,
         },
-        want: unit.want.revision,
-        place: unit.place.as_ref().map_or(0, |place| place.revision),
+        desired: unit.desired.revision,
+        placement: unit.placement.as_ref().map_or(0, |place| place.revision),
     }
 }

@@ -138,7 +138,7 @@ impl Ended {
         let Some(status) = status else {
             return true;
         };
-        let said = program.said();
+        let said = program.output();
         let is_required = std::env::var_os("SYSTEMD_REQUIRED").is_some();
         assert!(status.code() == Some(CANNOT_RUN) && !is_required, "{said}");
         println!("skipped: {said}");
@@ -152,9 +152,9 @@ impl Ended {
             let line = said.lines().find_map(|line| line.strip_prefix(words))?;
             Some(line.to_owned())
         };
-        let said = Self::or(program, |program| find(&program.output()).is_some());
+        let said = Self::or(program, |program| find(&program.stdout()).is_some());
         said.await.then_some(())?;
-        find(&program.output())
+        find(&program.stdout())
     }
 
     /// Ends it. It removes its files, which it could not if it were killed.

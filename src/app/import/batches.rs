@@ -8,7 +8,7 @@ use super::reading::read;
 use super::{Error, ImportStep, Run};
 use crate::domain::ResourceId;
 use crate::domain::import::{
-    Finding, FindingPart, ImportPlan, ImportReason, ImportedParts, ImportedResource,
+    FindingPart, ImportFinding, ImportPlan, ImportReason, ImportedParts, ImportedResource,
     SourceResource, translate,
 };
 use crate::storage::postgres::{self, ImportSource, Session};
@@ -69,7 +69,7 @@ impl Run<'_> {
                 Err(error) if error.is_conflict() => self.write_again(&mut batch).await?,
                 written => written?,
             };
-            self.note(batch, &written, &mut unlinked);
+            self.record(batch, &written, &mut unlinked);
             self.emit(ImportStep::Bring, done, total);
         }
         Ok(unlinked)
@@ -169,7 +169,7 @@ impl Run<'_> {
 
     fn refuse(&mut self, reason: ImportReason, kind: String, id: String, name: String) {
         self.report.kind(&kind).refused += 1;
-        self.findings().push(Finding {
+        self.findings().push(ImportFinding {
             reason,
             kind,
             id,
@@ -179,7 +179,7 @@ impl Run<'_> {
     }
 
     /// Counts what was written, and notes the refused parts.
-    fn note(&mut self, batch: Batch, written: &Written, unlinked: &mut Vec<Unlinked>) {
+    fn record(&mut self, batch: Batch, written: &Written, unlinked: &mut Vec<Unlinked>) {
         for id in batch.stale {
             self.ledger.set_parts(id, ImportedParts::Older);
         }
@@ -228,7 +228,7 @@ impl Run<'_> {
                 reports.map(|(adapter, reason)| (reason, FindingPart::Report { adapter }));
             let href = imported.href.map(|reason| (reason, FindingPart::Resource));
             for (reason, part) in reports.chain(href) {
-                self.findings().push(Finding {
+                self.findings().push(ImportFinding {
                     reason,
                     kind: kind.clone(),
                     id: id.to_string(),

@@ -6,7 +6,8 @@ use super::batches::Unlinked;
 use super::{Error, ImportStep, Run, texts};
 use crate::domain::ResourceId;
 use crate::domain::import::{
-    Finding, FindingPart, ImportReason, ImportedParts, SourceReference, about, check_reference,
+    FindingPart, ImportFinding, ImportReason, ImportedParts, SourceReference, about,
+    check_reference,
 };
 use crate::domain::tenancy::TenantScope;
 use crate::storage::postgres::{self, ImportSource, Session, WrittenReference};
@@ -47,14 +48,14 @@ impl Run<'_> {
             }
             let ids: Vec<_> = batch.iter().map(|one| one.id).collect();
             let rows = source.references(&texts(&ids)).await;
-            let links = self.sort(rows.map_err(Error::Source)?);
+            let links = self.partition(rows.map_err(Error::Source)?);
             if self.options.is_dry_run {
                 self.report.references += links.sound.len();
             } else {
                 let targets = links.sound.iter().map(|link| link.target.id);
                 let order = self.lock_order(ids.into_iter().chain(targets));
                 let written = write(&mut self.session, &order, batch, links).await?;
-                self.note_links(written);
+                self.count_links(written);
             }
             done += batch.len();
             self.emit(ImportStep::Link, done, unlinked.len());
@@ -63,7 +64,7 @@ impl Run<'_> {
     }
 
     /// Separates the references that pass the rules from the resources of those that do not.
-    fn sort(&mut self, rows: Vec<SourceReference>) -> Links {
+    fn partition(&mut self, rows: Vec<SourceReference>) -> Links {
         let mut links = Links::default();
         for row in rows {
             let Some(source) = ResourceId::parse(&row.source_id) else {
@@ -89,7 +90,7 @@ impl Run<'_> {
         links
     }
 
-    fn note_links(&mut self, written: Written) {
+    fn count_links(&mut self, written: Written) {
         self.report.references += written.references;
         for id in written.complete {
             self.ledger.set_parts(id, ImportedParts::All);
@@ -119,7 +120,7 @@ impl Run<'_> {
     ) {
         let kind = self.ledger.kind_of(source).unwrap_or_default().to_owned();
         self.left_out.push_reference(source, &ref_type, &target);
-        self.findings().push(Finding {
+        self.findings().push(ImportFinding {
             part: FindingPart::Reference { ref_type, target },
             ..about(reason, &kind, source)
         });

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::{EVERYTHING, Error, ImportStep, ReadScope, Run};
 use crate::domain::import::{
-    Finding, FindingPart, ImportPlan, ImportPlanner, ImportReason, SourceKey, SourcePosition,
+    FindingPart, ImportFinding, ImportPlan, ImportPlanner, ImportReason, SourceKey, SourcePosition,
 };
 use crate::storage::postgres::ImportSource;
 
@@ -46,7 +46,7 @@ impl Run<'_> {
     pub(super) async fn find_orphans(&mut self, source: &mut ImportSource) -> Result<(), Error> {
         let findings = &mut self.report.findings;
         let orphans = source.each_orphan(|orphan| {
-            findings.push(Finding {
+            findings.push(ImportFinding {
                 reason: ImportReason::OrphanReport,
                 kind: orphan.kind,
                 id: orphan.id,

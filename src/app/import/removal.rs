@@ -12,7 +12,7 @@ impl Run<'_> {
     pub(super) async fn remove(&mut self, vanished: &[ResourceId]) -> Result<(), Error> {
         if self.options.is_dry_run {
             let gone = self.session.db().list_removable(vanished).await?;
-            self.note_removed(vanished, gone);
+            self.count_removed(vanished, gone);
             return Ok(());
         }
         let mut done = 0;
@@ -22,14 +22,14 @@ impl Run<'_> {
             }
             let order = self.lock_order(ids.iter().copied());
             let gone = remove(&mut self.session, &order).await?;
-            self.note_removed(ids, gone);
+            self.count_removed(ids, gone);
             done += ids.len();
             self.emit(ImportStep::Remove, done, vanished.len());
         }
         Ok(())
     }
 
-    fn note_removed(&mut self, ids: &[ResourceId], gone: Vec<ResourceId>) {
+    fn count_removed(&mut self, ids: &[ResourceId], gone: Vec<ResourceId>) {
         self.report.removed += gone.len();
         let gone: HashSet<_> = gone.into_iter().collect();
         for id in ids {

@@ -9,7 +9,7 @@ use hyperfleet_fleet_adapter::workloads::WorkloadConfig;
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-pub struct FleetAdapter {
+pub struct FleetAdapterSettings {
     pub enabled: bool,
     /// The adapter's name in reports.
     pub name: String,
@@ -30,7 +30,7 @@ pub struct FleetAdapter {
     /// How long units are kept after their resource was removed.
     #[serde(with = "humantime_serde")]
     pub orphan_grace: Duration,
-    pub removal_limit: RemovalLimit,
+    pub removal_limit: RemovalLimitSettings,
     #[serde(with = "humantime_serde")]
     pub lease_time: Duration,
 }
@@ -38,7 +38,7 @@ pub struct FleetAdapter {
 /// Removals above both limits wait for an operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-pub struct RemovalLimit {
+pub struct RemovalLimitSettings {
     pub units: usize,
     /// Percent of all units of the adapter.
     pub percent: u32,

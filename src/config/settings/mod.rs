@@ -9,8 +9,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 pub use database::{Database, Pool, Ssl, SslMode};
-pub use fleet_adapter::{FleetAdapter, RemovalLimit};
-pub use server::{Health, Jwt, Metrics, Server};
+pub use fleet_adapter::{FleetAdapterSettings, RemovalLimitSettings};
+pub use server::{Health, Jwt, MetricsSettings, ServerSettings};
 
 use super::catalogue::TABLE;
 use crate::domain::entity_config::EntityConfig;
@@ -20,18 +20,18 @@ use hyperfleet_server_kit::settings::{Logging, Secret, Tracing, defaults};
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
-    pub server: Server,
+    pub server: ServerSettings,
     pub database: Database,
     pub logging: Logging,
     pub tracing: Tracing,
-    pub metrics: Metrics,
+    pub metrics: MetricsSettings,
     pub health: Health,
     pub lists: Lists,
     #[serde(default)]
     pub audit: Audit,
     #[serde(default)]
     pub import: Import,
-    pub fleet: Fleet,
+    pub fleet: FleetSettings,
     /// The kinds of resources; unset for the built-in ones.
     pub entities: Option<Vec<EntityConfig>>,
 }
@@ -67,9 +67,9 @@ pub struct Import {
 /// Fleet's API, served beside the service's own.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-pub struct Fleet {
+pub struct FleetSettings {
     pub enabled: bool,
     pub etcd: Etcd,
     pub page_size: usize,
-    pub adapter: FleetAdapter,
+    pub adapter: FleetAdapterSettings,
 }

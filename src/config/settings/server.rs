@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::auth::IssuerConfig;
 use crate::domain::tenancy;
-use hyperfleet_server_kit::settings::{Limits, Timeouts, Tls};
+use hyperfleet_server_kit::settings::{LimitSettings, Timeouts, Tls};
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-pub struct Server {
+pub struct ServerSettings {
     /// Instance name in logs; empty for none.
     pub hostname: String,
     /// Address or name to listen on.
@@ -21,7 +21,7 @@ pub struct Server {
     /// OpenAPI document with the schemas of specs; empty for none.
     pub openapi_schema_path: PathBuf,
     pub timeouts: Timeouts,
-    pub limits: Limits,
+    pub limits: LimitSettings,
     pub tls: Tls,
     pub jwt: Jwt,
     pub tenant: tenancy::Config,
@@ -39,7 +39,7 @@ pub struct Jwt {
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-pub struct Metrics {
+pub struct MetricsSettings {
     /// Address or name to listen on.
     pub host: String,
     /// 0 for a free one.

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::ResourceName;
 use super::entity::{DeletePolicy, Entity, EntityRegistry, ReferenceRule};
-use super::mapping::{Paths, Rule, RuleConfig, Rules};
+use super::mapping::{KindRules, Paths, Rule, RuleConfig};
 pub use schemas::{Attached, attach};
 
 /// Plurals that routes of the service itself use.
@@ -127,7 +127,7 @@ fn entity(config: &EntityConfig, configs: &[EntityConfig], rules: Vec<Rule>) -> 
         references: references.collect(),
         // The document with the schemas is another source: see [`attach`].
         spec_schema: None,
-        rules: (!rules.is_empty()).then(|| Arc::new(Rules::new(rules, paths))),
+        rules: (!rules.is_empty()).then(|| Arc::new(KindRules::new(rules, paths))),
     }
 }
 

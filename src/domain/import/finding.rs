@@ -134,7 +134,7 @@ pub enum FindingPart {
 
 /// One part of the source that differs here.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Finding {
+pub struct ImportFinding {
     pub reason: ImportReason,
     /// Kind of the resource in the source.
     pub kind: String,
@@ -149,7 +149,7 @@ pub struct Finding {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Findings {
     counts: BTreeMap<&'static str, usize>,
-    listed: Vec<Finding>,
+    listed: Vec<ImportFinding>,
     refused: usize,
 }
 
@@ -158,7 +158,7 @@ impl Findings {
     pub const LISTED_MAX: usize = 1_000;
 
     /// Counts a finding, and keeps it if it is one of the first of its reason.
-    pub fn push(&mut self, finding: Finding) {
+    pub fn push(&mut self, finding: ImportFinding) {
         let count = self.counts.entry(finding.reason.code()).or_default();
         *count += 1;
         self.refused += usize::from(finding.reason.is_refusal());
@@ -173,7 +173,7 @@ impl Findings {
     }
 
     /// The first ones of each reason, in the order in which they were found.
-    pub fn listed(&self) -> &[Finding] {
+    pub fn listed(&self) -> &[ImportFinding] {
         &self.listed
     }
 
@@ -190,8 +190,8 @@ pub(super) fn href_differs(here: String, there: Option<&str>) -> Option<ImportRe
 }
 
 /// A finding about a resource with a valid id.
-pub fn about(reason: ImportReason, kind: &str, id: ResourceId) -> Finding {
-    Finding {
+pub fn about(reason: ImportReason, kind: &str, id: ResourceId) -> ImportFinding {
+    ImportFinding {
         reason,
         kind: kind.to_owned(),
         id: id.to_string(),

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 
 use super::finding::about;
-use super::{Finding, ImportReason, Regression};
+use super::{ImportFinding, ImportReason, Regression};
 use crate::domain::{EntityRegistry, ResourceId};
 
 /// A resource of the source: the part that decides whether it is imported.
@@ -52,7 +52,7 @@ pub struct ImportPlan {
     /// Number of resources that are equal already.
     pub unchanged: usize,
     /// Resources that this service has removed, and that stay so.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<ImportFinding>,
     /// Set if the source has older states of resources than were imported.
     pub regression: Option<Regression>,
 }
@@ -63,7 +63,7 @@ impl ImportPlan {
         self.bring.iter().map(Vec::len).sum::<usize>() + self.foreign_ids.len()
     }
 
-    fn note_regression(&mut self, id: ResourceId) {
+    fn record_regression(&mut self, id: ResourceId) {
         let (count, first) = match self.regression {
             Some(Regression::Generations { count, first }) => (count + 1, first),
             _ => (1, id),
@@ -250,7 +250,7 @@ impl<'a> ImportPlanner<'a> {
             }
             let is_older = |imported: &i32| key.generation < i64::from(*imported);
             if entry.generation.as_ref().is_some_and(is_older) {
-                self.plan.note_regression(id);
+                self.plan.record_regression(id);
             }
             if !is_wanted && entry.parts == ImportedParts::All {
                 self.plan.unchanged += 1;

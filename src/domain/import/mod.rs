@@ -21,7 +21,7 @@ mod tests;
 mod translate;
 
 pub use document::DOCUMENT_BYTES_MAX;
-pub use finding::{Finding, FindingPart, Findings, ImportReason, about};
+pub use finding::{FindingPart, Findings, ImportFinding, ImportReason, about};
 pub use ledger::{ImportPlan, ImportPlanner, ImportedKey, ImportedParts, Ledger, SourceKey};
 pub use position::{Continuity, ImportedPosition, LatestState, Regression, SourcePosition};
 pub use reports::ImportedReport;

@@ -24,7 +24,7 @@ pub(super) use compile::compile;
 pub use config::{ExpressionConfig, OutputConfig, RULES_MAX, RuleConfig, TYPE_BYTES_MAX};
 pub use failure::Failure;
 pub(super) use rules::Rule;
-pub use rules::{Derived, MESSAGE_BYTES_MAX, REASON_BYTES_MAX, Rules};
+pub use rules::{Derived, KindRules, MESSAGE_BYTES_MAX, REASON_BYTES_MAX};
 
 use super::{Condition, Labels, ReportState, Resource, ResourceState, Tenancy};
 
@@ -51,7 +51,7 @@ pub enum Data {
 
 /// The input of rules.
 #[derive(Debug, Clone, Copy)]
-pub struct Subject<'a> {
+pub struct RuleInput<'a> {
     /// The resource after the change. Its conditions are ignored.
     pub state: &'a ResourceState,
     pub facts: &'a Facts,

@@ -3,7 +3,7 @@
 use hyperfleet_expressions::{Evaluation, Expression, Meter, on_deep_stack};
 
 use super::failure::Failure;
-use super::{Paths, Subject, view};
+use super::{Paths, RuleInput, view};
 use crate::domain::{Condition, ConditionStatus};
 
 /// Longest reason of a derived condition, in bytes; with a longer one there is no condition.
@@ -21,7 +21,7 @@ pub(in crate::domain) struct Rule {
 }
 
 #[derive(Debug)]
-pub struct Rules {
+pub struct KindRules {
     /// By type.
     sorted: Vec<Rule>,
     paths: Paths,
@@ -38,7 +38,7 @@ pub struct Derived {
 }
 
 /// The condition that a rule derives, if any, and its fault.
-type Said = (Option<Condition>, Option<String>);
+type RuleResult = (Option<Condition>, Option<String>);
 
 impl Rule {
     fn expressions(&self) -> [&Expression; 4] {
@@ -46,12 +46,12 @@ impl Rule {
     }
 
     /// The rule's result for a subject. Fails if it cannot be computed.
-    fn say(
+    fn evaluate(
         &self,
-        subject: &Subject<'_>,
+        subject: &RuleInput<'_>,
         previous: Option<&Condition>,
         evaluation: &mut Evaluation<'_>,
-    ) -> Result<Said, String> {
+    ) -> Result<RuleResult, String> {
         // One for all four: the limit applies to the cost of the rule.
         let meter = Meter::default();
         let holds = evaluation.run_bool(&self.when, &meter);
@@ -95,7 +95,7 @@ impl Rule {
     }
 }
 
-impl Rules {
+impl KindRules {
     /// Checked rules, of a kind whose resources have these paths.
     pub(in crate::domain) fn new(mut rules: Vec<Rule>, paths: Paths) -> Self {
         rules.sort_by(|a, b| a.kind.cmp(&b.kind));
@@ -121,7 +121,7 @@ impl Rules {
     ///
     /// Deterministic: neither clock nor order of reports matter. Never panics, and ends: a rule that costs too much
     /// fails. A rule that fails leaves its condition as it was, none if it was never computed, and changes no other.
-    pub fn derive(&self, subject: &Subject<'_>) -> Derived {
+    pub fn derive(&self, subject: &RuleInput<'_>) -> Derived {
         // One stack for all rules, because a thread costs more than a rule.
         let on_stack = || on_deep_stack(self.is_deep, || self.derive_here(subject));
         let derived = view::fits(subject).and_then(|()| on_stack());
@@ -129,18 +129,18 @@ impl Rules {
     }
 
     /// The same on this stack, for a subject within its limits.
-    fn derive_here(&self, subject: &Subject<'_>) -> Derived {
+    fn derive_here(&self, subject: &RuleInput<'_>) -> Derived {
         let mut evaluation = view::evaluation(subject, &self.paths);
         self.derive_by(subject, |rule, previous| {
-            rule.say(subject, previous, &mut evaluation)
+            rule.evaluate(subject, previous, &mut evaluation)
         })
     }
 
     /// Combines the results of all rules with the earlier conditions.
     fn derive_by(
         &self,
-        subject: &Subject<'_>,
-        mut say: impl FnMut(&Rule, Option<&Condition>) -> Result<Said, String>,
+        subject: &RuleInput<'_>,
+        mut say: impl FnMut(&Rule, Option<&Condition>) -> Result<RuleResult, String>,
     ) -> Derived {
         let mut derived = Derived::default();
         for rule in &self.sorted {

@@ -2,7 +2,7 @@
 
 use hyperfleet_expressions::{CelValue, DataSize, Evaluation, MASK, hides};
 
-use super::{Data, Facts, Paths, Subject};
+use super::{Data, Facts, Paths, RuleInput};
 use crate::domain::{ConditionStatus, ReportState, moment};
 
 /// The variables of every rule.
@@ -13,7 +13,7 @@ pub(super) const VARIABLES: &[&str] = &["statuses", "resource"];
 /// # Errors
 ///
 /// The part that is too large.
-pub(super) fn fits(subject: &Subject<'_>) -> Result<(), String> {
+pub(super) fn fits(subject: &RuleInput<'_>) -> Result<(), String> {
     let mut size = DataSize::default();
     size.add_members(&subject.facts.spec);
     for report in subject.reports {
@@ -41,7 +41,7 @@ pub(super) fn fits(subject: &Subject<'_>) -> Result<(), String> {
 }
 
 /// An evaluation with everything that rules see.
-pub(super) fn evaluation<'a>(subject: &Subject<'a>, paths: &'a Paths) -> Evaluation<'a> {
+pub(super) fn evaluation<'a>(subject: &RuleInput<'a>, paths: &'a Paths) -> Evaluation<'a> {
     Evaluation::new([
         ("statuses", statuses(subject)),
         ("resource", resource(subject, paths)),
@@ -49,7 +49,7 @@ pub(super) fn evaluation<'a>(subject: &Subject<'a>, paths: &'a Paths) -> Evaluat
 }
 
 /// One entry for each report without `Unknown`, in the order of the adapters' names.
-fn statuses<'a>(subject: &Subject<'a>) -> CelValue<'a> {
+fn statuses<'a>(subject: &RuleInput<'a>) -> CelValue<'a> {
     let is_certain = |report: &&ReportState| {
         let mut statuses = report.conditions.iter().map(|c| c.status);
         statuses.all(|status| status != ConditionStatus::Unknown)
@@ -88,8 +88,8 @@ fn status<'a>(report: &'a ReportState, facts: &'a Facts) -> CelValue<'a> {
 }
 
 /// The resource without its conditions and references.
-fn resource<'a>(subject: &Subject<'a>, paths: &'a Paths) -> CelValue<'a> {
-    let Subject { state, facts, .. } = *subject;
+fn resource<'a>(subject: &RuleInput<'a>, paths: &'a Paths) -> CelValue<'a> {
+    let RuleInput { state, facts, .. } = *subject;
     let time = |at| CelValue::text(moment::rfc3339(at));
     let id = || CelValue::text(state.id.to_string());
     let labels = || texts(facts.labels.iter());

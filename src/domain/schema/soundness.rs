@@ -73,7 +73,7 @@ struct Node {
     elements: Vec<String>,
 }
 
-fn told(pointer: &str, why: impl Into<String>) -> Fault {
+fn fault(pointer: &str, why: impl Into<String>) -> Fault {
     (why.into(), format!("/components/schemas/{pointer}"))
 }
 
@@ -105,7 +105,7 @@ impl Graph<'_> {
                     "the reference `{}` does not lead to `{COMPONENTS}…` of this document",
                     shown(reference)
                 );
-                return Err(told(&format!("{at}/$ref"), why));
+                return Err(fault(&format!("{at}/$ref"), why));
             };
             node.same.push(target.to_owned());
             if self.is_30 {
@@ -114,7 +114,7 @@ impl Graph<'_> {
             }
         }
         if let Some(name) = keywords.keys().find(|name| !is_known(name, self.is_30)) {
-            return Err(told(&format!("{at}/{name}"), self.unknown(name)));
+            return Err(fault(&format!("{at}/{name}"), self.unknown(name)));
         }
         for (applies, place) in below(keywords) {
             let pointer = format!("{at}{place}");
@@ -166,7 +166,7 @@ impl Graph<'_> {
                 let why = format!(
                     "a value could have to fit more than {FITTED_MAX} schemas at once: let fewer alternatives describe the same member"
                 );
-                return Err(told(pointer, why));
+                return Err(fault(pointer, why));
             }
             if next == fitted {
                 break;
@@ -187,7 +187,7 @@ impl Graph<'_> {
             return Ok(());
         }
         if under_way.contains(&pointer) {
-            return Err(told(
+            return Err(fault(
                 pointer,
                 "it refers to itself without going down into the value",
             ));
@@ -205,7 +205,7 @@ impl Graph<'_> {
             if all.len() > FITTED_MAX {
                 let why =
                     format!("a value would have to fit more than {FITTED_MAX} schemas at once");
-                return Err(told(pointer, why));
+                return Err(fault(pointer, why));
             }
         }
         under_way.pop();

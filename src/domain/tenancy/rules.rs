@@ -52,9 +52,9 @@ pub struct Dimension {
 
 /// How requests name their tenant. The default is that they do not.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Rules(Option<Config>);
+pub struct TenancyRules(Option<Config>);
 
-impl Rules {
+impl TenancyRules {
     /// The rules of a configuration. Parts that are switched off are not checked.
     ///
     /// # Errors

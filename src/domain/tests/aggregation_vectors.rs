@@ -3,7 +3,7 @@
 use chrono::{DateTime, Duration, Utc};
 use serde::Deserialize;
 
-use crate::domain::aggregation::{Subject, aggregate};
+use crate::domain::aggregation::{AggregationInput, aggregate};
 use crate::domain::report::{AVAILABLE, FINALIZED};
 use crate::domain::{Condition, ConditionStatus, ReportState, ReportedCondition};
 
@@ -112,7 +112,7 @@ impl File {
 
     fn computed(&self, input: &Input, previous: &[Condition]) -> Vec<Condition> {
         let reports: Vec<_> = input.reports.iter().map(|r| self.stored(r)).collect();
-        aggregate(&Subject {
+        aggregate(&AggregationInput {
             generation: input.generation,
             updated_at: self.minute(input.updated_minute),
             is_deleting: input.deleted,

@@ -6,7 +6,7 @@ use super::given::{
 };
 use crate::domain::aggregation::RECONCILED;
 use crate::domain::audit::{Action, Change};
-use crate::domain::lifecycle::{Family, Outcome, Referrer, Refusal, delete};
+use crate::domain::lifecycle::{Family, LifecycleRefusal, Outcome, Referrer, delete};
 use crate::domain::{
     ConditionStatus, Deletion, EntityRegistry, ReportOutcome, ResourceSnapshot, ResourceState,
 };
@@ -36,7 +36,7 @@ pub(super) fn new(kind: &str, number: u128, owner: impl Into<Option<u128>>) -> R
 }
 
 /// Deleted by alice at second 9, without referrers.
-pub(super) fn deleted(family: &Family) -> Result<(ResourceState, Outcome), Refusal> {
+pub(super) fn deleted(family: &Family) -> Result<(ResourceState, Outcome), LifecycleRefusal> {
     delete(family, &[], &kinds(), &origin(9))
 }
 

@@ -4,9 +4,9 @@ use chrono::{DateTime, Utc};
 use serde_json::Map;
 use uuid::Uuid;
 
-use crate::domain::audit::Origin;
+use crate::domain::audit::ChangeOrigin;
 use crate::domain::entity_config::{self, EntityConfig, ReferenceConfig};
-use crate::domain::lifecycle::{self, Draft, Family, Patch, Refusal, ReportDecision};
+use crate::domain::lifecycle::{self, Draft, Family, LifecycleRefusal, Patch, ReportDecision};
 use crate::domain::report::{APPLIED, AVAILABLE, FINALIZED, HEALTH};
 use crate::domain::{
     Condition, ConditionStatus, Deletion, Entity, EntityRegistry, Labels, References, Report,
@@ -22,12 +22,12 @@ pub(super) fn id(number: u128) -> ResourceId {
     ResourceId::from(Uuid::from_u128(number))
 }
 
-pub(super) fn origin(second: i64) -> Origin {
+pub(super) fn origin(second: i64) -> ChangeOrigin {
     origin_of("alice", second)
 }
 
-pub(super) fn origin_of(actor: &str, second: i64) -> Origin {
-    Origin {
+pub(super) fn origin_of(actor: &str, second: i64) -> ChangeOrigin {
+    ChangeOrigin {
         actor: actor.to_owned(),
         request_id: "request".to_owned(),
         at: at(second),
@@ -203,8 +203,8 @@ pub(super) fn patched(
     resource: &Resource,
     patch: &Patch,
     required: &[String],
-    origin: &Origin,
-) -> Result<Option<Resource>, Refusal> {
+    origin: &ChangeOrigin,
+) -> Result<Option<Resource>, LifecycleRefusal> {
     let entity = waiting_for(required);
     let patched = lifecycle::patch(resource, None, Some(&entity), patch, origin)?;
     Ok(patched.map(|(resource, _)| resource))

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::Map;
 
 use super::given;
-use crate::domain::audit::Origin;
+use crate::domain::audit::ChangeOrigin;
 use crate::domain::lifecycle::{self, Draft, Family, Patch};
 use crate::domain::{
     Condition, ConditionStatus, EntityRegistry, Labels, References, Report, ReportOutcome,
@@ -248,8 +248,8 @@ impl ReportOp {
     }
 }
 
-fn origin(at: DateTime<Utc>) -> Origin {
-    Origin {
+fn origin(at: DateTime<Utc>) -> ChangeOrigin {
+    ChangeOrigin {
         at,
         ..given::origin(0)
     }

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 
 use super::given::{at, condition, finalized, report, saying_finalized};
-use crate::domain::aggregation::{LAST_KNOWN_RECONCILED, RECONCILED, Subject, aggregate};
+use crate::domain::aggregation::{AggregationInput, LAST_KNOWN_RECONCILED, RECONCILED, aggregate};
 use crate::domain::report::{AVAILABLE, FINALIZED, MANDATORY};
 use crate::domain::{Condition, ConditionStatus, ReportOutcome, ReportState, ReportedCondition};
 
@@ -28,7 +28,7 @@ struct Situation {
 
 impl Situation {
     fn conditions(&self, previous: &[Condition]) -> Vec<Condition> {
-        aggregate(&Subject {
+        aggregate(&AggregationInput {
             generation: self.generation,
             updated_at: at(self.updated_second),
             is_deleting: self.is_deleting,
@@ -338,7 +338,7 @@ fn fallen(tracked: i32) -> Condition {
         status: ConditionStatus::True,
         kind: RECONCILED.to_owned(),
     };
-    let conditions = aggregate(&Subject {
+    let conditions = aggregate(&AggregationInput {
         generation: 2,
         updated_at: at(5),
         is_deleting: false,

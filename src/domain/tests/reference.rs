@@ -3,7 +3,7 @@
 use super::given::{id, kind, link, registry};
 use crate::domain::entity_config::EntityConfig;
 use crate::domain::reference::{
-    RequestedReference, RequestedReferences, Target, check, check_targets,
+    ReferenceTarget, RequestedReference, RequestedReferences, check, check_targets,
 };
 use crate::domain::{Constraint, Entity, Reference, References, Violation};
 
@@ -190,7 +190,7 @@ fn no_limit_means_no_limit() {
 #[test]
 fn targets_must_be_there_of_that_kind_and_active() {
     let links = References::from([("channel".to_owned(), vec![reference("Channel", 1)])]);
-    let target = |number, kind: &str, is_deleting| Target {
+    let target = |number, kind: &str, is_deleting| ReferenceTarget {
         id: id(number),
         kind: kind.to_owned(),
         is_deleting,
@@ -223,7 +223,7 @@ fn every_link_is_looked_at() {
             vec![reference("Version", 2), reference("Version", 3)],
         ),
     ]);
-    let found = [(1, "Channel"), (2, "Version")].map(|(number, kind)| Target {
+    let found = [(1, "Channel"), (2, "Version")].map(|(number, kind)| ReferenceTarget {
         id: id(number),
         kind: kind.to_owned(),
         is_deleting: false,

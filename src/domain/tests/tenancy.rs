@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::domain::tenancy::{Config, Denied, Dimension, Rules, Tenant, TenantScope};
+use crate::domain::tenancy::{Config, Denied, Dimension, TenancyRules, Tenant, TenantScope};
 
 fn dimension(header: &str, key: &str, required: bool) -> Dimension {
     Dimension {
@@ -25,12 +25,12 @@ fn config() -> Config {
     }
 }
 
-fn rules() -> Rules {
-    Rules::new(config()).unwrap()
+fn rules() -> TenancyRules {
+    TenancyRules::new(config()).unwrap()
 }
 
 /// The tenant of a request with these headers.
-fn resolve(rules: &Rules, headers: &[(&str, &[u8])]) -> Result<Tenant, Denied> {
+fn resolve(rules: &TenancyRules, headers: &[(&str, &[u8])]) -> Result<Tenant, Denied> {
     rules.resolve(|name| {
         let named = |header: &(&str, &[u8])| header.0.eq_ignore_ascii_case(name);
         let found: Vec<&[u8]> = headers
@@ -76,7 +76,7 @@ fn headers_say_for_whom_a_request_is_made() {
         let tenant = resolve(&rules, &bytes).unwrap();
         let expected = texts(&expected);
         assert_eq!(*tenant.tenancy(), expected, "{headers:?}");
-        assert_eq!(tenant.view().tenancy(), Some(&expected), "{headers:?}");
+        assert_eq!(tenant.tenants().tenancy(), Some(&expected), "{headers:?}");
         assert!(!tenant.is_system());
         assert_eq!(tenant.require_author(), Ok(()));
     }
@@ -132,7 +132,7 @@ fn system_identities_see_everything_and_are_no_authors() {
         let tenant = resolve(&rules, &[("x-system", value), ("x-org", b"a/b")]).unwrap();
         assert!(tenant.is_system());
         assert!(tenant.tenancy().is_empty());
-        assert_eq!(*tenant.view(), TenantScope::ALL);
+        assert_eq!(*tenant.tenants(), TenantScope::ALL);
         assert_eq!(tenant.require_author(), Err(Denied::OnlyReports));
     }
     for value in [&b"1"[..], b"yes", b"truee", b"", b"\xff", b"t rue"] {
@@ -147,16 +147,16 @@ fn without_enforcement_everybody_sees_everything() {
         enforce: false,
         ..config()
     };
-    let rules = Rules::new(config).unwrap();
+    let rules = TenancyRules::new(config).unwrap();
     let tenant = resolve(&rules, &[("x-org", b"a")]).unwrap();
     assert_eq!(*tenant.tenancy(), texts(&[("org", "a")]));
-    assert_eq!(*tenant.view(), TenantScope::ALL);
+    assert_eq!(*tenant.tenants(), TenantScope::ALL);
 }
 
 #[test]
 fn without_tenancy_headers_mean_nothing() {
-    let off = Rules::new(Config::default()).unwrap();
-    assert_eq!(off, Rules::default());
+    let off = TenancyRules::new(Config::default()).unwrap();
+    assert_eq!(off, TenancyRules::default());
     assert_eq!(off.headers().count(), 0);
     let headers: [(&str, &[u8]); 2] = [("x-system", b"true"), ("x-org", b"a b")];
     assert_eq!(resolve(&off, &headers), Ok(Tenant::default()));
@@ -168,7 +168,7 @@ fn without_tenancy_headers_mean_nothing() {
         system_header: "Cookie".to_owned(),
         dimensions: Vec::new(),
     };
-    assert_eq!(Rules::new(config), Ok(off));
+    assert_eq!(TenancyRules::new(config), Ok(off));
     let names: Vec<_> = rules().headers().map(ToOwned::to_owned).collect();
     assert_eq!(names, ["X-System", "X-Org", "X-Project"]);
 }
@@ -177,7 +177,7 @@ fn without_tenancy_headers_mean_nothing() {
 fn faults(change: impl FnOnce(&mut Config)) -> Vec<String> {
     let mut config = config();
     change(&mut config);
-    let faults = Rules::new(config).err().unwrap_or_default();
+    let faults = TenancyRules::new(config).err().unwrap_or_default();
     let named = faults.iter().map(|fault| {
         let (setting, _) = fault.split_once(": ").unwrap();
         setting.strip_prefix("server.tenant.").unwrap().to_owned()
@@ -240,7 +240,7 @@ fn faults_say_what_to_mend() {
     let mut config = config();
     config.system_header = "Cookie".to_owned();
     config.dimensions[1].header = "X-Org".to_owned();
-    let faults = Rules::new(config).unwrap_err();
+    let faults = TenancyRules::new(config).unwrap_err();
     assert_eq!(
         faults,
         [

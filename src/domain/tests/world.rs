@@ -6,10 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::given::{
     child_kind, id, kind, link, origin, registry, report, resource, saying_finalized,
 };
-use crate::domain::audit::Origin;
+use crate::domain::audit::ChangeOrigin;
 use crate::domain::entity_config::EntityConfig;
-use crate::domain::lifecycle::{self, Family, Outcome, Patch, Referrer, Refusal};
-use crate::domain::reference::{self, RequestedReference, RequestedReferences, Target};
+use crate::domain::lifecycle::{self, Family, LifecycleRefusal, Outcome, Patch, Referrer};
+use crate::domain::reference::{self, ReferenceTarget, RequestedReference, RequestedReferences};
 use crate::domain::{
     ConditionStatus, EntityRegistry, References, Report, ReportOutcome, ReportState, Resource,
     ResourceId, ResourceSnapshot,
@@ -73,7 +73,7 @@ pub(super) enum Ended {
     Deleted(Outcome),
     Completed(Outcome),
     Forced(Outcome),
-    Refused(Refusal),
+    Refused(LifecycleRefusal),
     /// A rule of references or reports is broken.
     Invalid,
 }
@@ -103,7 +103,7 @@ impl World {
         }
     }
 
-    fn origin(&self) -> Origin {
+    fn origin(&self) -> ChangeOrigin {
         origin(self.second)
     }
 
@@ -179,7 +179,7 @@ impl World {
         let linked: BTreeSet<_> = links.values().flatten().map(|r| r.id).collect();
         let found = linked.into_iter().map(|id| {
             let state = &self.rows[&id].resource.state;
-            Target {
+            ReferenceTarget {
                 id,
                 kind: state.kind.clone(),
                 is_deleting: state.is_finalizing(),

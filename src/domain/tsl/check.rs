@@ -38,13 +38,13 @@ pub(super) fn limits(filter: &Filter) -> Result<(), Fault> {
     let tests = filter.tests();
     let fields = tests.iter().flat_map(|test| test.fields());
     if tests.len() > TESTS_MAX {
-        return Err(Fault::says(format!(
+        return Err(Fault::meaning(format!(
             "search has more than {TESTS_MAX} tests"
         )));
     }
     if fields.filter(|f| matches!(f, Field::Spec(_))).count() > SPEC_VALUES_MAX {
         let message = format!("search looks at more than {SPEC_VALUES_MAX} values of specs");
-        return Err(Fault::says(message));
+        return Err(Fault::meaning(message));
     }
     Ok(())
 }
@@ -55,7 +55,7 @@ fn test(expression: &Expression) -> Result<(Field, Predicate), Fault> {
         Expression::In(subject, list) => {
             let field = field(subject)?;
             let Expression::List(items) = &**list else {
-                return Err(Fault::says("expected array on right side of IN"));
+                return Err(Fault::meaning("expected array on right side of IN"));
             };
             let literals: Vec<_> = items.iter().map(literal).collect::<Result<_, _>>()?;
             let values = values(&field, &literals)?;
@@ -103,7 +103,7 @@ fn compare(
         (left, right) => {
             literal(left)?;
             literal(right)?;
-            Err(Fault::says("a comparison needs a field on one side"))
+            Err(Fault::meaning("a comparison needs a field on one side"))
         }
     }
 }
@@ -138,7 +138,7 @@ fn fields(
             }
         }
         let message = format!("fields '{left_name}' and '{right_name}' cannot be compared");
-        return Err(Fault::says(message));
+        return Err(Fault::meaning(message));
     }
     Ok((left, Predicate::ComparesWith(comparison, right)))
 }
@@ -146,7 +146,7 @@ fn fields(
 /// Statuses have no order.
 fn check_order(field: &Field, comparison: Comparison) -> Result<(), Fault> {
     match field {
-        Field::Condition(_, ConditionPart::Status) if comparison.orders() => Err(Fault::says(
+        Field::Condition(_, ConditionPart::Status) if comparison.orders() => Err(Fault::meaning(
             "only equality operator (=) is supported for condition status queries",
         )),
         _ => Ok(()),
@@ -155,7 +155,7 @@ fn check_order(field: &Field, comparison: Comparison) -> Result<(), Fault> {
 
 fn between(field: Field, low: &Expression, high: &Expression) -> Result<(Field, Predicate), Fault> {
     if let Field::Condition(_, ConditionPart::Status) = field {
-        return Err(Fault::says(
+        return Err(Fault::meaning(
             "BETWEEN is not supported for condition queries; use comparison operators (=, !=, <, <=, >, >=)",
         ));
     }
@@ -173,7 +173,7 @@ fn pattern_for(field: &Field, literal: Literal<'_>) -> Result<String, Fault> {
             }
         }
         Field::Condition(_, part) if *part != ConditionPart::Status => {
-            return Err(Fault::says(
+            return Err(Fault::meaning(
                 "LIKE/ILIKE is not supported for condition queries; use comparison operators (=, !=, <, <=, >, >=)",
             ));
         }
@@ -182,11 +182,11 @@ fn pattern_for(field: &Field, literal: Literal<'_>) -> Result<String, Fault> {
     let pattern = literal.text();
     if pattern.len() > PATTERN_BYTES_MAX {
         let message = format!("a pattern must have at most {PATTERN_BYTES_MAX} bytes");
-        return Err(Fault::says(message));
+        return Err(Fault::meaning(message));
     }
     let escapes = pattern.chars().rev().take_while(|c| *c == '\\').count();
     if escapes % 2 == 1 {
-        return Err(Fault::says(
+        return Err(Fault::meaning(
             "a pattern must not end with an escape character",
         ));
     }
@@ -199,7 +199,9 @@ fn field(expression: &Expression) -> Result<Field, Fault> {
         Expression::Name(name) => Field::parse(name),
         other => {
             literal(other)?;
-            Err(Fault::says("a comparison needs a field on its left side"))
+            Err(Fault::meaning(
+                "a comparison needs a field on its left side",
+            ))
         }
     }
 }
@@ -228,7 +230,7 @@ fn literal(expression: &Expression) -> Result<Literal<'_>, Fault> {
         Expression::Number(number) => Ok(Literal::Number(number)),
         Expression::Boolean(value) => Ok(Literal::Boolean(*value)),
         Expression::Unsupported(..) => Err(no_comparison(expression)),
-        _ => Err(Fault::says(
+        _ => Err(Fault::meaning(
             "a field can be compared with a text, a number, true or false",
         )),
     }
@@ -240,24 +242,24 @@ fn no_comparison(expression: &Expression) -> Fault {
         Expression::Unsupported(operator, _) => {
             let named = UNSUPPORTED.iter().find(|(sign, _)| sign == operator);
             let code = named.map_or("", |(_, code)| code);
-            Fault::says(format!("unsupported comparison operator: {code}"))
+            Fault::meaning(format!("unsupported comparison operator: {code}"))
         }
-        other => Fault::says(format!(
+        other => Fault::meaning(format!(
             "expected a comparison, such as name = 'x', found: {}",
-            shown(&said(other))
+            shown(&source_text(other))
         )),
     }
 }
 
 /// A name, a literal or a list as written.
-fn said(expression: &Expression) -> String {
+fn source_text(expression: &Expression) -> String {
     match expression {
         Expression::Name(name) => name.clone(),
         Expression::Text(text) => quoted(text),
         Expression::Number(number) => number.as_str().to_owned(),
         Expression::Boolean(value) => value.to_string(),
         Expression::List(items) => {
-            let items: Vec<_> = items.iter().map(said).collect();
+            let items: Vec<_> = items.iter().map(source_text).collect();
             format!("[{}]", items.join(", "))
         }
         _ => "…".to_owned(),
@@ -316,7 +318,7 @@ fn of_condition(part: ConditionPart, literal: Literal<'_>) -> Result<Value, Faul
             if text.parse::<ConditionStatus>().is_ok() {
                 return Ok(Value::Text(text));
             }
-            Err(Fault::says(format!(
+            Err(Fault::meaning(format!(
                 "condition status '{}' is invalid: must be True, False, or Unknown",
                 shown(&text)
             )))
@@ -326,7 +328,7 @@ fn of_condition(part: ConditionPart, literal: Literal<'_>) -> Result<Value, Faul
             _ => None,
         }
         .ok_or_else(|| {
-            Fault::says(
+            Fault::meaning(
                 "invalid timestamp for condition subfield: expected RFC3339 format (e.g., 2026-01-01T00:00:00Z)",
             )
         }),
@@ -341,7 +343,7 @@ fn observed_generation(literal: Literal<'_>) -> Result<Value, Fault> {
             let integer = number.as_i64().and_then(|n| i32::try_from(n).ok());
             return match integer {
                 Some(integer) => Ok(Value::Integer(integer.into())),
-                None => Err(Fault::says(format!(
+                None => Err(Fault::meaning(format!(
                     "value {number} is out of 32-bit integer range for {FIELD}"
                 ))),
             };
@@ -350,7 +352,7 @@ fn observed_generation(literal: Literal<'_>) -> Result<Value, Fault> {
         other => shown(&other.text()),
     };
     let message = format!("expected integer value for {FIELD}, got {got}");
-    Err(Fault::says(message))
+    Err(Fault::meaning(message))
 }
 
 /// The fault of a property that lacks the requested part.
@@ -359,9 +361,9 @@ fn unfit(property: Property) -> Option<Fault> {
     match Field::Property(property).value_type() {
         Type::Text => None,
         Type::Integer | Type::Number => {
-            Some(Fault::says(format!("field '{name}' expects an integer")))
+            Some(Fault::meaning(format!("field '{name}' expects an integer")))
         }
-        Type::Time => Some(Fault::says(format!(
+        Type::Time => Some(Fault::meaning(format!(
             "field '{name}' expects an RFC3339 timestamp (e.g. 2026-01-01T00:00:00Z)"
         ))),
     }

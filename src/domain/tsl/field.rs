@@ -117,15 +117,15 @@ impl Field {
             return condition(rest);
         }
         if !is_field_name(name) {
-            return Err(Fault::says(format!("{name} is not a valid field name")));
+            return Err(Fault::meaning(format!("{name} is not a valid field name")));
         }
         if let Some((first, _)) = name.split_once('.') {
             let message = format!("{first} is not a related resource of Resource");
-            return Err(Fault::says(message));
+            return Err(Fault::meaning(message));
         }
         match name.parse() {
             Ok(property) => Ok(Self::Property(property)),
-            Err(_) => Err(Fault::says("invalid field in search or order query")),
+            Err(_) => Err(Fault::meaning("invalid field in search or order query")),
         }
     }
 
@@ -141,7 +141,7 @@ impl Field {
 
 fn label(key: &str) -> Result<Field, Fault> {
     if key.is_empty() {
-        return Err(Fault::says("label key cannot be empty"));
+        return Err(Fault::meaning("label key cannot be empty"));
     }
     Ok(Field::Label(key.to_owned()))
 }
@@ -150,10 +150,10 @@ fn spec(path: &str) -> Result<Field, Fault> {
     let segments: Vec<_> = path.split('.').map(ToOwned::to_owned).collect();
     for segment in &segments {
         if segment.is_empty() {
-            return Err(Fault::says("spec field segment cannot be empty"));
+            return Err(Fault::meaning("spec field segment cannot be empty"));
         }
         if !is_word(segment) {
-            return Err(Fault::says(format!(
+            return Err(Fault::meaning(format!(
                 "spec field segment '{segment}' is invalid: must contain only lowercase letters, digits, and underscores"
             )));
         }
@@ -164,7 +164,7 @@ fn spec(path: &str) -> Result<Field, Fault> {
 fn condition(rest: &str) -> Result<Field, Fault> {
     let (kind, part) = match rest.split_once('.') {
         Some((_, part)) if part.contains('.') => {
-            return Err(Fault::says(
+            return Err(Fault::meaning(
                 "invalid condition format: expected status.conditions.<Type> or status.conditions.<Type>.<subfield>",
             ));
         }
@@ -172,12 +172,12 @@ fn condition(rest: &str) -> Result<Field, Fault> {
         None => (rest, None),
     };
     if kind.is_empty() {
-        return Err(Fault::says("condition type cannot be empty"));
+        return Err(Fault::meaning("condition type cannot be empty"));
     }
     let is_pascal_case = kind.starts_with(|c: char| c.is_ascii_uppercase())
         && kind.chars().all(|c| c.is_ascii_alphanumeric());
     if !is_pascal_case {
-        return Err(Fault::says(format!(
+        return Err(Fault::meaning(format!(
             "condition type '{kind}' is invalid: must be PascalCase (e.g., Reconciled, Available)"
         )));
     }
@@ -187,7 +187,7 @@ fn condition(rest: &str) -> Result<Field, Fault> {
         Some("last_transition_time") => ConditionPart::LastTransitionTime,
         Some("observed_generation") => ConditionPart::ObservedGeneration,
         Some(other) => {
-            return Err(Fault::says(format!(
+            return Err(Fault::meaning(format!(
                 "condition subfield '{other}' is not supported; use last_updated_time, last_transition_time, or observed_generation"
             )));
         }

@@ -74,7 +74,7 @@ pub enum Fault {
 }
 
 impl Fault {
-    fn says(message: impl Into<String>) -> Self {
+    fn meaning(message: impl Into<String>) -> Self {
         Self::Meaning(message.into())
     }
 }

@@ -43,7 +43,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Takes a keyword or sign, if it is next.
-    fn take(&mut self, symbol: &'static str) -> Result<bool, SyntaxFault> {
+    fn accept(&mut self, symbol: &'static str) -> Result<bool, SyntaxFault> {
         let is_next = self.token == Token::Symbol(symbol);
         if is_next {
             self.advance()?;
@@ -52,7 +52,7 @@ impl<'a> Parser<'a> {
     }
 
     fn expect(&mut self, symbol: &'static str) -> Result<(), SyntaxFault> {
-        if self.take(symbol)? {
+        if self.accept(symbol)? {
             Ok(())
         } else {
             Err(self.syntax_error())
@@ -83,17 +83,17 @@ impl<'a> Parser<'a> {
 
     /// `a or b or …`
     fn either(&mut self) -> Parsed {
-        let mut parts = vec![self.both()?];
-        while self.take("or")? {
-            parts.push(self.both()?);
+        let mut parts = vec![self.conjunction()?];
+        while self.accept("or")? {
+            parts.push(self.conjunction()?);
         }
         Ok(one_or(parts, Expression::Or))
     }
 
     /// `a and b and …`
-    fn both(&mut self) -> Parsed {
+    fn conjunction(&mut self) -> Parsed {
         let mut parts = vec![self.negation()?];
-        while self.take("and")? {
+        while self.accept("and")? {
             parts.push(self.negation()?);
         }
         Ok(one_or(parts, Expression::And))
@@ -101,7 +101,7 @@ impl<'a> Parser<'a> {
 
     /// `not a`: of one comparison, although `not` binds tighter elsewhere.
     fn negation(&mut self) -> Parsed {
-        if self.take("not")? {
+        if self.accept("not")? {
             let inner = self.deeper(Self::negation)?;
             return Ok(Expression::Not(Box::new(inner)));
         }
@@ -139,7 +139,7 @@ impl<'a> Parser<'a> {
         match operator {
             "~=" | "~!" => Ok(Expression::Unsupported(operator, vec![*left, self.sum()?])),
             "is" => {
-                let is_not = self.take("not")?;
+                let is_not = self.accept("not")?;
                 self.expect("null")?;
                 Ok(negated_if(is_not, Expression::IsNull(left)))
             }
@@ -166,7 +166,7 @@ impl<'a> Parser<'a> {
 
     /// The right side of `in`: a list in brackets or parentheses.
     fn members(&mut self) -> Parsed {
-        if self.take("(")? {
+        if self.accept("(")? {
             self.list(")")
         } else {
             self.sum()
@@ -176,12 +176,12 @@ impl<'a> Parser<'a> {
     /// The elements of a list up to the closing sign.
     fn list(&mut self, end: &'static str) -> Parsed {
         let mut items = Vec::new();
-        while !self.take(end)? {
+        while !self.accept(end)? {
             if items.len() == ELEMENTS_MAX {
                 return Err(self.error(format!("list of more than {ELEMENTS_MAX} elements")));
             }
             items.push(self.deeper(Self::sum)?);
-            if !self.take(",")? {
+            if !self.accept(",")? {
                 self.expect(end)?;
                 break;
             }
@@ -215,7 +215,7 @@ impl<'a> Parser<'a> {
     }
 
     fn unary(&mut self) -> Parsed {
-        if self.take("-")? {
+        if self.accept("-")? {
             return Ok(match self.deeper(Self::unary)? {
                 Expression::Number(number) => Expression::Number(number.negated()),
                 other => Expression::Unsupported("-", vec![other]),

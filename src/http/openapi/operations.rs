@@ -80,7 +80,7 @@ impl<'a> Subject<'a> {
         format!("{flat}{}", self.names.one)
     }
 
-    fn what(&self) -> String {
+    fn noun(&self) -> String {
         match self.entity {
             Some(entity) => format!("`{}`", entity.kind),
             None => "resource".to_owned(),
@@ -141,7 +141,7 @@ pub(in crate::http) fn list(subject: &Subject<'_>) -> OperationBuilder {
         None => format!("get{many}"),
         Some(parent) => format!("get{many}By{}Id", parent.one),
     };
-    let summary = format!("List each {}{}", subject.what(), subject.below());
+    let summary = format!("List each {}{}", subject.noun(), subject.below());
     let mut described = subject.of_list(id, summary, "Newest first.");
     if subject.entity.is_none() {
         let kinds = subject.registry.entities().iter();
@@ -163,7 +163,7 @@ pub(in crate::http) fn create(subject: &Subject<'_>) -> OperationBuilder {
     };
     let example = subject.examples().map(Examples::create);
     let schema = Ref::from_schema_name(subject.names.schema("CreateRequest"));
-    let (what, body) = (subject.what(), json_body(schema, example));
+    let (what, body) = (subject.noun(), json_body(schema, example));
     // Child kinds are created below their parent only.
     let described = if subject.is_flat_child() {
         let summary = format!("Refused: create a {what} below its parent");
@@ -185,7 +185,7 @@ pub(in crate::http) fn create(subject: &Subject<'_>) -> OperationBuilder {
 
 pub(in crate::http) fn get(subject: &Subject<'_>) -> OperationBuilder {
     let id = format!("get{}ById", subject.one());
-    let described = subject.of_one(id, format!("Get a {} by its id", subject.what()), "");
+    let described = subject.of_one(id, format!("Get a {} by its id", subject.noun()), "");
     let created = subject.examples().map(Examples::created);
     let described = shared(described, vec![parameters::fields()])
         .response("200", subject.answer("The resource.", "", created));
@@ -200,7 +200,7 @@ pub(in crate::http) fn patch(subject: &Subject<'_>) -> OperationBuilder {
     let body = json_body(schema, subject.examples().map(Examples::patch));
     let created = subject.examples().map(Examples::created);
     let patched = subject.answer("The resource as it is now.", "", created);
-    let described = subject.of_one(id, format!("Change a {}", subject.what()), text);
+    let described = subject.of_one(id, format!("Change a {}", subject.noun()), text);
     let described = described.request_body(body).response("200", patched);
     refuse(refuse(described, &[409]), &WITH_BODY)
 }
@@ -209,7 +209,7 @@ pub(in crate::http) fn delete(subject: &Subject<'_>) -> OperationBuilder {
     let text = "It keeps answering until every required adapter has reported `Finalized=True` and \
         nothing below it is left. Repeating it changes nothing.";
     let id = format!("delete{}ById", subject.one());
-    let described = subject.of_one(id, format!("Delete a {}", subject.what()), text);
+    let described = subject.of_one(id, format!("Delete a {}", subject.noun()), text);
     let deleted = subject.examples().map(Examples::deleted);
     let deleted = subject.answer("The resource, being deleted or just removed.", "", deleted);
     refuse(described.response("202", deleted), &[409])
@@ -219,7 +219,7 @@ pub(in crate::http) fn force_delete(subject: &Subject<'_>) -> OperationBuilder {
     let text = "With everything below it. It must be being deleted already.";
     let summary = format!(
         "Remove a {} although its adapters are not done",
-        subject.what()
+        subject.noun()
     );
     let schema = Ref::from_schema_name("ForceDeleteRequest");
     let described = subject.of_one(format!("forceDelete{}", subject.one()), summary, text);
@@ -234,7 +234,7 @@ pub(in crate::http) fn reports(subject: &Subject<'_>) -> OperationBuilder {
         None => format!("get{}Statuses", subject.one()),
         Some(_) => format!("get{}Statuses", subject.names.many),
     };
-    let summary = format!("List the reports on a {}", subject.what());
+    let summary = format!("List the reports on a {}", subject.noun());
     let described = subject.of_one(id, summary, "First reporter first.");
     let example = Some(examples::reports());
     let page = answer("A page of reports.", "AdapterStatusList", example);
@@ -244,7 +244,7 @@ pub(in crate::http) fn reports(subject: &Subject<'_>) -> OperationBuilder {
 
 pub(in crate::http) fn report(subject: &Subject<'_>) -> OperationBuilder {
     let text = "For adapters. The latest report of each adapter is kept.";
-    let summary = format!("Report on a {}", subject.what());
+    let summary = format!("Report on a {}", subject.noun());
     let schema = Ref::from_schema_name("AdapterStatusCreateRequest");
     let reported = Some(examples::reported());
     let kept = answer("The report as it is kept.", "AdapterStatus", reported);

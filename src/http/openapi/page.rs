@@ -95,7 +95,7 @@ pub(in crate::http) async fn file(request: HttpRequest) -> Result<HttpResponse, 
             let mut answer = HttpResponse::Ok();
             answer.insert_header(FOR_EVERYBODY);
             answer.insert_header((CONTENT_TYPE, file.content_type.clone()));
-            Ok(keep(name, file)?.answer(&request, answer))
+            Ok(unpack_once(name, file)?.answer(&request, answer))
         }
         Ok(None) => Err(Problem::unknown_path(request.path())),
         Err(error) => Err(Problem::internal(error.to_string())),
@@ -103,14 +103,14 @@ pub(in crate::http) async fn file(request: HttpRequest) -> Result<HttpResponse, 
 }
 
 /// Stores the result of a file's first request: any client may ask for it, any number of times.
-fn keep(name: &str, file: SwaggerFile<'_>) -> Result<Served, Problem> {
-    static KEPT: Mutex<BTreeMap<String, Served>> = Mutex::new(BTreeMap::new());
-    let mut all = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(kept) = all.get(name) {
-        return Ok(kept.clone());
+fn unpack_once(name: &str, file: SwaggerFile<'_>) -> Result<Served, Problem> {
+    static UNPACKED: Mutex<BTreeMap<String, Served>> = Mutex::new(BTreeMap::new());
+    let mut all = UNPACKED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(unpacked) = all.get(name) {
+        return Ok(unpacked.clone());
     }
     let bytes = Bytes::from(file.bytes.into_owned());
-    let kept = if file.gzpipped {
+    let unpacked = if file.gzpipped {
         let mut plain = Vec::new();
         let read = GzDecoder::new(&*bytes).read_to_end(&mut plain);
         read.map_err(|error| Problem::internal(error.to_string()))?;
@@ -124,6 +124,6 @@ fn keep(name: &str, file: SwaggerFile<'_>) -> Result<Served, Problem> {
             packed: None,
         }
     };
-    all.insert(name.to_owned(), kept.clone());
-    Ok(kept)
+    all.insert(name.to_owned(), unpacked.clone());
+    Ok(unpacked)
 }

@@ -7,7 +7,7 @@ use utoipa::openapi::schema::{Object, Type};
 use utoipa::openapi::{ComponentsBuilder, ContentBuilder, Header, Ref, Response, ResponseBuilder};
 
 use crate::app;
-use crate::auth::{IdentityFault, Refusal, TokenFault};
+use crate::auth::{AuthRefusal, IdentityFault, TokenFault};
 use crate::domain::tenancy::Denied;
 use crate::domain::{EntityRegistry, ListFilterKind};
 use crate::http::problem::{Body, ValidationErrorConstraint, ViolationView, unavailable};
@@ -125,14 +125,14 @@ fn examples_of(status: u16, registry: &EntityRegistry) -> Vec<(&'static str, Pro
     let kind = first.map_or_else(|| "Resource".to_owned(), |e| e.kind.clone());
     let id = "019b7868-8e00-7000-8000-000000000002".to_owned();
     let header = "X-Org".to_owned();
-    let unknown = || Refusal::Unidentified(IdentityFault::NotFound("email".to_owned()));
+    let unknown = || AuthRefusal::Unidentified(IdentityFault::NotFound("email".to_owned()));
     match status {
         400 => bad_requests(registry),
         401 => vec![
-            ("no token", Refusal::Missing.into()),
+            ("no token", AuthRefusal::Missing.into()),
             (
                 "expired token",
-                Refusal::Invalid(TokenFault::Expired).into(),
+                AuthRefusal::Invalid(TokenFault::Expired).into(),
             ),
             ("unknown identity", unknown().into()),
         ],

@@ -29,7 +29,7 @@ const ORPHAN_INTERVAL_MAX: Duration = Duration::from_secs(30);
 /// The checked settings of a fleet adapter.
 #[derive(Debug, Clone)]
 pub(crate) struct AdapterPlan {
-    settings: config::FleetAdapter,
+    settings: config::FleetAdapterSettings,
     instance: String,
     /// Path segments of the kinds that it reports on.
     plurals: Vec<String>,
@@ -44,7 +44,7 @@ impl AdapterPlan {
     /// # Errors
     ///
     /// Every fault, with its setting.
-    pub(crate) fn beside_the_api(
+    pub(crate) fn embedded(
         settings: &Settings,
         kinds: Option<&EntityRegistry>,
     ) -> anyhow::Result<Option<Self>> {
@@ -203,7 +203,7 @@ impl AdapterPlan {
 
 /// Finds every fault of the workloads, and kinds that do not exist.
 fn check_workloads(
-    adapter: &config::FleetAdapter,
+    adapter: &config::FleetAdapterSettings,
     kinds: Option<&EntityRegistry>,
     faults: &mut Faults,
 ) {
@@ -243,7 +243,7 @@ fn check_name(name: &str, faults: &mut Faults) {
 
 /// The kinds that have workloads, their parents, whose changes workloads may see as `owner`, and those that require
 /// the adapter.
-fn plurals(adapter: &config::FleetAdapter, kinds: &EntityRegistry) -> Vec<String> {
+fn plurals(adapter: &config::FleetAdapterSettings, kinds: &EntityRegistry) -> Vec<String> {
     let has_workload = |kind: &str| adapter.workloads.iter().any(|w| w.kind == kind);
     let worked_on = kinds.entities().iter().filter(|e| has_workload(&e.kind));
     let parents: Vec<_> = worked_on.filter_map(|e| e.parent.as_ref()).collect();

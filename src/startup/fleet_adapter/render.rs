@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, anyhow, bail};
 use hyperfleet_fleet_adapter::domain::DesiredUnit;
-use hyperfleet_fleet_adapter::workloads::{Rendered, Subject, Workloads};
+use hyperfleet_fleet_adapter::workloads::{RenderInput, Rendered, Workloads};
 use hyperfleet_fleet_model::unit::Options;
 use hyperfleet_server_kit::ending::Misuse;
 use hyperfleet_server_kit::files;
@@ -57,7 +57,7 @@ pub(super) fn rendered(
     let member = |name: &str| resource.get(name).and_then(Value::as_str);
     let kind = member("kind").context("the resource has no kind")?;
     let id = member("id").unwrap_or(NO_ID);
-    let subject = Subject {
+    let subject = RenderInput {
         kind,
         id,
         path: member("href").unwrap_or(id),

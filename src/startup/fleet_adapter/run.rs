@@ -16,7 +16,7 @@ use hyperfleet_server_kit::http::Gate;
 use hyperfleet_server_kit::program::Build;
 use hyperfleet_server_kit::side::Side;
 use hyperfleet_server_kit::signals::Signals;
-use hyperfleet_server_kit::sockets::{Needs, Room};
+use hyperfleet_server_kit::sockets::{ConnectionBudget, Needs};
 use hyperfleet_server_kit::supervise::{PAUSE, supervise};
 use hyperfleet_server_kit::telemetry::{Metrics, Telemetry};
 use hyperfleet_server_kit::{manager, shutdown};
@@ -78,15 +78,15 @@ impl Program {
         // The API is not here; its files may still serve the other listeners.
         settings.server.tls.enabled = false;
         let mut faults = Faults::default();
-        let kinds = faults.part_if(loaded.knows(&["entities"]), || settings.registry());
-        let adapter = faults.part_if(loaded.knows(&["fleet"]), || {
+        let kinds = faults.part_if(loaded.are_known(&["entities"]), || settings.registry());
+        let adapter = faults.part_if(loaded.are_known(&["fleet"]), || {
             AdapterPlan::alone(&settings, kinds.as_ref())
         });
-        let fleet = faults.part_if(loaded.knows(&["fleet"]), || {
+        let fleet = faults.part_if(loaded.are_known(&["fleet"]), || {
             fleet::registry_location(&settings.fleet)
         });
         let listeners = ["server.tls", "health.tls", "metrics.tls"];
-        let tls = faults.part_if(loaded.knows(&listeners), || tls::load(&settings));
+        let tls = faults.part_if(loaded.are_known(&listeners), || tls::load(&settings));
         loaded.refuse(faults.0)?;
         let (Some(adapter), Some(fleet), Some(tls)) = (adapter, fleet, tls) else {
             unreachable!("what was not had has a fault");
@@ -104,12 +104,12 @@ impl Program {
         let mut sides = sides(settings, self.tls, &gate, &telemetry.metrics)?;
         let fleet = Prepared::new(self.fleet)?;
         let mut beside = JoinSet::new();
-        fleet.clone().keep(&mut beside);
+        fleet.clone().spawn(&mut beside);
         let (watched, mirrored) = (gate.clone(), fleet.fleet.clone());
         beside.spawn(supervise(
             "watch whether etcd is connected",
             PAUSE,
-            move || keep_readiness(watched.clone(), mirrored.clone()),
+            move || update_readiness(watched.clone(), mirrored.clone()),
         ));
         let role = Role::start(self.adapter, fleet, None, settings.health.shutdown_timeout);
         manager::ready();
@@ -153,20 +153,20 @@ fn sides(
 ) -> anyhow::Result<[Side; 2]> {
     let sockets = SideSockets::bind(settings)?;
     let (health, served) = (sockets.health_address()?, sockets.metrics_address()?);
-    let room = Room::of(&Needs {
+    let connections = ConnectionBudget::of(&Needs {
         connections_max: 1,
         key: "fleet.adapter.workers",
         is_given: true,
         others: settings.fleet.adapter.workers,
         has_sides: true,
     });
-    let sides = sockets.start(tls, room.side, gate, metrics)?;
+    let sides = sockets.start(tls, connections.side, gate, metrics)?;
     tracing::info!(%health, metrics = %served, "listening");
     Ok(sides)
 }
 
 /// Keeps the readiness equal to the mirror's connection to etcd.
-async fn keep_readiness(gate: Gate, fleet: EtcdFleet) {
+async fn update_readiness(gate: Gate, fleet: EtcdFleet) {
     loop {
         if fleet.is_connected() {
             gate.set_fault(None);

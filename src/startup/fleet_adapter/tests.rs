@@ -29,9 +29,9 @@ fn settings() -> Settings {
     settings
 }
 
-fn beside_the_api(settings: &Settings) -> Result<Option<AdapterPlan>, String> {
+fn embedded(settings: &Settings) -> Result<Option<AdapterPlan>, String> {
     let kinds = settings.registry().unwrap();
-    AdapterPlan::beside_the_api(settings, Some(&kinds)).map_err(|fault| fault.to_string())
+    AdapterPlan::embedded(settings, Some(&kinds)).map_err(|fault| fault.to_string())
 }
 
 fn alone(settings: &Settings) -> Result<AdapterPlan, String> {
@@ -53,7 +53,7 @@ fn the_adapter_beside_the_api_calls_its_listener_unless_a_url_is_set() {
     ] {
         let mut settings = settings();
         settings.fleet.adapter.api_url = url.to_owned();
-        let plan = beside_the_api(&settings).unwrap().unwrap();
+        let plan = embedded(&settings).unwrap().unwrap();
         let listener: SocketAddr = listener.parse().unwrap();
         assert_eq!(plan.api_url(Some(listener)), expected);
     }
@@ -102,7 +102,7 @@ fn settings_that_cannot_work_are_refused_by_name() {
     for (change, fault) in changes {
         let mut settings = settings();
         change(&mut settings);
-        let said = beside_the_api(&settings).map(|_| ()).unwrap_err();
+        let said = embedded(&settings).map(|_| ()).unwrap_err();
         assert!(said.contains(fault), "{said}");
     }
 }
@@ -119,7 +119,7 @@ fn every_faulty_workload_is_named_even_where_the_adapter_is_off() {
         ..workload()
     };
     settings.fleet.adapter.workloads = vec![unnamed, workload(), updated_never];
-    let said = beside_the_api(&settings).map(|_| ()).unwrap_err();
+    let said = embedded(&settings).map(|_| ()).unwrap_err();
     for fault in [
         "fleet.adapter.workloads[0]: ",
         "fleet.adapter.workloads[2]: ",
@@ -128,7 +128,7 @@ fn every_faulty_workload_is_named_even_where_the_adapter_is_off() {
     }
     assert!(!said.contains("workloads[1]"), "{said}");
     settings.fleet.adapter.workloads = vec![workload()];
-    assert!(beside_the_api(&settings).unwrap().is_none());
+    assert!(embedded(&settings).unwrap().is_none());
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::app::import::{ImportReport, KindTally, Verification, VerifyScope};
-use crate::domain::import::{Finding, FindingPart};
+use crate::domain::import::{FindingPart, ImportFinding};
 
 #[derive(Serialize)]
 struct ReportView<'a> {
@@ -106,7 +106,7 @@ fn kind_view(tally: KindTally) -> KindView {
     }
 }
 
-fn finding_view(finding: &Finding) -> FindingView<'_> {
+fn finding_view(finding: &ImportFinding) -> FindingView<'_> {
     let (mut adapter, mut ref_type, mut target) = (None, None, None);
     match &finding.part {
         FindingPart::Resource => {}

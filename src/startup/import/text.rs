@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use crate::app::import::{ImportReport, Verification, VerifyScope};
-use crate::domain::import::{Finding, FindingPart, ImportReason};
+use crate::domain::import::{FindingPart, ImportFinding, ImportReason};
 
 /// Parts that are named below one reason at most.
 const NAMED_MAX: usize = 20;
@@ -74,7 +74,7 @@ fn tallies(report: &ImportReport, text: &mut String) {
 }
 
 fn findings(report: &ImportReport, text: &mut String) {
-    let mut by_reason: BTreeMap<(usize, &str), Vec<&Finding>> = BTreeMap::new();
+    let mut by_reason: BTreeMap<(usize, &str), Vec<&ImportFinding>> = BTreeMap::new();
     for finding in report.findings.listed() {
         let key = (urgency(&finding.reason), finding.reason.code());
         by_reason.entry(key).or_default().push(finding);
@@ -89,7 +89,7 @@ fn findings(report: &ImportReport, text: &mut String) {
             let _ = writeln!(
                 text,
                 "  {}: {}",
-                place(finding),
+                location(finding),
                 printable(&finding.reason.to_string())
             );
         }
@@ -127,8 +127,8 @@ fn printable(text: &str) -> String {
 }
 
 /// The resource, and its part.
-fn place(finding: &Finding) -> String {
-    let Finding { kind, id, name, .. } = finding;
+fn location(finding: &ImportFinding) -> String {
+    let ImportFinding { kind, id, name, .. } = finding;
     let resource = if name.is_empty() {
         format!("{kind} {id}")
     } else {

@@ -24,7 +24,7 @@ pub(super) struct HiddenDeletions {
 impl HiddenDeletions {
     /// Sets the gauge, with a series for each kind: an instance whose lists included finalizing resources shows 0,
     /// which a query over all instances sees. Warns once of each kind.
-    pub(super) fn look(
+    pub(super) fn measure(
         &mut self,
         service: &Service,
         counted: &[Unreconciled],

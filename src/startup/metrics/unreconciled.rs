@@ -21,12 +21,7 @@ const PERIOD: Duration = Duration::from_secs(15);
 
 impl ApiMetrics {
     /// Counts for ever. Resources that have not been reconciled for longer than `threshold` count as stuck.
-    pub(in crate::startup) async fn keep(
-        self,
-        service: Service,
-        clock: Clock,
-        threshold: Duration,
-    ) {
+    pub(in crate::startup) async fn run(self, service: Service, clock: Clock, threshold: Duration) {
         let mut was_told = false;
         loop {
             let result = self.refresh(&service, clock.now(), threshold).await;
@@ -62,10 +57,10 @@ impl ApiMetrics {
         let finalizing_before = now - hidden_deletions::PATIENCE;
         let counted = service.count_unreconciled(before, finalizing_before).await;
         // Threads that answer requests have their own connections.
-        service.rest();
+        service.close_idle();
         let counted = counted.inspect_err(|_| metrics::counter!(ERRORS).increment(1))?;
         let mut families = families(&counted, now);
-        families.push(lock(&self.hidden_deletions).look(service, &counted, now));
+        families.push(lock(&self.hidden_deletions).measure(service, &counted, now));
         *lock(&self.unreconciled) = families;
         let since_1970 = now - DateTime::UNIX_EPOCH;
         metrics::gauge!(REFRESHED).set(since_1970.as_seconds_f64());

@@ -9,10 +9,10 @@ use uuid::Uuid;
 use super::measure::SqlOperation::{Delete, Raw, Update};
 use super::measure::SqlTable::{Audit, Resources};
 use super::{Db, Error, uuids};
-use crate::domain::audit::{Change, Entry, Origin, SettledTrail, TrailPosition};
+use crate::domain::audit::{AuditEntry, Change, ChangeOrigin, SettledTrail, TrailPosition};
 use crate::domain::{ResourceId, ResourceState, Tenancy};
 
-impl FromRow<'_, PgRow> for Entry {
+impl FromRow<'_, PgRow> for AuditEntry {
     fn from_row(row: &PgRow) -> Result<Self, sqlx::Error> {
         let action: &str = row.try_get("action")?;
         let action = action
@@ -21,7 +21,7 @@ impl FromRow<'_, PgRow> for Entry {
         let tenancy: Json<Tenancy> = row.try_get("tenancy")?;
         Ok(Self {
             sequence: row.try_get("sequence")?,
-            origin: Origin {
+            origin: ChangeOrigin {
                 actor: row.try_get("actor")?,
                 request_id: row.try_get("request_id")?,
                 at: row.try_get("at")?,
@@ -111,7 +111,7 @@ impl Db<'_> {
         &mut self,
         states: &[ResourceState],
         changes: &[Change],
-        origin: &Origin,
+        origin: &ChangeOrigin,
     ) -> Result<(), Error> {
         let ids: Vec<Uuid> = states.iter().map(|s| s.id.as_uuid()).collect();
         let generations: Vec<_> = states.iter().map(|s| s.generation).collect();
@@ -140,7 +140,7 @@ impl Db<'_> {
             &conditions as _,
         );
         let result = statement.execute(self.wire()).await;
-        self.done(result, Update(Resources), "save the states of resources")?;
+        self.complete(result, Update(Resources), "save the states of resources")?;
         Ok(())
     }
 
@@ -150,7 +150,7 @@ impl Db<'_> {
         &mut self,
         removed: &[ResourceId],
         changes: &[Change],
-        origin: &Origin,
+        origin: &ChangeOrigin,
     ) -> Result<(), Error> {
         let removed = uuids(removed.iter().copied());
         let statement = audited!(
@@ -161,7 +161,7 @@ impl Db<'_> {
             &removed,
         );
         let result = statement.execute(self.wire()).await;
-        self.done(result, Delete(Resources), "remove resources")?;
+        self.complete(result, Delete(Resources), "remove resources")?;
         Ok(())
     }
 
@@ -175,7 +175,7 @@ impl Db<'_> {
         let result = sqlx::query!("SELECT set_config('hyperfleet.audit_retention', 'on', true)")
             .fetch_one(self.wire())
             .await;
-        self.done(result, Raw, "open the audit trail for retention")?;
+        self.complete(result, Raw, "open the audit trail for retention")?;
         let result = sqlx::query!(
             "DELETE FROM audit_entries WHERE sequence IN (SELECT sequence FROM audit_entries WHERE at < $1 ORDER BY at LIMIT $2)",
             before,
@@ -183,7 +183,7 @@ impl Db<'_> {
         )
         .execute(self.wire())
         .await;
-        let done = self.done(result, Delete(Audit), "remove expired audit entries")?;
+        let done = self.complete(result, Delete(Audit), "remove expired audit entries")?;
         Ok(done.rows_affected())
     }
 }

@@ -82,7 +82,7 @@ impl Error {
 }
 
 /// Whether the server ended a statement because its time was up.
-pub(super) fn is_out_of_time(error: &sqlx::Error) -> bool {
+pub(super) fn is_timeout(error: &sqlx::Error) -> bool {
     code(error).is_some_and(|code| code == "57014")
 }
 

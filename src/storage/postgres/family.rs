@@ -7,9 +7,9 @@ use super::measure::SqlOperation::{Create, Delete, Query};
 use super::measure::SqlTable::{ResourceReferences, Resources};
 use super::{Db, Error, LockedRow, ResourceScope, uuids};
 use crate::domain::lifecycle::{Outcome, Referrer};
-use crate::domain::reference::Target;
+use crate::domain::reference::ReferenceTarget;
 use crate::domain::tenancy::TenantScope;
-use crate::domain::{References, ResourceId, audit::Origin};
+use crate::domain::{References, ResourceId, audit::ChangeOrigin};
 
 /// A locked resource with its owners.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ impl Db<'_> {
     /// Locks a resource and all its owners, topmost first; `None` if the resource does not exist (any more).
     pub async fn lock_lineage(
         &mut self,
-        place: ResourceScope<'_>,
+        scope: ResourceScope<'_>,
     ) -> Result<Option<LockedLineage>, Error> {
         let result = sqlx::query!(
             "WITH RECURSIVE lineage AS (
@@ -35,18 +35,18 @@ impl Db<'_> {
              )
              SELECT r.id, r.kind FROM resources r JOIN lineage l ON l.id = r.id
              ORDER BY l.level DESC FOR UPDATE OF r",
-            place.id.as_uuid(),
-            place.kind,
-            place.owner_uuid(),
-            place.tenancy() as _,
+            scope.id.as_uuid(),
+            scope.kind,
+            scope.owner_uuid(),
+            scope.tenancy() as _,
         )
         .fetch_all(self.wire())
         .await;
-        let found = self.done(result, Query(Resources), "lock a resource and its owners")?;
+        let found = self.complete(result, Query(Resources), "lock a resource and its owners")?;
         let rows = found.iter().map(|row| LockedRow::of(row.id)).collect();
         // Another transaction may have removed it while this one waited for its lock.
         let last = found.into_iter().last();
-        let resource = last.filter(|row| row.id == place.id.as_uuid());
+        let resource = last.filter(|row| row.id == scope.id.as_uuid());
         Ok(resource.map(|row| LockedLineage {
             rows,
             kind: row.kind,
@@ -62,28 +62,28 @@ impl Db<'_> {
         )
         .fetch_all(self.wire())
         .await;
-        let ids = self.done(result, Query(Resources), "lock the children of resources")?;
+        let ids = self.complete(result, Query(Resources), "lock the children of resources")?;
         Ok(ids.into_iter().map(LockedRow::of).collect())
     }
 
     /// Locks resources in the given order and returns those that exist.
     pub async fn lock_targets(
         &mut self,
-        view: &TenantScope,
+        tenants: &TenantScope,
         ids: &[ResourceId],
-    ) -> Result<Vec<Target>, Error> {
+    ) -> Result<Vec<ReferenceTarget>, Error> {
         let result = sqlx::query!(
             r#"SELECT r.id, r.kind, r.deleted_at IS NOT NULL AS "is_deleting!"
                FROM resources r JOIN unnest($1::uuid[]) WITH ORDINALITY wanted (id, place) ON wanted.id = r.id
                WHERE $2::jsonb IS NULL OR r.tenancy = $2
                ORDER BY wanted.place FOR NO KEY UPDATE OF r"#,
             &uuids(ids.iter().copied()),
-            view.tenancy().map(Json) as _,
+            tenants.tenancy().map(Json) as _,
         )
         .fetch_all(self.wire())
         .await;
-        let rows = self.done(result, Query(Resources), "lock the targets of references")?;
-        let targets = rows.into_iter().map(|row| Target {
+        let rows = self.complete(result, Query(Resources), "lock the targets of references")?;
+        let targets = rows.into_iter().map(|row| ReferenceTarget {
             id: row.id.into(),
             kind: row.kind,
             is_deleting: row.is_deleting,
@@ -94,7 +94,7 @@ impl Db<'_> {
     /// The active resources that reference any of these, and whether the caller sees them.
     pub async fn list_referrers(
         &mut self,
-        view: &TenantScope,
+        tenants: &TenantScope,
         targets: &[LockedRow],
     ) -> Result<Vec<Referrer>, Error> {
         let result = sqlx::query!(
@@ -103,11 +103,11 @@ impl Db<'_> {
                FROM resource_references l JOIN resources s ON s.id = l.source_id
                WHERE l.target_id = ANY($1) AND s.deleted_at IS NULL"#,
             &uuids(targets.iter().map(|h| h.id())),
-            view.tenancy().map(Json) as _,
+            tenants.tenancy().map(Json) as _,
         )
         .fetch_all(self.wire())
         .await;
-        let rows = self.done(result, Query(ResourceReferences), "list referrers")?;
+        let rows = self.complete(result, Query(ResourceReferences), "list referrers")?;
         let referrers = rows.into_iter().map(|row| Referrer {
             target: row.target_id.into(),
             kind: row.kind,
@@ -138,7 +138,7 @@ impl Db<'_> {
         )
         .execute(self.wire())
         .await;
-        self.done(result, Delete(ResourceReferences), "remove references")?;
+        self.complete(result, Delete(ResourceReferences), "remove references")?;
         let result = sqlx::query!(
             "INSERT INTO resource_references (source_id, ref_type, target_kind, target_id)
              SELECT $1, * FROM unnest($2::text[], $3::text[], $4::uuid[])",
@@ -149,7 +149,7 @@ impl Db<'_> {
         )
         .execute(self.wire())
         .await;
-        self.done(result, Create(ResourceReferences), "insert references")?;
+        self.complete(result, Create(ResourceReferences), "insert references")?;
         Ok(())
     }
 
@@ -162,7 +162,7 @@ impl Db<'_> {
         &mut self,
         outcome: &Outcome,
         has_links: bool,
-        origin: &Origin,
+        origin: &ChangeOrigin,
     ) -> Result<(), Error> {
         let Outcome {
             saved,
@@ -201,7 +201,7 @@ impl Db<'_> {
         )
         .execute(self.wire())
         .await;
-        self.done(result, Delete(ResourceReferences), "drop references")?;
+        self.complete(result, Delete(ResourceReferences), "drop references")?;
         Ok(())
     }
 
@@ -211,7 +211,7 @@ impl Db<'_> {
         let result = sqlx::query!("DELETE FROM resources WHERE id = ANY($1)", &ids)
             .execute(self.wire())
             .await;
-        self.done(result, Delete(Resources), "remove resources")?;
+        self.complete(result, Delete(Resources), "remove resources")?;
         Ok(())
     }
 }

@@ -5,13 +5,13 @@ use sqlx::{Postgres, QueryBuilder};
 use super::columns::column;
 use crate::domain::ResourceId;
 use crate::domain::page::Direction;
-use crate::domain::position::{Key, KeyValue, Position};
+use crate::domain::position::{KeyValue, RowPosition, SortKey};
 
 /// Adds the condition that a row comes after a position, in parentheses.
-pub(super) fn push_after(query: &mut QueryBuilder<Postgres>, position: &Position) {
+pub(super) fn push_after(query: &mut QueryBuilder<Postgres>, position: &RowPosition) {
     let keys = position.keys();
     let direction = keys.first().map(|key| key.direction);
-    let is_uniform = |key: &Key| Some(key.direction) == direction && !key.field.is_optional();
+    let is_uniform = |key: &SortKey| Some(key.direction) == direction && !key.field.is_optional();
     if keys.iter().all(is_uniform) {
         push_row_comparison(query, keys);
     } else {
@@ -20,21 +20,21 @@ pub(super) fn push_after(query: &mut QueryBuilder<Postgres>, position: &Position
 }
 
 /// `(a, b) > ($1, $2)`: the only form for which the server finds the start in an index.
-fn push_row_comparison(query: &mut QueryBuilder<Postgres>, keys: &[Key]) {
+fn push_row_comparison(query: &mut QueryBuilder<Postgres>, keys: &[SortKey]) {
     query.push("((");
     let columns: Vec<_> = keys.iter().map(|key| column(key.field)).collect();
     query.push(columns.join(", ")).push(")");
     query.push(keys.first().map_or(" > ", |key| operator(key.direction)));
     query.push("(");
-    for (place, value) in keys.iter().filter_map(|key| key.value.as_ref()).enumerate() {
-        query.push(if place == 0 { "" } else { ", " });
+    for (index, value) in keys.iter().filter_map(|key| key.value.as_ref()).enumerate() {
+        query.push(if index == 0 { "" } else { ", " });
         push_value(query, value);
     }
     query.push("))");
 }
 
 /// Later by the first key, or equal by it and later by the rest.
-fn push_alternatives(query: &mut QueryBuilder<Postgres>, keys: &[Key]) {
+fn push_alternatives(query: &mut QueryBuilder<Postgres>, keys: &[SortKey]) {
     let Some((key, rest)) = keys.split_first() else {
         query.push("false");
         return;
@@ -49,7 +49,7 @@ fn push_alternatives(query: &mut QueryBuilder<Postgres>, keys: &[Key]) {
 }
 
 /// Rows without a value come last in ascending order, and first in descending order, as the server sorts them.
-fn push_later(query: &mut QueryBuilder<Postgres>, key: &Key) {
+fn push_later(query: &mut QueryBuilder<Postgres>, key: &SortKey) {
     let column = column(key.field);
     let is_ascending = key.direction == Direction::Ascending;
     match &key.value {
@@ -70,7 +70,7 @@ fn push_later(query: &mut QueryBuilder<Postgres>, key: &Key) {
     }
 }
 
-fn push_equal(query: &mut QueryBuilder<Postgres>, key: &Key) {
+fn push_equal(query: &mut QueryBuilder<Postgres>, key: &SortKey) {
     query.push(column(key.field));
     match &key.value {
         None => {

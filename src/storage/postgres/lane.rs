@@ -28,23 +28,23 @@ const WAITING_MAX: usize = 256;
 #[derive(Clone)]
 pub(super) struct Lane {
     places: Arc<Semaphore>,
-    waiting: Waiting,
+    waiting: WaitingCount,
     no_connection: Arc<Notify>,
 }
 
 /// Number of statements that wait for a place, in all lanes of a process.
 #[derive(Clone, Default)]
-pub(super) struct Waiting(Arc<AtomicUsize>);
+pub(super) struct WaitingCount(Arc<AtomicUsize>);
 
 /// A waiting statement; the wait ends with the value.
 struct Wait<'a>(&'a AtomicUsize);
 
 /// The right to run one slow statement.
-pub(super) struct Place(OwnedSemaphorePermit);
+pub(super) struct LanePermit(OwnedSemaphorePermit);
 
 impl Lane {
     /// For a pool with that many connections.
-    pub(super) fn new(connections: usize, waiting: Waiting) -> Self {
+    pub(super) fn new(connections: usize, waiting: WaitingCount) -> Self {
         Self {
             // With a single connection there is no half: then searches share it with everything.
             places: Arc::new(Semaphore::new((connections / 2).max(1))),
@@ -59,10 +59,10 @@ impl Lane {
     ///
     /// [`Error::TooSlow`] if other statements keep all places until then, or too many wait already;
     /// [`Error::Unavailable`] if those with a place get no connection.
-    pub(super) async fn enter(&self, deadline: Instant) -> Result<Place, Error> {
+    pub(super) async fn enter(&self, deadline: Instant) -> Result<LanePermit, Error> {
         let places = Arc::clone(&self.places);
         if let Ok(permit) = Arc::clone(&places).try_acquire_owned() {
-            return Ok(Place(permit));
+            return Ok(LanePermit(permit));
         }
         let too_slow = Error::TooSlow {
             doing: "run a search beside others",
@@ -75,7 +75,7 @@ impl Lane {
             biased;
             () = no_connection => Err(Error::no_connection(PoolError::Timeout(TimeoutType::Wait))),
             permit = places.acquire_owned() => match permit {
-                Ok(permit) => Ok(Place(permit)),
+                Ok(permit) => Ok(LanePermit(permit)),
                 Err(closed) => unreachable!("nothing closes it: {closed}"),
             },
             () = sleep_until(deadline) => Err(too_slow),
@@ -89,7 +89,7 @@ impl Lane {
     }
 }
 
-impl Waiting {
+impl WaitingCount {
     pub(super) fn count(&self) -> usize {
         self.0.load(Ordering::Relaxed)
     }
@@ -106,7 +106,7 @@ impl Drop for Wait<'_> {
     }
 }
 
-impl Place {
+impl LanePermit {
     /// Keeps the place until the server has noticed that the client of the statement is gone. Until then the server
     /// works on it: clients that ask and leave would run any number of searches at a time.
     pub(super) fn leave_later(self) {

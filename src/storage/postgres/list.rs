@@ -7,16 +7,16 @@ use sqlx::{FromRow, Postgres, QueryBuilder, Row as _};
 use uuid::Uuid;
 
 use super::columns::{column, literal};
-use super::error::is_out_of_time;
+use super::error::is_timeout;
 use super::keyset::push_after;
 use super::measure::SqlOperation::{Query, Raw};
 use super::measure::SqlTable::{Audit, Resources};
 use super::row::{COLUMNS, COLUMNS_COUNT, StoredRow};
 use super::search::Search;
 use super::{Db, Error};
-use crate::domain::audit::{Entry, Filter, SettledTrail, TrailPosition};
-use crate::domain::page::{Direction, Listing, Order, OrderField, Page};
-use crate::domain::position::Position;
+use crate::domain::audit::{AuditEntry, AuditFilter, SettledTrail, TrailPosition};
+use crate::domain::page::{Direction, Listing, Order, OrderField, PageRequest};
+use crate::domain::position::RowPosition;
 use crate::domain::tenancy::TenantScope;
 use crate::domain::{EntityRegistry, ListFilter, ResourceId, StoredResource};
 
@@ -37,7 +37,7 @@ const FOLLOWING_COUNT_MAX: i64 = 1_000;
 #[derive(Debug, Clone)]
 pub struct ListQuery<'a> {
     /// What the caller sees.
-    pub view: &'a TenantScope,
+    pub tenants: &'a TenantScope,
     /// The resource that owns the listed ones; `None` for any owner or none.
     pub owner: Option<ResourceId>,
     /// The conditions that listed resources meet.
@@ -45,31 +45,31 @@ pub struct ListQuery<'a> {
     /// The kinds, for a search: the URLs of their resources are made from ids.
     pub registry: &'a EntityRegistry,
     pub order: Order,
-    pub page: Page,
+    pub page: PageRequest,
     /// Where the page begins, in place of its number.
-    pub after: Option<Position>,
+    pub after: Option<RowPosition>,
 }
 
 /// The source of a list's total. If a list has several conditions, the last one in this order decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Total {
     /// The numbers that triggers keep, less finalizing resources.
-    Kept,
+    FromTriggers,
     /// Counted by an index that has nothing else: a condition on one column, equal to one value.
-    Counted,
+    FromIndex,
     /// Counted among the rows that the page comes from, which are found once for both. For every condition that may
     /// read many rows: its statement is planned for its values, and reported when it takes too long.
-    Found,
+    FromRows,
 }
 
 impl ListQuery<'_> {
     fn total(&self) -> Total {
         let filters = self.filters.iter().map(|filter| match filter {
-            ListFilter::Kind(_) | ListFilter::IncludeDeleted(_) => Total::Kept,
-            ListFilter::Search(_) | ListFilter::Reference { .. } => Total::Found,
+            ListFilter::Kind(_) | ListFilter::IncludeDeleted(_) => Total::FromTriggers,
+            ListFilter::Search(_) | ListFilter::Reference { .. } => Total::FromRows,
         });
-        let owned = self.owner.map(|_| Total::Counted);
-        filters.chain(owned).max().unwrap_or(Total::Kept)
+        let owned = self.owner.map(|_| Total::FromIndex);
+        filters.chain(owned).max().unwrap_or(Total::FromTriggers)
     }
 
     /// Whether the time of the statement depends on the amount of stored data, and not on the page alone. Then it
@@ -81,18 +81,18 @@ impl ListQuery<'_> {
             Some(_) => 0,
             None => self.page.offset(),
         };
-        self.is_found_once() || !self.order.is_by_creation() || skipped > SKIPPED_QUICKLY_MAX
+        self.is_counted_from_rows() || !self.order.is_by_creation() || skipped > SKIPPED_QUICKLY_MAX
     }
 
-    fn is_found_once(&self) -> bool {
-        self.total() == Total::Found
+    fn is_counted_from_rows(&self) -> bool {
+        self.total() == Total::FromRows
     }
 }
 
 /// The rows for a page of the audit trail, as of one moment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrailRows {
-    pub listing: Listing<Entry>,
+    pub listing: Listing<AuditEntry>,
     /// How far the trail is settled.
     pub settled: SettledTrail,
     /// The position of the last entry, if more follow it in the order of positions.
@@ -103,29 +103,29 @@ impl Db<'_> {
     /// One page of a list with the exact total of all pages, as of one moment.
     pub async fn list_resources(
         &mut self,
-        wanted: &ListQuery<'_>,
+        request: &ListQuery<'_>,
     ) -> Result<Listing<StoredResource>, Error> {
-        let mut query = statement(wanted);
+        let mut query = statement(request);
         // Texts of searches differ: kept, they would push out the statements that do not. Planned with its values,
         // each also gets the plan that fits them.
-        let query = query.build().persistent(!wanted.is_found_once());
+        let query = query.build().persistent(!request.is_counted_from_rows());
         let result = query.fetch_all(self.repeatable_wire()).await;
         // A list waits for no locks: it takes its whole time by itself.
-        let is_too_slow = wanted.may_be_slow() && result.as_ref().is_err_and(is_out_of_time);
-        let rows = self.done(result, Query(Resources), "list resources");
+        let is_too_slow = request.may_be_slow() && result.as_ref().is_err_and(is_timeout);
+        let rows = self.complete(result, Query(Resources), "list resources");
         if is_too_slow {
             return Err(Error::TooSlow {
                 doing: "list resources",
             });
         }
         let rows = rows?;
-        let size = wanted.page.size as usize;
+        let size = request.page.size as usize;
         let is_last = rows.len() <= size;
-        let (total, items) = self.done(read_resources(rows, size), Raw, "read a page")?;
+        let (total, items) = self.complete(read_resources(rows, size), Raw, "read a page")?;
         let last = items.last().filter(|_| !is_last);
-        let next = last.map(|last| Position::of(&wanted.order, last));
+        let next = last.map(|last| RowPosition::of(&request.order, last));
         Ok(Listing {
-            page: wanted.page,
+            page: request.page,
             items,
             total,
             next,
@@ -136,14 +136,14 @@ impl Db<'_> {
     /// order of positions.
     pub async fn list_audit(
         &mut self,
-        view: &TenantScope,
-        filter: &Filter,
-        page: Page,
+        tenants: &TenantScope,
+        filter: &AuditFilter,
+        page: PageRequest,
     ) -> Result<TrailRows, Error> {
-        let mut query = audit_statement(view, filter, page);
+        let mut query = audit_statement(tenants, filter, page);
         let result = query.build().fetch_all(self.repeatable_wire()).await;
-        let is_too_slow = result.as_ref().is_err_and(is_out_of_time);
-        let rows = self.done(result, Query(Audit), "list the audit trail");
+        let is_too_slow = result.as_ref().is_err_and(is_timeout);
+        let rows = self.complete(result, Query(Audit), "list the audit trail");
         if is_too_slow {
             return Err(Error::TooSlow {
                 doing: "list the audit trail",
@@ -153,13 +153,13 @@ impl Db<'_> {
         // The total of an empty trail has a row, too.
         let first = rows.first().map(SettledTrail::from_row);
         let settled = first.unwrap_or(Err(sqlx::Error::RowNotFound));
-        let settled = self.done(settled, Raw, "read how far the trail is settled")?;
+        let settled = self.complete(settled, Raw, "read how far the trail is settled")?;
         let size = page.size as usize;
         let is_last = rows.len() <= size;
         rows.truncate(size);
         let end = rows.last().filter(|_| !is_last && filter.after.is_some());
         let end = end.map(TrailPosition::from_row).transpose();
-        let end = self.done(end, Raw, "read a position of the trail")?;
+        let end = self.complete(end, Raw, "read a position of the trail")?;
         let (total, items) = self.read_page(&rows, "sequence")?;
         let listing = Listing {
             page,
@@ -188,11 +188,14 @@ impl Db<'_> {
             let is_there = row
                 .try_get_raw(key)
                 .map(|value| !sqlx::ValueRef::is_null(&value));
-            if self.done(is_there, Raw, "read a page")? {
-                items.push(self.done(T::from_row(row), Raw, "read a page")?);
+            if self.complete(is_there, Raw, "read a page")? {
+                items.push(self.complete(T::from_row(row), Raw, "read a page")?);
             }
         }
-        Ok((self.done(total, Raw, "read the total of a list")?, items))
+        Ok((
+            self.complete(total, Raw, "read the total of a list")?,
+            items,
+        ))
     }
 }
 
@@ -215,7 +218,11 @@ fn read_resources(
 
 /// The page, with the total and the end of the settled trail in every row, and in a row of their own if the page is
 /// empty. After a position it has one row more than the page holds, which tells whether it is the last page.
-fn audit_statement(view: &TenantScope, filter: &Filter, page: Page) -> QueryBuilder<Postgres> {
+fn audit_statement(
+    tenants: &TenantScope,
+    filter: &AuditFilter,
+    page: PageRequest,
+) -> QueryBuilder<Postgres> {
     let mut query = QueryBuilder::new(
         "SELECT total.count AS total, settled.*, last.*, e.* FROM (SELECT audit_era() AS current_era, ",
     );
@@ -231,7 +238,7 @@ fn audit_statement(view: &TenantScope, filter: &Filter, page: Page) -> QueryBuil
     let order = if filter.after.is_some() {
         // With the order the server reads the index of positions, and stops at the limit.
         query.push("(SELECT FROM audit_entries");
-        push_audit_filter(&mut query, view, filter);
+        push_audit_filter(&mut query, tenants, filter);
         query
             .push(BY_POSITION)
             .push(" LIMIT ")
@@ -240,14 +247,14 @@ fn audit_statement(view: &TenantScope, filter: &Filter, page: Page) -> QueryBuil
         BY_POSITION
     } else {
         query.push("audit_entries");
-        push_audit_filter(&mut query, view, filter);
+        push_audit_filter(&mut query, tenants, filter);
         " ORDER BY sequence DESC"
     };
     query.push(
         ") total LEFT JOIN (SELECT sequence, at, actor, request_id, action, kind, resource_id, name, \
          generation_before, generation_after, reason, tenancy, era, commit_order FROM audit_entries",
     );
-    push_audit_filter(&mut query, view, filter);
+    push_audit_filter(&mut query, tenants, filter);
     let rows = i64::from(page.size) + i64::from(filter.after.is_some());
     query.push(order).push(" LIMIT ").push_bind(rows);
     query.push(" OFFSET ").push_bind(page.offset());
@@ -255,11 +262,15 @@ fn audit_statement(view: &TenantScope, filter: &Filter, page: Page) -> QueryBuil
     query
 }
 
-fn push_audit_filter(query: &mut QueryBuilder<Postgres>, view: &TenantScope, filter: &Filter) {
+fn push_audit_filter(
+    query: &mut QueryBuilder<Postgres>,
+    tenants: &TenantScope,
+    filter: &AuditFilter,
+) {
     query.push(" WHERE true");
-    push_view(query, view);
+    push_tenants(query, tenants);
     // Destructured, so that a new filter cannot be forgotten.
-    let Filter {
+    let AuditFilter {
         resource_id,
         kind,
         actor,
@@ -305,77 +316,77 @@ fn push_audit_filter(query: &mut QueryBuilder<Postgres>, view: &TenantScope, fil
 ///
 /// Filtered rows are found once, for the total and for the page. Otherwise the server might walk the whole list in the
 /// hope that a page comes together early.
-fn statement(wanted: &ListQuery<'_>) -> QueryBuilder<Postgres> {
+fn statement(request: &ListQuery<'_>) -> QueryBuilder<Postgres> {
     let mut query = QueryBuilder::new("");
-    if wanted.is_found_once() {
+    if request.is_counted_from_rows() {
         query.push("WITH found AS MATERIALIZED (SELECT id");
-        for (field, _) in wanted.order.keys().filter(|(f, _)| *f != OrderField::Id) {
+        for (field, _) in request.order.keys().filter(|(f, _)| *f != OrderField::Id) {
             query.push(", ").push(column(field));
         }
         query.push(" FROM resources");
-        push_filter(&mut query, wanted);
+        push_filter(&mut query, request);
         query.push(") ");
     }
     query
         .push("SELECT ")
         .push(COLUMNS)
         .push(", total.count AS total FROM (");
-    push_total(&mut query, wanted);
+    push_total(&mut query, request);
     query.push(") total LEFT JOIN (SELECT id FROM ");
-    if wanted.is_found_once() {
+    if request.is_counted_from_rows() {
         query.push("found");
     } else {
         query.push("resources");
-        push_filter(&mut query, wanted);
+        push_filter(&mut query, request);
     }
-    if let Some(position) = &wanted.after {
-        query.push(if wanted.is_found_once() {
+    if let Some(position) = &request.after {
+        query.push(if request.is_counted_from_rows() {
             " WHERE "
         } else {
             " AND "
         });
         push_after(&mut query, position);
     }
-    push_order(&mut query, &wanted.order, "");
-    query.push(" LIMIT ").push(wanted.page.size + 1);
-    if wanted.after.is_none() && wanted.page.offset() > 0 {
-        query.push(" OFFSET ").push_bind(wanted.page.offset());
+    push_order(&mut query, &request.order, "");
+    query.push(" LIMIT ").push(request.page.size + 1);
+    if request.after.is_none() && request.page.offset() > 0 {
+        query.push(" OFFSET ").push_bind(request.page.offset());
     }
     query.push(") page ON true LEFT JOIN resources r ON r.id = page.id");
-    push_order(&mut query, &wanted.order, "r.");
+    push_order(&mut query, &request.order, "r.");
     query
 }
 
 /// Totals of whole kinds are kept, also by tenant: all rows, less the finalizing ones.
-fn push_total(query: &mut QueryBuilder<Postgres>, wanted: &ListQuery<'_>) {
-    match wanted.total() {
-        Total::Found => {
+fn push_total(query: &mut QueryBuilder<Postgres>, request: &ListQuery<'_>) {
+    match request.total() {
+        Total::FromRows => {
             query.push("SELECT count(*) FROM found");
             return;
         }
-        Total::Counted => {
+        Total::FromIndex => {
             query.push("SELECT count(*) FROM resources");
-            return push_filter(query, wanted);
+            return push_filter(query, request);
         }
-        Total::Kept => {}
+        Total::FromTriggers => {}
     }
     let push_scope = |query: &mut QueryBuilder<Postgres>| {
-        push_view(query, wanted.view);
-        for filter in &wanted.filters {
+        push_tenants(query, request.tenants);
+        for filter in &request.filters {
             if let ListFilter::Kind(kind) = filter {
                 query.push(" AND kind = ").push(literal(kind));
             }
         }
     };
     query.push("SELECT (SELECT coalesce(sum(count), 0)::bigint FROM ");
-    query.push(match wanted.view.tenancy() {
+    query.push(match request.tenants.tenancy() {
         Some(_) => "tenant_resource_counts",
         None => "resource_counts",
     });
     query.push(" WHERE true");
     push_scope(query);
     query.push(")");
-    if wanted.filters.contains(&ListFilter::IncludeDeleted(false)) {
+    if request.filters.contains(&ListFilter::IncludeDeleted(false)) {
         query.push(" - (SELECT count(*) FROM resources WHERE deleted_at IS NOT NULL");
         push_scope(query);
         query.push(")");
@@ -383,21 +394,21 @@ fn push_total(query: &mut QueryBuilder<Postgres>, wanted: &ListQuery<'_>) {
     query.push(" AS count");
 }
 
-fn push_filter(query: &mut QueryBuilder<Postgres>, wanted: &ListQuery<'_>) {
+fn push_filter(query: &mut QueryBuilder<Postgres>, request: &ListQuery<'_>) {
     query.push(" WHERE true");
-    push_view(query, wanted.view);
-    if let Some(owner) = wanted.owner {
+    push_tenants(query, request.tenants);
+    if let Some(owner) = request.owner {
         query.push(" AND owner_id = ").push_bind(owner.as_uuid());
-        push_seen(query, wanted.view, Some(owner));
+        push_visible(query, request.tenants, Some(owner));
     }
-    for filter in &wanted.filters {
+    for filter in &request.filters {
         match filter {
             ListFilter::Kind(kind) => {
                 query.push(" AND kind = ").push(literal(kind));
             }
             ListFilter::Search(search) => {
                 query.push(" AND ");
-                Search(wanted.registry).push_filter(query, search);
+                Search(request.registry).push_filter(query, search);
             }
             ListFilter::IncludeDeleted(true) => {}
             ListFilter::IncludeDeleted(false) => {
@@ -411,7 +422,7 @@ fn push_filter(query: &mut QueryBuilder<Postgres>, wanted: &ListQuery<'_>) {
                 query
                     .push(" AND target_id = ")
                     .push_bind(target.map(ResourceId::as_uuid));
-                push_seen(query, wanted.view, *target);
+                push_visible(query, request.tenants, *target);
                 query.push(")");
             }
         }
@@ -420,8 +431,8 @@ fn push_filter(query: &mut QueryBuilder<Postgres>, wanted: &ListQuery<'_>) {
 
 /// Adds the condition that the caller sees rows of a table with a column `tenancy`. The second half is for the indexes
 /// of tenants; a caller that does not see everything has a tenancy.
-fn push_view(query: &mut QueryBuilder<Postgres>, view: &TenantScope) {
-    if let Some(tenancy) = view.tenancy() {
+fn push_tenants(query: &mut QueryBuilder<Postgres>, tenants: &TenantScope) {
+    if let Some(tenancy) = tenants.tenancy() {
         query
             .push(" AND tenancy = ")
             .push_bind(Json(tenancy.clone()));
@@ -430,16 +441,16 @@ fn push_view(query: &mut QueryBuilder<Postgres>, view: &TenantScope) {
 }
 
 /// Adds the condition that the caller sees the resource it names; evaluated once.
-fn push_seen(query: &mut QueryBuilder<Postgres>, view: &TenantScope, id: Option<ResourceId>) {
-    if let Some((id, tenancy)) = id.zip(view.tenancy()) {
+fn push_visible(query: &mut QueryBuilder<Postgres>, tenants: &TenantScope, id: Option<ResourceId>) {
+    if let Some((id, tenancy)) = id.zip(tenants.tenancy()) {
         query.push(" AND has_tenancy(").push_bind(id.as_uuid());
         query.push(", ").push_bind(Json(tenancy.clone())).push(")");
     }
 }
 
 fn push_order(query: &mut QueryBuilder<Postgres>, order: &Order, table: &'static str) {
-    for (place, (field, direction)) in order.keys().enumerate() {
-        query.push(if place == 0 { " ORDER BY " } else { ", " });
+    for (index, (field, direction)) in order.keys().enumerate() {
+        query.push(if index == 0 { " ORDER BY " } else { ", " });
         query.push(table).push(column(field));
         query.push(match direction {
             Direction::Ascending => " ASC",

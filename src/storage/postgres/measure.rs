@@ -9,7 +9,7 @@ use sqlx::error::ErrorKind;
 use tracing::Span;
 use tracing::field::Empty;
 
-use super::error::{is_connection_lost, is_out_of_time};
+use super::error::{is_connection_lost, is_timeout};
 
 const DURATION: &str = "hyperfleet_db_query_duration_seconds";
 const ERRORS: &str = "hyperfleet_db_errors_total";
@@ -202,7 +202,7 @@ fn fault(operation: SqlOperation, error: &sqlx::Error) -> Option<&'static str> {
         _ if matches!(operation, SqlOperation::Commit) => "commit_failed",
         _ if matches!(operation, SqlOperation::Rollback) => "rollback_failed",
         _ if is_connection_lost(error) => "connection_error",
-        _ if is_out_of_time(error) => "timeout",
+        _ if is_timeout(error) => "timeout",
         sqlx::Error::Database(error) if is_constraint(&**error) => "constraint_violation",
         _ => "other",
     })

@@ -53,7 +53,7 @@ pub use imports::{
 };
 pub use list::{ListQuery, TrailRows};
 pub use measure::count_from_zero;
-pub use pool::{Keep, Settings};
+pub use pool::{ConnectionLifetime, Settings};
 pub use probe::Probe;
 pub use resources::Created;
 pub use schema::{Migration, MigrationState, SchemaStatus};
@@ -63,7 +63,7 @@ pub use unreconciled::Unreconciled;
 
 use crate::domain::{ResourceId, StoredResource};
 use error::{Doing as _, is_connection_lost};
-use lane::{Lane, Place, Waiting};
+use lane::{Lane, LanePermit, WaitingCount};
 use measure::SqlOperation::{self, Begin, Commit, Rollback};
 use pool::{Health, Lease, Link, Pool};
 use reader::{Reader, Unanswered};
@@ -89,7 +89,7 @@ pub struct Store {
     reader: Option<Reader>,
     lane: Lane,
     /// Statements that wait in the lanes of this store and of all its shares.
-    waiting: Waiting,
+    waiting: WaitingCount,
     settings: Arc<Settings>,
     /// Deadline of the request that it serves; unset for none.
     deadline: Option<Instant>,
@@ -101,7 +101,7 @@ pub struct Store {
 pub struct Session {
     lease: Option<Lease>,
     /// The place of a statement that may be slow. Returned after the connection, so that the next statement finds one.
-    place: Option<Place>,
+    permit: Option<LanePermit>,
 }
 
 /// One open transaction. Only [`Tx::finish`] with an `Ok` keeps its changes; dropping it rolls back at once, because
@@ -140,7 +140,7 @@ impl Store {
     /// Makes a handle. Connects to nothing yet.
     pub fn new(settings: Settings) -> Self {
         let pool = pool::pool(&settings);
-        let waiting = Waiting::default();
+        let waiting = WaitingCount::default();
         Self {
             pools: Arc::new(Mutex::new(vec![pool.clone()])),
             pool,
@@ -204,18 +204,18 @@ impl Store {
     /// it is asked for twice, both attempts together wait for a connection no longer than one.
     pub async fn find_resource(
         &self,
-        place: ResourceScope<'_>,
+        scope: ResourceScope<'_>,
     ) -> Result<Option<StoredResource>, Error> {
         let mut until = self.connected_by();
         if let Some(reader) = &self.reader {
-            match reader.find(place, until, self.deadline).await {
+            match reader.find(scope, until, self.deadline).await {
                 Ok(found) => return Ok(found),
                 Err(Unanswered::NoConnection) => {}
                 Err(Unanswered::Failed) => until = self.connected_by(),
             }
         }
         let mut session = Session::of(&self.pool, until, self.deadline).await?;
-        let found = session.db().find_resource(place).await?;
+        let found = session.db().find_resource(scope).await?;
         Ok(found.map(StoredResource::from))
     }
 
@@ -226,7 +226,7 @@ impl Store {
     /// A connection for a statement whose time depends on the client's choice and on the amount of stored data. Waits
     /// for a place in the lane first ([`lane`]), then for the connection.
     pub async fn slow_session(&self) -> Result<Session, Error> {
-        let place = self.lane.enter(self.connected_by()).await?;
+        let permit = self.lane.enter(self.connected_by()).await?;
         let mut session = match Session::of(&self.pool, self.connected_by(), None).await {
             Ok(session) => session,
             Err(error) => {
@@ -238,7 +238,7 @@ impl Store {
         // the server counts as silent.
         let answer_time = pool::answer_time(&self.settings).filter(|_| self.deadline.is_some());
         session.db().link.deadline = answer_time.map(|time| Instant::now() + time);
-        session.place = Some(place);
+        session.permit = Some(permit);
         Ok(session)
     }
 
@@ -277,7 +277,7 @@ impl Store {
 
     /// Closes superfluous idle connections, those of shares included.
     pub fn trim(&self) {
-        pool::trim(&self.pools(), &self.settings.keep);
+        pool::trim(&self.pools(), &self.settings.lifetime);
     }
 
     /// Closes all idle connections, those of shares included: their server has ended, and each would cost a request
@@ -290,7 +290,7 @@ impl Store {
 
     /// Closes this store's own idle connections, but not those of shares: connections that were needed once need
     /// not be kept beside them.
-    pub fn rest(&self) {
+    pub fn close_idle(&self) {
         self.pool.retain(|_, _| false);
     }
 
@@ -314,7 +314,7 @@ impl Session {
         lease.is_unused = true;
         Ok(Self {
             lease: Some(lease),
-            place: None,
+            permit: None,
         })
     }
 
@@ -345,8 +345,8 @@ impl Drop for Session {
             Health::Good => {}
             Health::Busy => {
                 drop(Lease::take(lease));
-                if let Some(place) = self.place.take() {
-                    place.leave_later();
+                if let Some(permit) = self.permit.take() {
+                    permit.leave_later();
                 }
             }
             Health::Lost => {
@@ -438,7 +438,7 @@ impl Db<'_> {
 
     /// Takes the result of a statement: the answer is complete, and the connection can be used for another one unless
     /// it failed.
-    fn done<T>(
+    fn complete<T>(
         &mut self,
         result: Result<T, sqlx::Error>,
         operation: SqlOperation,
@@ -466,7 +466,7 @@ impl Db<'_> {
             _ => self.wire(),
         };
         let result = sqlx::raw_sql(sql).execute(wire).await;
-        self.done(result.map(drop), operation, doing)
+        self.complete(result.map(drop), operation, doing)
     }
 }
 

@@ -32,12 +32,12 @@ pub struct Settings {
     pub acquire_seconds_max: u64,
     /// Timeout of one statement; 0 for no limit.
     pub statement_milliseconds_max: u64,
-    pub keep: Keep,
+    pub lifetime: ConnectionLifetime,
 }
 
 /// How long idle connections are kept. The default is for ever, all of them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Keep {
+pub struct ConnectionLifetime {
     /// Number of idle connections that are kept, over all threads.
     pub idle_max: Option<usize>,
     /// Idle time after which one is closed.
@@ -194,7 +194,7 @@ fn maker(settings: &Settings, name: &str) -> Maker {
     Maker {
         connector: Arc::new(connector),
         limit: answer_time(settings),
-        lifetime: settings.keep.lifetime,
+        lifetime: settings.lifetime.lifetime,
     }
 }
 
@@ -216,22 +216,22 @@ pub(super) fn pool(settings: &Settings) -> Pool {
 /// Closes superfluous idle connections of these pools: those that are too old or were idle for too long, and of the
 /// rest all but the `idle_max` that were used last, in whichever pool. A busy thread keeps what it uses; the settings
 /// limit the total.
-pub(super) fn trim(pools: &[Pool], keep: &Keep) {
+pub(super) fn trim(pools: &[Pool], limits: &ConnectionLifetime) {
     let used_at = |metrics: &Metrics| metrics.recycled.unwrap_or(metrics.created);
     let mut times = Vec::new();
     for pool in pools {
         pool.retain(|_, metrics| {
-            let is_fresh = keep
+            let is_fresh = limits
                 .idle_time
                 .is_none_or(|time| metrics.last_used() <= time)
-                && keep.lifetime.is_none_or(|time| metrics.age() <= time);
+                && limits.lifetime.is_none_or(|time| metrics.age() <= time);
             if is_fresh {
                 times.push(used_at(&metrics));
             }
             is_fresh
         });
     }
-    let Some(idle_max) = keep.idle_max.filter(|most| *most < times.len()) else {
+    let Some(idle_max) = limits.idle_max.filter(|most| *most < times.len()) else {
         return;
     };
     times.sort_unstable_by(|one, other| other.cmp(one));

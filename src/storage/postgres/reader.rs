@@ -57,10 +57,10 @@ pub(super) struct Reader {
 struct Desk {
     /// Whether a task is answering; a request that finds it unset starts one.
     is_busy: bool,
-    waiting: Vec<Asked>,
+    waiting: Vec<PendingRead>,
 }
 
-struct Asked {
+struct PendingRead {
     kind: Option<String>,
     owner: Option<Uuid>,
     tenancy: Option<Json<Tenancy>>,
@@ -101,16 +101,16 @@ impl Reader {
     /// One resource, if it exists. A connection is awaited until `until`, the answer until the deadline.
     pub(super) async fn find(
         &self,
-        place: ResourceScope<'_>,
+        scope: ResourceScope<'_>,
         until: Instant,
         deadline: Option<Instant>,
     ) -> Result<Option<StoredResource>, Unanswered> {
         let (answer, answered) = oneshot::channel();
-        let asked = Asked {
-            kind: place.kind.map(ToOwned::to_owned),
-            owner: place.owner_uuid(),
-            tenancy: place.view.tenancy().cloned().map(Json),
-            id: place.id.as_uuid(),
+        let asked = PendingRead {
+            kind: scope.kind.map(ToOwned::to_owned),
+            owner: scope.owner_uuid(),
+            tenancy: scope.tenants.tenancy().cloned().map(Json),
+            id: scope.id.as_uuid(),
             until,
             answer,
             span: Span::current(),
@@ -150,7 +150,7 @@ impl Reader {
         }
     }
 
-    fn next_batch(&self) -> Option<Vec<Asked>> {
+    fn next_batch(&self) -> Option<Vec<PendingRead>> {
         let mut desk = self.desk.lock().unwrap_or_else(PoisonError::into_inner);
         let count = desk.waiting.len().min(BATCH_MAX);
         desk.is_busy = count > 0;
@@ -158,7 +158,7 @@ impl Reader {
     }
 
     /// Refuses the waiting requests together with those of this batch: each would wait in vain in turn.
-    fn send_away(&self, batch: Vec<Asked>) {
+    fn send_away(&self, batch: Vec<PendingRead>) {
         let mut desk = self.desk.lock().unwrap_or_else(PoisonError::into_inner);
         for asked in batch.into_iter().chain(desk.waiting.drain(..)) {
             // The request may have left.
@@ -166,7 +166,7 @@ impl Reader {
         }
     }
 
-    async fn answer(&self, batch: Vec<Asked>) -> Result<(), Error> {
+    async fn answer(&self, batch: Vec<PendingRead>) -> Result<(), Error> {
         // The request with the earliest deadline has waited longest.
         let until = batch.iter().map(|asked| asked.until).min();
         let until = until.unwrap_or_else(Instant::now);
@@ -188,13 +188,13 @@ impl Reader {
         let shared = others.map(|a| measure::shared(&a.span, &SQL, Query(Resources)));
         let shared: Vec<_> = shared.collect();
         let result = query.fetch_all(db.repeatable_wire()).await;
-        let rows = db.done(result, Query(Resources), "find resources")?;
+        let rows = db.complete(result, Query(Resources), "find resources")?;
         drop(shared);
         let mut batch: Vec<_> = batch.into_iter().map(Some).collect();
         for row in &rows {
-            let place: i64 = row.try_get(COLUMNS_COUNT).doing("read a place")?;
-            let place = usize::try_from(place - 1).ok();
-            let asked = place.and_then(|place| batch.get_mut(place)?.take());
+            let index: i64 = row.try_get(COLUMNS_COUNT).doing("read a place")?;
+            let index = usize::try_from(index - 1).ok();
+            let asked = index.and_then(|index| batch.get_mut(index)?.take());
             let row = StoredRow::read(row).doing("read a resource")?;
             if let Some(asked) = asked {
                 // The request may have left.

@@ -7,7 +7,7 @@ use sqlx::types::Json;
 use super::measure::SqlOperation::{Query, Update};
 use super::measure::SqlTable::AdapterReports;
 use super::{Db, Error, ResourceScope};
-use crate::domain::page::{Listing, Page};
+use crate::domain::page::{Listing, PageRequest};
 use crate::domain::{Condition, Metadata, Report, ReportState, ReportedCondition, ResourceState};
 
 struct Row {
@@ -70,7 +70,7 @@ impl Db<'_> {
         )
         .execute(self.wire())
         .await;
-        let done = self.done(result, Update(AdapterReports), "save a report")?;
+        let done = self.complete(result, Update(AdapterReports), "save a report")?;
         Ok(done.rows_affected() == 1)
     }
 
@@ -90,15 +90,15 @@ impl Db<'_> {
         )
         .fetch_optional(self.wire())
         .await;
-        let row = self.done(result, Query(AdapterReports), "find a report")?;
+        let row = self.complete(result, Query(AdapterReports), "find a report")?;
         Ok(row.map(Report::from))
     }
 
     /// One page of a resource's reports, first reporters first. `None`: there is no such resource.
     pub async fn list_reports(
         &mut self,
-        place: ResourceScope<'_>,
-        page: Page,
+        scope: ResourceScope<'_>,
+        page: PageRequest,
     ) -> Result<Option<Listing<Report>>, Error> {
         let result = sqlx::query!(
             r#"SELECT (SELECT count(*) FROM adapter_reports WHERE resource_id = r.id) AS "total!",
@@ -114,16 +114,16 @@ impl Db<'_> {
                WHERE r.id = $1 AND ($2::text IS NULL OR r.kind = $2) AND ($3::uuid IS NULL OR r.owner_id = $3)
                  AND ($6::jsonb IS NULL OR r.tenancy = $6 AND ($3::uuid IS NULL OR has_tenancy($3, $6)))
                ORDER BY e.created_at, e.adapter"#,
-            place.id.as_uuid(),
-            place.kind,
-            place.owner_uuid(),
+            scope.id.as_uuid(),
+            scope.kind,
+            scope.owner_uuid(),
             i64::from(page.size),
             page.offset(),
-            place.tenancy() as _,
+            scope.tenancy() as _,
         )
         .fetch_all(self.repeatable_wire())
         .await;
-        let rows = self.done(
+        let rows = self.complete(
             result,
             Query(AdapterReports),
             "list the reports of a resource",

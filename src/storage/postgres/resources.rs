@@ -6,7 +6,7 @@ use super::measure::SqlOperation::{Create, Query, Update};
 use super::measure::SqlTable::Resources;
 use super::row::ResourceRow;
 use super::{Db, Error, ResourceScope};
-use crate::domain::audit::{Action, Change, Origin};
+use crate::domain::audit::{Action, Change, ChangeOrigin};
 use crate::domain::tenancy::TenantScope;
 use crate::domain::{Resource, ResourceId, ResourceState};
 
@@ -23,7 +23,7 @@ impl Db<'_> {
     /// One resource, if it exists.
     pub async fn find_resource(
         &mut self,
-        place: ResourceScope<'_>,
+        scope: ResourceScope<'_>,
     ) -> Result<Option<Resource>, Error> {
         let result = sqlx::query_as!(
             ResourceRow,
@@ -36,20 +36,20 @@ impl Db<'_> {
                FROM resources r
                WHERE id = $1 AND ($2::text IS NULL OR kind = $2) AND ($3::uuid IS NULL OR owner_id = $3)
                  AND ($4::jsonb IS NULL OR tenancy = $4 AND ($3::uuid IS NULL OR has_tenancy($3, $4)))"#,
-            place.id.as_uuid(),
-            place.kind,
-            place.owner_uuid(),
-            place.tenancy() as _,
+            scope.id.as_uuid(),
+            scope.kind,
+            scope.owner_uuid(),
+            scope.tenancy() as _,
         )
         .fetch_optional(self.repeatable_wire())
         .await;
-        let row = self.done(result, Query(Resources), "find a resource")?;
+        let row = self.complete(result, Query(Resources), "find a resource")?;
         Ok(row.map(Resource::from))
     }
 
     pub async fn has_resource(
         &mut self,
-        view: &TenantScope,
+        tenants: &TenantScope,
         kind: &str,
         id: ResourceId,
     ) -> Result<bool, Error> {
@@ -58,11 +58,11 @@ impl Db<'_> {
                               AND ($3::jsonb IS NULL OR tenancy = $3)) AS "exists!""#,
             id.as_uuid(),
             kind,
-            view.tenancy().map(Json) as _,
+            tenants.tenancy().map(Json) as _,
         )
         .fetch_one(self.repeatable_wire())
         .await;
-        self.done(result, Query(Resources), "look for a resource")
+        self.complete(result, Query(Resources), "look for a resource")
     }
 
     /// Adds a resource and its audit entry, unless its parent is missing (not seen) or finalizing. The parent is
@@ -70,22 +70,23 @@ impl Db<'_> {
     /// a new one: a statement with an unknown result is sent again, and a row with that id is its own.
     pub async fn insert_resource(
         &mut self,
-        view: &TenantScope,
+        tenants: &TenantScope,
         resource: &Resource,
         parent_kind: Option<&str>,
-        origin: &Origin,
+        origin: &ChangeOrigin,
     ) -> Result<Created, Error> {
         let result = if resource.state.owner.is_some() {
-            self.insert_child(view, resource, parent_kind, origin).await
+            self.insert_child(tenants, resource, parent_kind, origin)
+                .await
         } else {
             self.insert_root(resource, origin).await
         };
         let is_repeated = self.link.is_repeated;
-        let created = self.done(result, Create(Resources), "insert a resource");
+        let created = self.complete(result, Create(Resources), "insert a resource");
         if is_repeated && !matches!(created, Ok(Created::Yes)) {
             // The first statement may have been carried out without an answer. No other request makes this id.
             let state = &resource.state;
-            let is_there = self.has_resource(view, &state.kind, state.id).await?;
+            let is_there = self.has_resource(tenants, &state.kind, state.id).await?;
             if is_there {
                 return Ok(Created::Yes);
             }
@@ -97,7 +98,7 @@ impl Db<'_> {
     async fn insert_root(
         &mut self,
         resource: &Resource,
-        origin: &Origin,
+        origin: &ChangeOrigin,
     ) -> Result<Created, sqlx::Error> {
         let state = &resource.state;
         let result = sqlx::query!(
@@ -128,10 +129,10 @@ impl Db<'_> {
 
     async fn insert_child(
         &mut self,
-        view: &TenantScope,
+        tenants: &TenantScope,
         resource: &Resource,
         parent_kind: Option<&str>,
-        origin: &Origin,
+        origin: &ChangeOrigin,
     ) -> Result<Created, sqlx::Error> {
         let state = &resource.state;
         let result = sqlx::query!(
@@ -164,7 +165,7 @@ impl Db<'_> {
             origin.actor,
             origin.request_id,
             Action::Create.into_str(),
-            view.tenancy().map(Json) as _,
+            tenants.tenancy().map(Json) as _,
         )
         .fetch_one(self.repeatable_wire())
         .await;
@@ -181,7 +182,7 @@ impl Db<'_> {
         &mut self,
         before: &Resource,
         after: &Resource,
-        origin: &Origin,
+        origin: &ChangeOrigin,
     ) -> Result<bool, Error> {
         let state = &after.state;
         let result = sqlx::query!(
@@ -210,7 +211,7 @@ impl Db<'_> {
         )
         .execute(self.wire())
         .await;
-        let done = self.done(result, Update(Resources), "save a patched resource")?;
+        let done = self.complete(result, Update(Resources), "save a patched resource")?;
         Ok(done.rows_affected() == 1)
     }
 
@@ -224,7 +225,7 @@ impl Db<'_> {
         before: &ResourceState,
         after: &ResourceState,
         change: &Change,
-        origin: &Origin,
+        origin: &ChangeOrigin,
     ) -> Result<bool, Error> {
         let deletion = after.deletion.as_ref();
         let result = sqlx::query!(
@@ -255,20 +256,24 @@ impl Db<'_> {
         )
         .execute(self.wire())
         .await;
-        let done = self.done(result, Update(Resources), "save a deleted resource")?;
+        let done = self.complete(result, Update(Resources), "save a deleted resource")?;
         Ok(done.rows_affected() == 1)
     }
 
     /// Locks one row, if the caller sees it, until the transaction ends.
-    pub async fn lock_resource(&mut self, view: &TenantScope, id: ResourceId) -> Result<(), Error> {
+    pub async fn lock_resource(
+        &mut self,
+        tenants: &TenantScope,
+        id: ResourceId,
+    ) -> Result<(), Error> {
         let result = sqlx::query!(
             "SELECT FROM resources WHERE id = $1 AND ($2::jsonb IS NULL OR tenancy = $2) FOR NO KEY UPDATE",
             id.as_uuid(),
-            view.tenancy().map(Json) as _,
+            tenants.tenancy().map(Json) as _,
         )
         .execute(self.wire())
         .await;
-        self.done(result, Query(Resources), "lock a resource")?;
+        self.complete(result, Query(Resources), "lock a resource")?;
         Ok(())
     }
 }

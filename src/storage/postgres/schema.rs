@@ -87,12 +87,12 @@ impl Db<'_> {
         let result = sqlx::query_scalar::<_, bool>(table)
             .fetch_one(self.wire())
             .await;
-        if !self.done(result, Query(Migrations), "look for the schema")? {
+        if !self.complete(result, Query(Migrations), "look for the schema")? {
             return Ok(Vec::new());
         }
         let versions = "SELECT version, description FROM _sqlx_migrations WHERE success";
         let result = sqlx::query_as(versions).fetch_all(self.wire()).await;
-        self.done(result, Query(Migrations), "list the migrations")
+        self.complete(result, Query(Migrations), "list the migrations")
     }
 }
 
@@ -128,7 +128,7 @@ impl Store {
             let connection = &mut db.link.connection;
             let result = MIGRATOR.run(connection).await.map_err(sqlx::Error::from);
             let result = db
-                .done(result, Raw, "apply the migrations")
+                .complete(result, Raw, "apply the migrations")
                 .map_err(|error| locked(error, lock_time));
             match result {
                 Err(Error::Locked { .. }) if Instant::now() < deadline => sleep(PAUSE).await,

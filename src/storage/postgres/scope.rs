@@ -11,7 +11,7 @@ use crate::domain::{ResourceId, Tenancy};
 #[derive(Debug, Clone, Copy)]
 pub struct ResourceScope<'a> {
     /// Applies to the owner too, if there is one.
-    pub view: &'a TenantScope,
+    pub tenants: &'a TenantScope,
     /// Unset for any kind.
     pub kind: Option<&'a str>,
     /// Unset for any owner and none.
@@ -26,7 +26,7 @@ impl<'a> ResourceScope<'a> {
 
     /// The tenancy that the resource must have, as a parameter of a statement.
     pub(super) fn tenancy(&self) -> Option<Json<&'a Tenancy>> {
-        self.view.tenancy().map(Json)
+        self.tenants.tenancy().map(Json)
     }
 }
 

@@ -29,8 +29,8 @@ impl Search<'_> {
             Filter::Test(test) => return self.push_test(query, test),
         };
         query.push("(");
-        for (place, part) in parts.iter().enumerate() {
-            query.push(if place == 0 { "" } else { word });
+        for (index, part) in parts.iter().enumerate() {
+            query.push(if index == 0 { "" } else { word });
             self.push_filter(query, part);
         }
         query.push(if parts.is_empty() { of_none } else { "" });
@@ -80,8 +80,8 @@ impl Search<'_> {
             }
             Predicate::In(values) => {
                 query.push(" IN (");
-                for (place, value) in values.iter().enumerate() {
-                    query.push(if place == 0 { "" } else { ", " });
+                for (index, value) in values.iter().enumerate() {
+                    query.push(if index == 0 { "" } else { ", " });
                     push_value(query, value);
                 }
                 query.push(")");
@@ -198,8 +198,8 @@ fn push_indexed(query: &mut QueryBuilder<Postgres>, test: &Test) -> bool {
         }
         Field::Label(key) => {
             query.push("(");
-            for (place, text) in texts.iter().enumerate() {
-                query.push(if place == 0 { "" } else { " OR " });
+            for (index, text) in texts.iter().enumerate() {
+                query.push(if index == 0 { "" } else { " OR " });
                 let label = serde_json::Map::from_iter([(key.clone(), (*text).into())]);
                 query.push("labels @> ").push_bind(Json(label));
             }

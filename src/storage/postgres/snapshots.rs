@@ -176,7 +176,7 @@ macro_rules! snapshots {
 
 /// The snapshot of one resource of a [`ResourceScope`], with `$more` columns.
 macro_rules! snapshot_in {
-    ($row:ident, $db:expr, $more:tt, $place:expr, $kinds_with_rules:expr) => {
+    ($row:ident, $db:expr, $more:tt, $scope:expr, $kinds_with_rules:expr) => {
         snapshots!(
             fetch_optional,
             $row,
@@ -185,17 +185,17 @@ macro_rules! snapshot_in {
             "WHERE r.id = $4 AND ($5::text IS NULL OR r.kind = $5) AND ($6::uuid IS NULL OR r.owner_id = $6)
              AND ($7::jsonb IS NULL OR r.tenancy = $7 AND ($6::uuid IS NULL OR has_tenancy($6, $7)))",
             $kinds_with_rules,
-            $place.id.as_uuid(),
-            $place.kind,
-            $place.owner_uuid(),
-            $place.tenancy() as _,
+            $scope.id.as_uuid(),
+            $scope.kind,
+            $scope.owner_uuid(),
+            $scope.tenancy() as _,
         )
     };
 }
 
 /// The whole resource, and `$dependents`.
 macro_rules! whole_in {
-    ($dependents:literal, $db:expr, $place:expr, $kinds_with_rules:expr) => {
+    ($dependents:literal, $db:expr, $scope:expr, $kinds_with_rules:expr) => {
         snapshot_in!(
             WholeRow,
             $db,
@@ -207,7 +207,7 @@ macro_rules! whole_in {
                 $dependents
                 r#" AS "has_dependents?""#
             ],
-            $place,
+            $scope,
             $kinds_with_rules
         )
     };
@@ -217,39 +217,39 @@ impl Db<'_> {
     /// The snapshot of one resource, if it exists.
     pub async fn find_snapshot(
         &mut self,
-        place: ResourceScope<'_>,
+        scope: ResourceScope<'_>,
         kinds_with_rules: &[String],
     ) -> Result<Option<ResourceSnapshot>, Error> {
-        let result = snapshot_in!(SnapshotRow, self, [], place, kinds_with_rules);
-        let row = self.done(result, Query(Resources), "find a resource and its reports")?;
+        let result = snapshot_in!(SnapshotRow, self, [], scope, kinds_with_rules);
+        let row = self.complete(result, Query(Resources), "find a resource and its reports")?;
         Ok(row.map(SnapshotRow::snapshot))
     }
 
     /// One whole resource with its snapshot, if it exists, without checking for dependents.
     pub async fn find_whole(
         &mut self,
-        place: ResourceScope<'_>,
+        scope: ResourceScope<'_>,
         kinds_with_rules: &[String],
     ) -> Result<Option<WholeResource>, Error> {
-        let result = whole_in!("NULL::boolean", self, place, kinds_with_rules);
-        let row = self.done(result, Query(Resources), "find a resource to change")?;
+        let result = whole_in!("NULL::boolean", self, scope, kinds_with_rules);
+        let row = self.complete(result, Query(Resources), "find a resource to change")?;
         Ok(row.map(WholeResource::from))
     }
 
     /// One whole resource with its snapshot, if it exists, and whether it has dependents.
     pub async fn find_deletable(
         &mut self,
-        place: ResourceScope<'_>,
+        scope: ResourceScope<'_>,
         kinds_with_rules: &[String],
     ) -> Result<Option<WholeResource>, Error> {
         let result = whole_in!(
             "(EXISTS (SELECT FROM resources c WHERE c.owner_id = r.id)
               OR EXISTS (SELECT FROM resource_references l WHERE l.target_id = r.id))",
             self,
-            place,
+            scope,
             kinds_with_rules
         );
-        let row = self.done(result, Query(Resources), "find a resource to delete")?;
+        let row = self.complete(result, Query(Resources), "find a resource to delete")?;
         Ok(row.map(WholeResource::from))
     }
 
@@ -271,7 +271,7 @@ impl Db<'_> {
             kinds_with_rules,
             &uuids(locked.iter().map(|h| h.id())),
         );
-        let rows = self.done(result, Query(Resources), "read locked resources")?;
+        let rows = self.complete(result, Query(Resources), "read locked resources")?;
         Ok(LockedSnapshots {
             has_links: rows.iter().any(|row| row.has_links),
             snapshots: rows.into_iter().map(LockedSnapshotRow::snapshot).collect(),

@@ -49,6 +49,6 @@ impl Db<'_> {
         )
         .fetch_all(self.wire())
         .await;
-        self.done(result, Query(Resources), "count unreconciled resources")
+        self.complete(result, Query(Resources), "count unreconciled resources")
     }
 }

@@ -32,19 +32,19 @@ pub(super) struct Wire<'c> {
 }
 
 /// A statement whose text was read, which sqlx allows only in exchange for the statement.
-struct Noted {
+struct Inspected {
     sql: SqlStr,
     arguments: Result<Option<PgArguments>, BoxDynError>,
     is_persistent: bool,
 }
 
 impl Wire<'_> {
-    fn note<'q>(&mut self, mut query: impl Execute<'q, Postgres>) -> Noted {
+    fn inspect<'q>(&mut self, mut query: impl Execute<'q, Postgres>) -> Inspected {
         let is_persistent = query.persistent();
         let arguments = query.take_arguments();
         let sql = query.sql();
         self.link.statement = Some(Statement::begin(sql.clone()));
-        Noted {
+        Inspected {
             sql,
             arguments,
             is_persistent,
@@ -55,7 +55,7 @@ impl Wire<'_> {
 type Answer = Result<Either<PgQueryResult, PgRow>, Error>;
 
 /// The answers to a statement, all of which must arrive in time.
-fn send(link: &mut Link, statement: Noted) -> BoxStream<'_, Answer> {
+fn send(link: &mut Link, statement: Inspected) -> BoxStream<'_, Answer> {
     let deadline = link.answer_by();
     let answers = link.connection.fetch_many(statement);
     match deadline {
@@ -77,7 +77,7 @@ fn in_time(answers: BoxStream<'_, Answer>, deadline: Instant) -> BoxStream<'_, A
 
 /// The answers to a statement, up to the first error. If that is a closed connection, the statement is sent once more,
 /// over a new one.
-async fn gather(link: &mut Link, statement: Noted) -> Vec<Answer> {
+async fn gather(link: &mut Link, statement: Inspected) -> Vec<Answer> {
     let copy = statement.copy();
     let since = Instant::now();
     let answers = until_error(send(link, statement)).await;
@@ -115,7 +115,7 @@ fn silent() -> Error {
     ))
 }
 
-impl Noted {
+impl Inspected {
     /// The same statement, unless its arguments could not be written.
     fn copy(&self) -> Option<Self> {
         let arguments = self.arguments.as_ref().ok()?;
@@ -127,7 +127,7 @@ impl Noted {
     }
 }
 
-impl Execute<'_, Postgres> for Noted {
+impl Execute<'_, Postgres> for Inspected {
     fn sql(self) -> SqlStr {
         self.sql
     }
@@ -156,7 +156,7 @@ impl<'c> Executor<'c> for Wire<'c> {
         'c: 'e,
         E: 'q + Execute<'q, Postgres>,
     {
-        let statement = self.note(query);
+        let statement = self.inspect(query);
         let Self {
             link,
             is_repeatable,

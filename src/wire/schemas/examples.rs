@@ -7,9 +7,9 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use crate::domain::audit::{Action, Change, Entry, Origin, TrailPage, TrailPosition};
+use crate::domain::audit::{Action, AuditEntry, Change, ChangeOrigin, TrailPage, TrailPosition};
 use crate::domain::lifecycle::{self, Draft, Family};
-use crate::domain::page::{Listing, Page};
+use crate::domain::page::{Listing, PageRequest};
 use crate::domain::schema::SpecSchema;
 use crate::domain::tenancy::TenantScope;
 use crate::domain::{
@@ -208,7 +208,7 @@ pub fn audit(kind: &str, name: &str) -> Value {
         generation_after: Some(1),
         reason: None,
     };
-    let entry = Entry {
+    let entry = AuditEntry {
         sequence: 1,
         origin: origin(),
         change,
@@ -231,15 +231,15 @@ fn stored() -> Option<Report> {
 
 fn listing<T>(item: T) -> Listing<T> {
     Listing {
-        page: Page::default(),
+        page: PageRequest::default(),
         items: vec![item],
         total: 1,
         next: None,
     }
 }
 
-fn origin() -> Origin {
-    Origin {
+fn origin() -> ChangeOrigin {
+    ChangeOrigin {
         actor: ACTOR.to_owned(),
         request_id: REQUEST_ID.to_owned(),
         at: moment(),

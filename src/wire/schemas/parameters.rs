@@ -13,7 +13,7 @@ use utoipa::openapi::schema::{
 
 use super::AUDIT_ACTION;
 use crate::domain::ListFilterKind;
-use crate::domain::page::Page;
+use crate::domain::page::PageRequest;
 use crate::wire::fields::Fields;
 use hyperfleet_server_kit::openapi::parameter;
 
@@ -28,7 +28,7 @@ pub fn page() -> Vec<Parameter> {
             .default(default.map(Value::from))
             .build()
     };
-    let (page, size) = (Some(Page::NUMBER_MAX), Some(Page::SIZE_MAX));
+    let (page, size) = (Some(PageRequest::NUMBER_MAX), Some(PageRequest::SIZE_MAX));
     vec![
         query(
             "page",
@@ -39,7 +39,7 @@ pub fn page() -> Vec<Parameter> {
         query(
             "size",
             "Most items on the page.",
-            count(size, Some(Page::SIZE_DEFAULT)),
+            count(size, Some(PageRequest::SIZE_DEFAULT)),
             json!(20),
         ),
         // Without a maximum: a larger value is cut.

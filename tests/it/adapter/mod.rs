@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use hyperfleet_adapter::{
-    Adapter, Api, Finding, Kind, Outcome, Report, Runner, Settings, Token, Work,
+    Adapter, Api, Finding, Kind, ReconcileOutcome, Report, Runner, Settings, Token, Work,
 };
 use hyperfleet_server_kit::clock::Clock;
 use tokio::sync::oneshot;
@@ -25,7 +25,7 @@ const NAME: &str = "tested";
 type Call = (String, i64, bool, Option<i64>);
 
 /// What an adapter answers.
-type Answer = dyn Fn(&Work) -> anyhow::Result<Outcome> + Send + Sync;
+type Answer = dyn Fn(&Work) -> anyhow::Result<ReconcileOutcome> + Send + Sync;
 
 /// An adapter that notes its calls.
 #[derive(Clone)]
@@ -48,11 +48,11 @@ struct Seen {
 impl Noting {
     /// One that finds all well.
     fn content() -> Self {
-        Self::answering(|work| Ok(Outcome::reported(well(work))))
+        Self::answering(|work| Ok(ReconcileOutcome::reported(well(work))))
     }
 
     fn answering(
-        answer: impl Fn(&Work) -> anyhow::Result<Outcome> + Send + Sync + 'static,
+        answer: impl Fn(&Work) -> anyhow::Result<ReconcileOutcome> + Send + Sync + 'static,
     ) -> Self {
         Self {
             seen: Arc::default(),
@@ -81,7 +81,7 @@ impl Noting {
 }
 
 impl Adapter for Noting {
-    async fn reconcile(&self, work: Work) -> anyhow::Result<Outcome> {
+    async fn reconcile(&self, work: Work) -> anyhow::Result<ReconcileOutcome> {
         let href = work.resource.href.clone();
         let owner = work.owner.as_ref().map(|owner| owner.generation);
         let call = (

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::anyhow;
-use hyperfleet_adapter::{Finding, Outcome, Report, Settings};
+use hyperfleet_adapter::{Finding, ReconcileOutcome, Report, Settings};
 use serde_json::json;
 
 use super::{Noting, cart_and_wheel, is_reconciled, quick, service, start, until_reconciled, well};
@@ -69,8 +69,8 @@ async fn an_adapter_that_is_not_content_is_asked_when_it_says_so() {
         let report = Report::new(Finding::no("Rolling", "it takes a while"));
         let again = Duration::from_millis(500);
         Ok(match work.resource.spec()["is_done"].as_bool() {
-            Some(true) => Outcome::reported(well(work)),
-            _ => Outcome::again_after(report, again),
+            Some(true) => ReconcileOutcome::reported(well(work)),
+            _ => ReconcileOutcome::again_after(report, again),
         })
     });
     let running = start(&api, quick(&["carts"]), &adapter);
@@ -100,7 +100,7 @@ async fn a_failure_or_a_panic_is_tried_again_and_holds_up_no_other() {
     let adapter = Noting::answering(|work| match work.resource.name.as_str() {
         "fails" => Err(anyhow!("no such thing")),
         "panics" if work.resource.generation == 1 => panic!("on purpose"),
-        _ => Ok(Outcome::reported(well(work))),
+        _ => Ok(ReconcileOutcome::reported(well(work))),
     });
     let running = start(&api, quick(&["carts"]), &adapter);
     let fails = api.make("/carts", "Cart", "fails").await;

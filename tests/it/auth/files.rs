@@ -11,7 +11,7 @@ use super::world::{ISSUER, Publisher, Says, claims, config, key_set, read, servi
 use crate::support::{TestApi, until};
 
 /// Waits until a key counts; each time by a token that was never seen before.
-async fn until_taken(api: &TestApi, signer: &Signer) {
+async fn wait_until_used(api: &TestApi, signer: &Signer) {
     let mut number = 0;
     until("the new key is taken", async || {
         number += 1;
@@ -46,7 +46,7 @@ async fn a_swapped_link_is_noticed_as_kubernetes_makes_it() {
     assert_eq!(read(&api, &new.sign(&claims())).await.status, 401);
     symlink("..2", root.join("..data_tmp")).unwrap();
     fs::rename(root.join("..data_tmp"), root.join("..data")).unwrap();
-    until_taken(&api, &new).await;
+    wait_until_used(&api, &new).await;
     assert_eq!(read(&api, &old.sign(&claims())).await.status, 401);
 }
 
@@ -67,7 +67,7 @@ async fn a_file_that_breaks_keeps_its_last_good_keys() {
     tokio::time::sleep(5 * slow().file_period).await;
     assert_eq!(read(&api, &old.sign(&with("number", 9))).await.status, 200);
     fs::write(&path, key_set(&[&new])).unwrap();
-    until_taken(&api, &new).await;
+    wait_until_used(&api, &new).await;
     assert_eq!(read(&api, &old.sign(&claims())).await.status, 401);
 }
 
@@ -87,7 +87,7 @@ async fn keys_of_a_file_and_of_an_address_count_together() {
         assert_eq!(read(&api, &signer.sign(&claims())).await.status, 200);
     }
     fs::write(&path, key_set(&[&later])).unwrap();
-    until_taken(&api, &later).await;
+    wait_until_used(&api, &later).await;
     assert_eq!(read(&api, &in_file.sign(&claims())).await.status, 401);
     assert_eq!(read(&api, &published.sign(&claims())).await.status, 200);
 }

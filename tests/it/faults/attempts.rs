@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use hyperfleet::domain::entity_config;
-use hyperfleet::storage::postgres::{Keep, Settings, Store};
+use hyperfleet::storage::postgres::{ConnectionLifetime, Settings, Store};
 use tempfile::TempDir;
 use tokio::io::copy_bidirectional;
 use tokio::net::{UnixListener, UnixStream};
@@ -70,7 +70,7 @@ async fn a_list_is_answered(treatments: &'static [Treatment]) {
         connections_max: 1,
         acquire_seconds_max: 12,
         statement_milliseconds_max: 30_000,
-        keep: Keep::default(),
+        lifetime: ConnectionLifetime::default(),
     });
     let registry = entity_config::registry(&entity_config::built_in()).unwrap();
     let api = TestApi::spawn_on(registry, database, store, false);

@@ -115,8 +115,8 @@ impl Balanced {
             ..
         } = &mut self.instances[number];
         running.signal(Signal::TERM);
-        assert!(running.ended().await.success(), "{}", running.said());
-        let said = running.said();
+        assert!(running.ended().await.success(), "{}", running.output());
+        let said = running.output();
         let mut failures = said
             .lines()
             .filter(|line| line.contains("\"status_code\":5"));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use flate2::Compression;
 use flate2::write::{GzEncoder, ZlibEncoder};
 use hyperfleet::domain::entity_config;
-use hyperfleet::storage::postgres::{Keep, Settings, Store};
+use hyperfleet::storage::postgres::{ConnectionLifetime, Settings, Store};
 use serde_json::json;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
@@ -24,7 +24,7 @@ async fn spawn() -> TestApi {
         connections_max: CONNECTIONS,
         acquire_seconds_max: 20,
         statement_milliseconds_max: 60_000,
-        keep: Keep::default(),
+        lifetime: ConnectionLifetime::default(),
     });
     let registry = entity_config::registry(&entity_config::built_in()).unwrap();
     TestApi::spawn_on(registry, database, store, false)
@@ -155,7 +155,7 @@ async fn who_speaks_no_http_does_not_fill_the_log() {
         assert_eq!(status, 400, "{garbage:?}");
     }
     assert_eq!(api.get("/clusters").await.status, 200);
-    let said = program.said();
+    let said = program.output();
     assert!(!said.contains("ERROR") && !said.contains("WARN"), "{said}");
 }
 

@@ -15,7 +15,7 @@ use crate::support::{PATIENCE, TestDatabase, http_client};
 const SOON: Duration = Duration::from_secs(3);
 
 /// Connections that ask once, are answered, and stay.
-async fn kept(address: &str, path: &str, count: usize) -> Vec<TcpStream> {
+async fn idle_connections(address: &str, path: &str, count: usize) -> Vec<TcpStream> {
     let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n");
     let mut streams = Vec::new();
     for _ in 0..count {
@@ -57,7 +57,7 @@ async fn health_and_metrics_answer_while_nobody_else_gets_into_the_api() {
     let health = program.address("health").await;
     let metrics = program.address("metrics").await;
     let api = program.serving(database).await;
-    let idle = kept(api.address(), "/api/hyperfleet", 8).await;
+    let idle = idle_connections(api.address(), "/api/hyperfleet", 8).await;
     let crowd = silent(api.address(), 100).await;
     let outside = http_client().get(format!("http://{}/api/hyperfleet", api.address()));
     let outside = tokio::spawn(outside.send());
@@ -89,7 +89,7 @@ async fn health_and_metrics_answer_among_hundreds_of_idle_connections_of_their_o
         (&metrics, &["/metrics"]),
     ] {
         let crowd = silent(address, 400).await;
-        let idle = kept(address, paths[0], 100).await;
+        let idle = idle_connections(address, paths[0], 100).await;
         for path in paths {
             assert_answers(address, path).await;
         }

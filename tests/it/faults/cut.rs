@@ -1,7 +1,7 @@
 //! The connection to the database is lost at every point of every kind of write.
 
 use hyperfleet::domain::entity_config;
-use hyperfleet::storage::postgres::{Keep, Settings, Store};
+use hyperfleet::storage::postgres::{ConnectionLifetime, Settings, Store};
 use serde_json::{Value, json};
 
 use super::{assert_unavailable, contents, until_alone};
@@ -104,7 +104,7 @@ async fn cut_everywhere(write: Write, cut: fn(u32) -> Cut) {
         connections_max: 1,
         acquire_seconds_max: 20,
         statement_milliseconds_max: 30_000,
-        keep: Keep::default(),
+        lifetime: ConnectionLifetime::default(),
     });
     let mut direct = database.connect().await;
     let registry = entity_config::registry(&entity_config::built_in()).unwrap();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hyperfleet::domain::entity_config;
-use hyperfleet::storage::postgres::{Keep, Settings, Store};
+use hyperfleet::storage::postgres::{ConnectionLifetime, Settings, Store};
 use serde_json::json;
 use sqlx::postgres::PgConnection;
 use sqlx::{AssertSqlSafe, Connection as _};
@@ -24,7 +24,7 @@ async fn spawn(
         connections_max,
         acquire_seconds_max,
         statement_milliseconds_max,
-        keep: Keep::default(),
+        lifetime: ConnectionLifetime::default(),
     });
     let registry = entity_config::registry(&entity_config::built_in()).unwrap();
     Arc::new(TestApi::spawn_on(registry, database, store, false))

@@ -15,15 +15,15 @@ async fn an_interrupted_dev_stops_postgres_and_the_next_one_finds_its_data() {
     let cluster = api.cluster("kept").await;
     let postgres = folder.postgres();
     first.signal(Signal::INT);
-    assert!(first.ended().await.success(), "{}", first.said());
+    assert!(first.ended().await.success(), "{}", first.output());
     assert!(!postgres.is_running());
-    assert!(first.said().contains("Stopped."), "{}", first.said());
+    assert!(first.output().contains("Stopped."), "{}", first.output());
 
     let mut second = Program::dev(&folder);
     let api = second.serving(folder.database()).await;
     assert_eq!(api.get(&cluster).await.body["name"], "kept");
     second.signal(Signal::TERM);
-    assert!(second.ended().await.success(), "{}", second.said());
+    assert!(second.ended().await.success(), "{}", second.output());
 }
 
 #[tokio::test]
@@ -48,8 +48,8 @@ async fn a_second_dev_on_a_folder_says_why_it_cannot_start_and_harms_nothing() {
     let cluster = api.cluster("kept").await;
     let postgres = folder.postgres();
     let mut second = Program::dev(&folder);
-    assert!(!second.ended().await.success(), "{}", second.said());
-    let said = second.said();
+    assert!(!second.ended().await.success(), "{}", second.output());
+    let said = second.output();
     let data = folder.data();
     for word in ["in use by another", data.to_str().unwrap(), "--data-dir"] {
         assert!(said.contains(word), "no {word} in: {said}");
@@ -58,7 +58,7 @@ async fn a_second_dev_on_a_folder_says_why_it_cannot_start_and_harms_nothing() {
     assert_eq!(api.get(&cluster).await.status, 200);
     // The log of the first one is still the first one's.
     first.signal(Signal::INT);
-    assert!(first.ended().await.success(), "{}", first.said());
+    assert!(first.ended().await.success(), "{}", first.output());
     let log = std::fs::read_to_string(data.join("log")).unwrap();
     assert!(log.contains("ready to accept connections"), "{log}");
 }
@@ -78,7 +78,7 @@ async fn a_port_that_is_taken_is_named_and_postgres_is_not_left_running() {
     ];
     let mut program = Program::start(&args);
     assert!(!program.ended().await.success());
-    let said = program.said();
+    let said = program.output();
     assert!(
         said.contains(&port) && said.contains("--server-port"),
         "{said}"
@@ -98,7 +98,7 @@ async fn a_folder_with_files_of_others_is_refused_and_not_touched() {
     let before = std::fs::metadata(&data).unwrap();
     let mut program = Program::dev(&folder);
     assert!(!program.ended().await.success());
-    let said = program.said();
+    let said = program.output();
     assert!(
         said.contains("holds other files") && said.contains("--data-dir"),
         "{said}"
@@ -127,7 +127,7 @@ async fn a_data_folder_that_was_never_finished_is_made_anew() {
     api.cluster("made").await;
     assert!(!data.join("data.new").exists());
     program.signal(Signal::INT);
-    assert!(program.ended().await.success(), "{}", program.said());
+    assert!(program.ended().await.success(), "{}", program.output());
 }
 
 #[tokio::test]
@@ -140,8 +140,8 @@ async fn a_dev_whose_postgres_dies_ends_and_says_so() {
         .cluster("kept")
         .await;
     folder.postgres().kill();
-    assert!(!program.ended().await.success(), "{}", program.said());
-    let said = program.said();
+    assert!(!program.ended().await.success(), "{}", program.output());
+    let said = program.output();
     assert!(said.contains("the private PostgreSQL has ended"), "{said}");
     // The end of its log on lines of their own, and where the rest of it is.
     let (_, shown) = said.split_once("The end of its log").unwrap();
@@ -180,7 +180,7 @@ async fn a_dev_that_is_to_authenticate_asks_for_an_issuer() {
         "--server-jwt-enabled",
     ]);
     assert!(!program.ended().await.success());
-    let said = program.said();
+    let said = program.output();
     assert!(
         said.contains("server.jwt.configs requires at least one issuer"),
         "{said}"
@@ -215,7 +215,7 @@ async fn a_dev_uses_the_database_that_any_setting_names() {
     let api = program.serving(database).await;
     assert_eq!(api.get("/clusters").await.status, 200);
     assert!(!folder.data().exists());
-    let said = program.said();
+    let said = program.output();
     assert!(said.contains("the PostgreSQL that was named"), "{said}");
     let note = "--data-dir ignored: the settings name a database";
     for part in [note, "database.host, from --db-host"] {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hyperfleet::domain::entity_config;
-use hyperfleet::storage::postgres::{Keep, Settings, Store};
+use hyperfleet::storage::postgres::{ConnectionLifetime, Settings, Store};
 use serde_json::{Value, json};
 use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{AssertSqlSafe, Connection as _};
@@ -24,7 +24,7 @@ fn spawn(database: TestDatabase, connect: PgConnectOptions) -> Arc<TestApi> {
         connections_max: 4,
         acquire_seconds_max: WAIT.as_secs(),
         statement_milliseconds_max: 30_000,
-        keep: Keep::default(),
+        lifetime: ConnectionLifetime::default(),
     });
     let registry = entity_config::registry(&entity_config::built_in()).unwrap();
     Arc::new(TestApi::spawn_on(registry, database, store, false))

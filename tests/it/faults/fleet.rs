@@ -51,7 +51,7 @@ async fn fleet_is_served_beside_the_service_which_goes_on_when_etcd_is_away() {
     })
     .await;
     program.signal(Signal::TERM);
-    assert!(program.ended().await.success(), "{}", program.said());
+    assert!(program.ended().await.success(), "{}", program.output());
 }
 
 #[tokio::test]

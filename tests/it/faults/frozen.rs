@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use hyperfleet::domain::entity_config;
-use hyperfleet::storage::postgres::{Keep, Settings, Store};
+use hyperfleet::storage::postgres::{ConnectionLifetime, Settings, Store};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
@@ -71,7 +71,7 @@ async fn every_request_is_answered_by_one_deadline_while_the_database_stands_sti
         connections_max: 4,
         acquire_seconds_max: 5,
         statement_milliseconds_max: u64::try_from(STATEMENT.as_millis()).unwrap(),
-        keep: Keep::default(),
+        lifetime: ConnectionLifetime::default(),
     });
     let registry = entity_config::registry(&entity_config::built_in()).unwrap();
     let api = TestApi::spawn_on(registry, database, store.share(1), false);

@@ -10,7 +10,7 @@ use crate::support::TestDatabase;
 async fn healthcheck(variables: &[(&str, &str)], args: &[&str]) -> (Option<i32>, String) {
     let args = [&["healthcheck"], args].concat();
     let mut program = Program::start_with(&args, variables);
-    (program.ended().await.code(), program.said())
+    (program.ended().await.code(), program.output())
 }
 
 fn port_of(address: &str) -> &str {

@@ -32,7 +32,7 @@ async fn a_service_that_is_killed_leaves_nothing_half_done_and_nothing_out() {
         known.assert_there(&api).await;
     }
     program.signal(Signal::TERM);
-    assert!(program.ended().await.success(), "{}", program.said());
+    assert!(program.ended().await.success(), "{}", program.output());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -60,5 +60,5 @@ async fn a_dev_that_is_killed_takes_postgres_along_and_the_next_one_goes_on() {
     assert_sound(&mut direct, &entity_config::built_in()).await;
     drop(direct);
     next.signal(Signal::INT);
-    assert!(next.ended().await.success(), "{}", next.said());
+    assert!(next.ended().await.success(), "{}", next.output());
 }

@@ -118,7 +118,7 @@ async fn a_schema_that_is_too_old_is_waited_for() {
     until_readyz(&health, 200, OK).await;
     let api = program.serving(database).await;
     api.cluster("abc").await;
-    let said = program.said();
+    let said = program.output();
     assert_eq!(said.matches(&lack).count(), 1, "{said}");
 }
 
@@ -152,7 +152,7 @@ async fn without_its_database_it_is_not_ready_but_there_and_ready_again_with_it(
     let api = program.serving(database).await;
     assert_eq!(api.get("/clusters").await.status, 200);
     program.signal(Signal::TERM);
-    assert!(program.ended().await.success(), "{}", program.said());
+    assert!(program.ended().await.success(), "{}", program.output());
     server.order(Order::Stop).await;
 }
 
@@ -211,7 +211,7 @@ async fn a_port_in_use_is_told_at_once_with_the_flag_to_change() {
         );
         let mut program = Program::serve_with(&database, "{}", &args);
         assert_eq!(program.ended().await.code(), Some(1));
-        let said = program.said();
+        let said = program.output();
         let words =
             format!("cannot listen on 127.0.0.1:{port}: it is in use; choose another with {flag}");
         assert!(said.contains(&words), "no {words} in: {said}");
@@ -236,7 +236,7 @@ async fn dev_starts_nothing_when_a_port_is_in_use() {
         }
         let mut program = Program::start(&args);
         assert_eq!(program.ended().await.code(), Some(1));
-        assert!(program.said().contains(flag), "{}", program.said());
+        assert!(program.output().contains(flag), "{}", program.output());
         assert!(!folder.data().exists(), "a PostgreSQL was made");
     }
 }
@@ -252,7 +252,12 @@ async fn a_signal_during_the_start_ends_it_cleanly() {
         })
         .await;
         program.signal(signal);
-        assert_eq!(program.ended().await.code(), Some(0), "{}", program.said());
+        assert_eq!(
+            program.ended().await.code(),
+            Some(0),
+            "{}",
+            program.output()
+        );
     }
 }
 
@@ -318,7 +323,7 @@ async fn what_is_under_way_is_answered_and_idle_connections_are_not_waited_for()
         .await;
         program.signal(Signal::TERM);
         until("it takes no new connections", async || {
-            program.said().contains("completing requests in progress")
+            program.output().contains("completing requests in progress")
         })
         .await;
         assert_eq!(get(&health, "/readyz").await.status, 503);
@@ -333,11 +338,16 @@ async fn what_is_under_way_is_answered_and_idle_connections_are_not_waited_for()
         (200, &json!({"last": true}))
     );
     assert_eq!(answer.header("connection"), Some("close"));
-    assert_eq!(program.ended().await.code(), Some(0), "{}", program.said());
-    assert!(
-        program.said().contains("all requests completed"),
+    assert_eq!(
+        program.ended().await.code(),
+        Some(0),
         "{}",
-        program.said()
+        program.output()
+    );
+    assert!(
+        program.output().contains("all requests completed"),
+        "{}",
+        program.output()
     );
     drop(idle);
 }
@@ -363,7 +373,7 @@ async fn what_takes_too_long_at_the_end_is_cut_and_said() {
     .await;
     program.signal(Signal::TERM);
     assert_eq!(program.ended().await.code(), Some(1));
-    let said = program.said();
+    let said = program.output();
     assert!(said.contains("1 requests were cut"), "{said}");
     drop(cut);
     sqlx::raw_sql("ROLLBACK")
@@ -433,17 +443,17 @@ async fn migrate_status_waits_for_a_database_only_if_asked_to() {
     let variables = [("HYPERFLEET_DATABASE_POOL_CONN_RETRY_INTERVAL", "1day")];
     let mut program = Program::start_with(&args, &variables);
     assert_eq!(program.ended().await.code(), Some(1));
-    let said = program.said();
+    let said = program.output();
     assert_eq!(said.lines().count(), 1, "{said}");
     assert!(said.contains("cannot use the database"), "{said}");
     assert_eq!(said.matches("Connection refused").count(), 1, "{said}");
 
     let program = Program::start_with(&[&args[..], &["--wait"]].concat(), &variables);
     until("it waits", async || {
-        program.said().contains("waiting for the database")
+        program.output().contains("waiting for the database")
     })
     .await;
-    let said = program.said();
+    let said = program.output();
     assert_eq!(said.matches("Connection refused").count(), 1, "{said}");
 }
 
@@ -465,7 +475,7 @@ async fn a_migration_waits_for_another_one_only_so_long() {
     let url = database.url();
     let mut program = Program::start(&["migrate", "--config", file, "--database-url", &url]);
     assert_eq!(program.ended().await.code(), Some(1));
-    let said = program.said();
+    let said = program.output();
     for word in ["waited 1 s for a lock", "advisory_lock_timeout"] {
         assert!(said.contains(word), "no {word} in: {said}");
     }

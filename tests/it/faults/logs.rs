@@ -20,7 +20,7 @@ fn serve(database: &TestDatabase, more: &[&str]) -> Program {
 async fn lines_of(program: &Program, id: &str) -> Vec<Value> {
     let mut lines = Vec::new();
     until("the request is in the log", async || {
-        let said = program.said();
+        let said = program.output();
         let all = said.lines().filter_map(|l| serde_json::from_str(l).ok());
         lines = all.filter(|l: &Value| l["request_id"] == id).collect();
         lines.iter().any(|l| l.get("status_code").is_some())
@@ -178,7 +178,7 @@ async fn an_adapter_that_the_kind_does_not_require_is_named_once() {
     // Lines are written in the order of requests: that of this one stands behind them all.
     assert_eq!(ask(&api, "last", "GET", &nodepool, "").await, 200);
     lines_of(&program, "last").await;
-    let said = program.said();
+    let said = program.output();
     let lines = said
         .lines()
         .filter_map(|l| serde_json::from_str::<Value>(l).ok());
@@ -249,7 +249,7 @@ server: {jwt: {configs: [{issuer_url: 'https://issuer.example', jwk_cert_url: 'h
     let sql = statement["sql"].as_str().unwrap();
     assert!(sql.contains("INSERT INTO resources"), "{sql}");
     assert!(statement["duration_ms"].as_f64().unwrap() > 0.0);
-    let said = program.said();
+    let said = program.output();
     let told: Vec<_> = said.lines().filter(|line| line.contains(SECRET)).collect();
     // The name `search` marks no secret: its value is logged unchanged, and nowhere else.
     assert!(
@@ -303,8 +303,8 @@ async fn slow_statements_are_told_without_their_values() {
         told["sql"].as_str().unwrap().contains("UPDATE resources"),
         "{told}"
     );
-    assert!(!program.said().contains(SECRET), "{}", program.said());
-    assert!(!program.said().contains("\"message\":\"statement\""));
+    assert!(!program.output().contains(SECRET), "{}", program.output());
+    assert!(!program.output().contains("\"message\":\"statement\""));
 }
 
 #[tokio::test]

@@ -103,8 +103,8 @@ async fn a_migration_that_cannot_have_its_lock_lets_requests_through_and_comes_t
         .execute(&mut scene.holder)
         .await
         .unwrap();
-    assert!(migration.ended().await.success(), "{}", migration.said());
-    let said = migration.said();
+    assert!(migration.ended().await.success(), "{}", migration.output());
+    let said = migration.output();
     assert!(said.contains("1 more than before"), "{said}");
     assert!(scene.ask::<bool>(IS_APPLIED).await);
     load.until_acknowledged(20).await;
@@ -154,6 +154,10 @@ async fn a_migration_of_a_schema_that_is_there_is_quiet() {
     let database = TestDatabase::create().await;
     let url = database.url();
     let mut program = Program::start_with(&["migrate", "--database-url", &url], &[]);
-    assert!(program.ended().await.success(), "{}", program.said());
-    assert!(!program.said().contains("skipping"), "{}", program.said());
+    assert!(program.ended().await.success(), "{}", program.output());
+    assert!(
+        !program.output().contains("skipping"),
+        "{}",
+        program.output()
+    );
 }

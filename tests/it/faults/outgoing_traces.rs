@@ -91,11 +91,11 @@ async fn a_fetch_of_keys_is_a_span_that_the_issuer_can_name() {
     let (mut program, _folder) = serve(&database, &issuer, &variables);
     let told = issuer.first().await;
     until("the keys are taken", async || {
-        program.said().contains("issuer keys replaced")
+        program.output().contains("issuer keys replaced")
     })
     .await;
     program.signal(Signal::TERM);
-    assert!(program.ended().await.success(), "{}", program.said());
+    assert!(program.ended().await.success(), "{}", program.output());
     let spans = collector.spans();
     let fetches: Vec<_> = spans.iter().filter(|span| span.name == "GET").collect();
     let [fetch] = fetches[..] else {

@@ -63,7 +63,7 @@ impl Program {
     pub(crate) async fn run(database: &TestDatabase, args: &[&str]) -> (Option<i32>, String) {
         let mut program = Self::start(&[args, &["--database-url", &database.url()]].concat());
         let code = program.ended().await.code();
-        (code, program.said())
+        (code, program.output())
     }
 
     /// With these variables besides.
@@ -124,8 +124,8 @@ impl Program {
     }
 
     /// What it has said, without the escapes of JSON, which errors of the start have, too.
-    pub(crate) fn said_plainly(&self) -> String {
-        self.said().replace("\\\"", "\"").replace("\\\\", "\\")
+    pub(crate) fn plain_output(&self) -> String {
+        self.output().replace("\\\"", "\"").replace("\\\\", "\\")
     }
 
     /// Where it listens, by the name of the listener, as soon as it says so.

@@ -108,7 +108,12 @@ async fn keys_come_through_the_proxy_unless_they_are_on_this_machine_or_excepted
         let variables = variables(&address, except);
         let (program, api) = serve(folder.path(), &issuer, &variables).await;
         let at = format!("{name} except {except:?}");
-        assert_eq!(read(&api, &token).await, status, "{at}: {}", program.said());
+        assert_eq!(
+            read(&api, &token).await,
+            status,
+            "{at}: {}",
+            program.output()
+        );
         let asked = proxy.asked();
         assert_eq!(!asked.is_empty(), passes, "{at}: {asked:?}");
         for head in asked {
@@ -132,9 +137,9 @@ async fn the_password_of_a_proxy_that_is_away_is_not_told() {
     let address = format!("http://user:hush@127.0.0.1:{port}");
     let (program, _api) = serve(folder.path(), &issuer, &variables(&address, "")).await;
     until("it says that it cannot", async || {
-        program.said().contains("cannot be reached")
+        program.output().contains("cannot be reached")
     })
     .await;
-    let said = program.said();
+    let said = program.output();
     assert!(!said.contains("hush"), "{said}");
 }

@@ -142,7 +142,7 @@ async fn connections_that_idled_while_the_database_restarted_cost_no_later_reque
     drop(direct);
     assert_eq!(created(&api, "after").await, [201; 16]);
     program.signal(Signal::TERM);
-    assert!(program.ended().await.success(), "{}", program.said());
+    assert!(program.ended().await.success(), "{}", program.output());
     server.order(Order::Stop).await;
 }
 

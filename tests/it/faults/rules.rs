@@ -72,11 +72,11 @@ async fn a_rule_that_fails_is_told_once_a_change_without_any_value() {
     let body = json!({"kind": "Cluster", "name": "abc", "spec": {"plain": "hunter2"}});
     let made = api.post("/clusters", body).await;
     assert_eq!(made.status, 201, "{}", made.body);
-    let told = || program.said().matches("condition rule failed").count();
+    let told = || program.output().matches("condition rule failed").count();
     until("the rule is logged", async || told() > 0).await;
     api.deleted(&format!("/clusters/{}", made.id())).await;
     until("it is logged again", async || told() > 1).await;
-    let said = program.said();
+    let said = program.output();
     assert_eq!(told(), 2, "{said}");
     for word in ["Frail", made.id(), "does not work on values of these types"] {
         assert!(said.contains(word), "no {word} in: {said}");
@@ -121,8 +121,8 @@ async fn a_hostile_rule_is_a_fault_of_the_configuration_and_nothing_worse() {
     );
     std::fs::write(&file, text).unwrap();
     let mut program = start(&database, file.to_str().unwrap());
-    assert!(!program.ended().await.success(), "{}", program.said());
-    let said = program.said_plainly();
+    assert!(!program.ended().await.success(), "{}", program.output());
+    let said = program.plain_output();
     for (kind, _) in &rules {
         let fault = format!("has the condition \"{kind}\", whose when.expression ");
         assert!(said.contains(&fault), "no {kind} in: {said}");
@@ -136,7 +136,7 @@ async fn a_hostile_rule_is_a_fault_of_the_configuration_and_nothing_worse() {
     )
     .unwrap();
     let mut program = start(&database, file.to_str().unwrap());
-    assert!(!program.ended().await.success(), "{}", program.said());
-    let said = program.said();
+    assert!(!program.ended().await.success(), "{}", program.output());
+    let said = program.output();
     assert!(said.contains("typ"), "{said}");
 }

@@ -110,7 +110,7 @@ async fn a_document_that_cannot_be_used_stops_the_start_and_says_why() {
     ] {
         let mut program = serve(folder.path(), url, config, Some(&document));
         assert!(!program.ended().await.success());
-        let said = program.said_plainly();
+        let said = program.plain_output();
         for word in words {
             assert!(said.contains(word), "no {word} in: {said}");
         }
@@ -119,7 +119,7 @@ async fn a_document_that_cannot_be_used_stops_the_start_and_says_why() {
     let config = format!("server: {{openapi_schema_path: {}}}", missing.display());
     let mut program = serve(folder.path(), url, &config, None);
     assert!(!program.ended().await.success());
-    let said = program.said();
+    let said = program.output();
     assert!(said.contains("nowhere.yaml"), "{said}");
 }
 
@@ -148,7 +148,7 @@ async fn the_example_is_served_and_kinds_without_a_schema_are_told() {
         let mut program = serve(folder.path(), &database.url(), config, document);
         let api = program.serving(database).await;
         assert_eq!(api.get("/resources").await.status, 200);
-        let said = program.said();
+        let said = program.output();
         for word in words {
             let word = word.replace('"', "\\\"");
             assert!(said.contains(&word), "no {word} in: {said}");

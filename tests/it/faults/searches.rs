@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use hyperfleet::domain::entity_config;
-use hyperfleet::storage::postgres::{Keep, Settings, Store};
+use hyperfleet::storage::postgres::{ConnectionLifetime, Settings, Store};
 use serde_json::json;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
@@ -29,7 +29,7 @@ async fn spawn() -> (Arc<TestApi>, String) {
         connections_max: 4,
         acquire_seconds_max: WAIT.as_secs(),
         statement_milliseconds_max: 4_000,
-        keep: Keep::default(),
+        lifetime: ConnectionLifetime::default(),
     });
     let registry = entity_config::registry(&entity_config::built_in()).unwrap();
     let api = TestApi::spawn_on(registry, database, store, false);

@@ -72,8 +72,8 @@ async fn sent(collector: &Collector, protocol: &str, more: &[(&str, &str)]) -> S
     let api = program.serving(database).await;
     api.cluster("abc").await;
     program.signal(Signal::TERM);
-    assert!(program.ended().await.success(), "{}", program.said());
-    program.said()
+    assert!(program.ended().await.success(), "{}", program.output());
+    program.output()
 }
 
 #[tokio::test]

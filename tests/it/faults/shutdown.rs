@@ -35,7 +35,7 @@ async fn until_under_way(program: &mut Program, count: f64) {
 }
 
 /// Tells the program to end, and waits until nobody gets in any more.
-async fn told_to_end(program: &Program, api: &TestApi) {
+async fn stop_gracefully(program: &Program, api: &TestApi) {
     program.signal(Signal::TERM);
     until("connections are refused", async || {
         TcpStream::connect(api.address()).await.is_err()
@@ -65,7 +65,7 @@ async fn a_request_whose_head_is_there_may_send_its_body_to_the_end() {
         api.begin(&head(&expecting)).await,
     ];
     until_under_way(&mut program, 3.0).await;
-    told_to_end(&program, &api).await;
+    stop_gracefully(&program, &api).await;
     let rests = [
         long[10..].to_owned(),
         format!(
@@ -84,7 +84,12 @@ async fn a_request_whose_head_is_there_may_send_its_body_to_the_end() {
         assert_eq!(answer.status, 201, "{}", answer.body);
         assert_eq!(answer.header("connection"), Some("close"));
     }
-    assert_eq!(program.ended().await.code(), Some(0), "{}", program.said());
+    assert_eq!(
+        program.ended().await.code(),
+        Some(0),
+        "{}",
+        program.output()
+    );
     assert_eq!(api.count("SELECT count(*) FROM resources").await, 3);
 }
 
@@ -93,10 +98,15 @@ async fn a_body_that_does_not_come_keeps_nobody_from_ending() {
     let (mut program, api) = serve("2s", "2m").await;
     let mut stream = api.begin(&head("Content-Length: 100\r\n")).await;
     until_under_way(&mut program, 1.0).await;
-    told_to_end(&program, &api).await;
+    stop_gracefully(&program, &api).await;
     let answer = RawAnswer::parse(&rest(&mut stream).await).expect("an answer");
     assert_eq!((answer.status, answer.code()), (408, "LMT-003"));
-    assert_eq!(program.ended().await.code(), Some(0), "{}", program.said());
+    assert_eq!(
+        program.ended().await.code(),
+        Some(0),
+        "{}",
+        program.output()
+    );
 }
 
 #[tokio::test]
@@ -111,11 +121,16 @@ async fn half_a_head_is_cut_without_an_answer_and_nothing_is_done_for_it() {
     kept.read_exact(&mut start).await.unwrap();
     assert_eq!(&start, b"HTTP/1.1 200");
     kept.write_all(half.trim_end().as_bytes()).await.unwrap();
-    told_to_end(&program, &api).await;
+    stop_gracefully(&program, &api).await;
     assert!(rest(&mut new).await.is_empty());
     let said = rest(&mut kept).await;
     assert!(said.ends_with(b"}"), "{}", String::from_utf8_lossy(&said));
-    assert_eq!(program.ended().await.code(), Some(0), "{}", program.said());
+    assert_eq!(
+        program.ended().await.code(),
+        Some(0),
+        "{}",
+        program.output()
+    );
     assert_eq!(api.count("SELECT count(*) FROM resources").await, 0);
 }
 
@@ -131,14 +146,19 @@ async fn a_request_behind_one_that_is_under_way_is_not_begun() {
         .begin(&format!("{first}{}{second}", head(&headers)))
         .await;
     until_under_way(&mut program, 1.0).await;
-    told_to_end(&program, &api).await;
+    stop_gracefully(&program, &api).await;
     let release = sqlx::raw_sql("COMMIT").execute(&mut holder).await;
     release.unwrap();
     let said = rest(&mut stream).await;
     let said = String::from_utf8_lossy(&said);
     assert!(said.starts_with("HTTP/1.1 202"), "{said}");
     assert_eq!(said.matches("HTTP/1.1").count(), 1, "{said}");
-    assert_eq!(program.ended().await.code(), Some(0), "{}", program.said());
+    assert_eq!(
+        program.ended().await.code(),
+        Some(0),
+        "{}",
+        program.output()
+    );
     assert_eq!(api.count("SELECT count(*) FROM resources").await, 1);
 }
 
@@ -156,12 +176,17 @@ async fn a_second_signal_ends_it_at_once_even_when_all_is_answered() {
     api.cluster("abc").await;
     program.signal(Signal::TERM);
     until("all requests are completed", async || {
-        program.said().contains("all requests completed")
+        program.output().contains("all requests completed")
     })
     .await;
     program.signal(Signal::TERM);
     // Once the last spans are given up it would end by itself, with 0.
-    assert_eq!(program.ended().await.code(), Some(1), "{}", program.said());
+    assert_eq!(
+        program.ended().await.code(),
+        Some(1),
+        "{}",
+        program.output()
+    );
 }
 
 #[tokio::test]
@@ -177,10 +202,15 @@ async fn a_second_signal_ends_a_start_at_once_that_was_told_to_end() {
     assert_eq!(early.status(), 503);
     program.signal(Signal::TERM);
     until("it is to stop", async || {
-        program.said().contains("stopped while starting")
+        program.output().contains("stopped while starting")
     })
     .await;
     program.signal(Signal::TERM);
     // Once the last spans are given up it would end by itself, with 0.
-    assert_eq!(program.ended().await.code(), Some(1), "{}", program.said());
+    assert_eq!(
+        program.ended().await.code(),
+        Some(1),
+        "{}",
+        program.output()
+    );
 }

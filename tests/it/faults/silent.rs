@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use hyperfleet::domain::entity_config;
-use hyperfleet::storage::postgres::{Keep, Settings, Store};
+use hyperfleet::storage::postgres::{ConnectionLifetime, Settings, Store};
 use serde_json::Value;
 use sqlx::postgres::PgConnectOptions;
 use tempfile::TempDir;
@@ -76,7 +76,7 @@ async fn connections_that_fall_silent_are_given_up_and_others_serve() {
         connections_max: 4,
         acquire_seconds_max: 20,
         statement_milliseconds_max: 300,
-        keep: Keep::default(),
+        lifetime: ConnectionLifetime::default(),
     });
     let registry = entity_config::registry(&entity_config::built_in()).unwrap();
     let api = TestApi::spawn_on(registry, database, store, false);

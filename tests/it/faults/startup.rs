@@ -11,7 +11,7 @@ async fn serve_without_an_issuer_says_what_to_do() {
     let url = database.url();
     let mut program = Program::start(&["serve", "--database-url", &url, "--server-port", "0"]);
     assert!(!program.ended().await.success());
-    let said = program.said();
+    let said = program.output();
     for word in [
         "server.jwt.configs requires at least one issuer when jwt is enabled",
         "--server-jwt-enabled=false",
@@ -30,16 +30,16 @@ async fn of_two_migrations_at_once_both_succeed() {
         .map(|_| Program::start(&["migrate", "--database-url", &url]))
         .collect();
     for program in &mut programs {
-        assert!(program.ended().await.success(), "{}", program.said());
+        assert!(program.ended().await.success(), "{}", program.output());
         assert!(
-            program.said().contains("The schema is up to date"),
+            program.output().contains("The schema is up to date"),
             "{}",
-            program.said()
+            program.output()
         );
     }
     let mut again = Program::start(&["migrate", "--database-url", &url]);
-    assert!(again.ended().await.success(), "{}", again.said());
-    let said = again.said();
+    assert!(again.ended().await.success(), "{}", again.output());
+    let said = again.output();
     assert!(said.contains("0 more than before"), "{said}");
     let mut program = Program::serve(&database);
     let api = program.serving(database).await;
@@ -51,7 +51,7 @@ async fn of_two_migrations_at_once_both_succeed() {
 async fn a_database_that_is_not_one_is_named() {
     let mut program = Program::start(&["migrate", "--database-url", "mysql://localhost/x"]);
     assert!(!program.ended().await.success());
-    let said = program.said();
+    let said = program.output();
     assert!(
         said.contains("postgres://user:password@host:port/name"),
         "{said}"
@@ -61,8 +61,8 @@ async fn a_database_that_is_not_one_is_named() {
 /// Starts `serve` with these arguments and gives what it says when it refuses to.
 async fn refusal(args: &[&str]) -> String {
     let mut program = Program::start(args);
-    assert!(!program.ended().await.success(), "{}", program.said());
-    program.said_plainly()
+    assert!(!program.ended().await.success(), "{}", program.output());
+    program.plain_output()
 }
 
 #[tokio::test]
@@ -121,7 +121,7 @@ async fn settings_that_make_no_sense_are_refused_with_what_to_do() {
     }
     let mut program = Program::start_with(&["migrate"], &[("HYPERFLEET_SERVER_PORT", "abc")]);
     assert!(!program.ended().await.success());
-    let said = program.said();
+    let said = program.output();
     assert!(said.contains("HYPERFLEET_SERVER_PORT"), "{said}");
 }
 
@@ -152,8 +152,8 @@ async fn an_older_program_leaves_a_newer_schema_as_it_is() {
                  VALUES (99990101000000, 'of the next version', true, '\\x00', 1)";
     sqlx::raw_sql(newer).execute(&mut connection).await.unwrap();
     let mut program = Program::start(&["migrate", "--database-url", &database.url()]);
-    assert!(program.ended().await.success(), "{}", program.said());
-    let said = program.said();
+    assert!(program.ended().await.success(), "{}", program.output());
+    let said = program.output();
     assert!(said.contains("newer than this program, by 1"), "{said}");
     let mut program = Program::serve(&database);
     let api = program.serving(database).await;

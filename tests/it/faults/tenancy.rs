@@ -58,7 +58,7 @@ async fn what_cannot_be_used_is_told_all_at_once_before_anything_else() {
         let nowhere = "postgres://nobody@127.0.0.1:1/nothing";
         let mut program = Program::start(&[command, "--config", path, "--database-url", nowhere]);
         assert!(!program.ended().await.success());
-        let said = program.said();
+        let said = program.output();
         for line in [
             "server.tenant.system_header: must not be Authorization",
             "server.tenant.dimensions[1].header: is the header of another dimension",
@@ -73,5 +73,5 @@ async fn what_cannot_be_used_is_told_all_at_once_before_anything_else() {
     let mut program = Program::start(&["serve", "--config", path]);
     assert!(!program.ended().await.success());
     let line = "server.tenant.enforce: needs server.tenant.enabled: true";
-    assert!(program.said().contains(line), "{}", program.said());
+    assert!(program.output().contains(line), "{}", program.output());
 }

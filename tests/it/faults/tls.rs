@@ -94,9 +94,9 @@ async fn a_certificate_that_is_replaced_is_used_and_a_broken_one_is_not() {
     assert_eq!(status(&address, CLUSTERS, &first).await, Some(200));
     assert_eq!(status(&health, "/readyz", &first).await, Some(200));
     assert!(
-        program.said().contains("health.tls names no files"),
+        program.output().contains("health.tls names no files"),
         "{}",
-        program.said()
+        program.output()
     );
 
     let second = signed();
@@ -114,9 +114,9 @@ async fn a_certificate_that_is_replaced_is_used_and_a_broken_one_is_not() {
         ("nonsense".to_owned(), second.1.clone()),
     ] {
         mounted.replace(&broken);
-        let before = program.said().matches("certificate not replaced").count();
+        let before = program.output().matches("certificate not replaced").count();
         until("the fault is said", async || {
-            program.said().matches("certificate not replaced").count() > before
+            program.output().matches("certificate not replaced").count() > before
         })
         .await;
         assert_eq!(status(&address, CLUSTERS, &second.0).await, Some(200));
@@ -157,12 +157,12 @@ async fn files_that_cannot_be_read_are_told_once_and_counted_and_what_is_used_st
     assert_eq!(status(&address, CLUSTERS, &trusted).await, Some(200));
     std::fs::rename(&elsewhere, &link).unwrap();
     until("it is over", async || {
-        program.said().contains("certificate files valid again")
+        program.output().contains("certificate files valid again")
     })
     .await;
     assert_eq!(status(&address, CLUSTERS, &trusted).await, Some(200));
     // One line for each listener.
-    let said = program.said();
+    let said = program.output();
     let lines = |words: &str| said.lines().filter(|line| line.contains(words)).count();
     assert_eq!(lines("certificate not replaced"), 2, "{said}");
     assert_eq!(lines("fault\":\"cannot read"), 2, "{said}");
@@ -170,7 +170,7 @@ async fn files_that_cannot_be_read_are_told_once_and_counted_and_what_is_used_st
 }
 
 /// What a server says to these bytes before it closes the connection.
-async fn said_to(address: &str, bytes: &[u8]) -> Vec<u8> {
+async fn response_to(address: &str, bytes: &[u8]) -> Vec<u8> {
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.write_all(bytes).await.unwrap();
     let mut said = Vec::new();
@@ -194,17 +194,17 @@ async fn who_speaks_the_wrong_protocol_is_cut_off_without_a_word_in_the_log() {
     let request = format!("GET {CLUSTERS} HTTP/1.1\r\nHost: x\r\n\r\n");
     // The beginning of a handshake.
     let hello = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03";
-    let lines = program.said().lines().count();
+    let lines = program.output().lines().count();
     for _ in 0..20 {
-        let said = said_to(&address, request.as_bytes()).await;
+        let said = response_to(&address, request.as_bytes()).await;
         assert!(!said.starts_with(b"HTTP/"), "{said:?}");
-        let said = said_to(&metrics, hello).await;
+        let said = response_to(&metrics, hello).await;
         assert!(
             said.is_empty() || said.starts_with(b"HTTP/1.1 400"),
             "{said:?}"
         );
     }
-    let said = program.said();
+    let said = program.output();
     assert_eq!(said.lines().count(), lines, "{said}");
     assert_eq!(status(&address, CLUSTERS, &trusted).await, Some(200));
 }
@@ -225,20 +225,25 @@ async fn old_versions_of_tls_are_refused_and_handshakes_end_in_time() {
     let mut program = Program::serve_with(&database, &settings, &[]);
     let address = program.address("api").await;
     // An alert that is fatal: (21) ... level 2.
-    let said = said_to(&address, OLD_HELLO).await;
+    let said = response_to(&address, OLD_HELLO).await;
     assert_eq!(
         (said.first(), said.get(5)),
         (Some(&21), Some(&2)),
         "{said:?}"
     );
-    assert!(said_to(&address, &OLD_HELLO[..9]).await.is_empty());
+    assert!(response_to(&address, &OLD_HELLO[..9]).await.is_empty());
 }
 
 async fn refusal(settings: &str) -> String {
     let database = TestDatabase::at("postgres://nobody@127.0.0.1:1/nothing".parse().unwrap());
     let mut program = Program::serve_with(&database, settings, &[]);
-    assert_eq!(program.ended().await.code(), Some(2), "{}", program.said());
-    program.said()
+    assert_eq!(
+        program.ended().await.code(),
+        Some(2),
+        "{}",
+        program.output()
+    );
+    program.output()
 }
 
 #[tokio::test]

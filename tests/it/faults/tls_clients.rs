@@ -53,7 +53,7 @@ impl Hasty {
     }
 
     /// A connection whose first request is answered.
-    async fn kept(&self, address: &str, path: &str) -> TlsStream<TcpStream> {
+    async fn idle_connection(&self, address: &str, path: &str) -> TlsStream<TcpStream> {
         let stream = TcpStream::connect(address).await.unwrap();
         let name = ServerName::try_from("localhost").unwrap();
         let mut stream = self.connector.connect(name, stream).await.unwrap();
@@ -70,7 +70,7 @@ impl Hasty {
 async fn later_heads_that_drip_are_cut_over_tls_too() {
     let hasty = Hasty::start().await;
     for (address, path) in [(&hasty.api, "/api/hyperfleet"), (&hasty.health, "/healthz")] {
-        let mut stream = hasty.kept(address, path).await;
+        let mut stream = hasty.idle_connection(address, path).await;
         let drip = async {
             while stream.write_all(b"G").await.is_ok() && stream.flush().await.is_ok() {
                 sleep(Duration::from_millis(100)).await;
@@ -79,14 +79,14 @@ async fn later_heads_that_drip_are_cut_over_tls_too() {
         let cut = timeout(PATIENCE, drip).await;
         assert!(cut.is_ok(), "{path}: it is still waited for");
         // The listener goes on.
-        hasty.kept(address, path).await;
+        hasty.idle_connection(address, path).await;
     }
 }
 
 #[tokio::test]
 async fn connections_that_idle_are_closed_over_tls_too() {
     let hasty = Hasty::start().await;
-    let mut stream = hasty.kept(&hasty.api, "/api/hyperfleet").await;
+    let mut stream = hasty.idle_connection(&hasty.api, "/api/hyperfleet").await;
     let mut rest = Vec::new();
     let read = timeout(PATIENCE, stream.read_to_end(&mut rest)).await;
     let _ = read.expect("the connection is closed");

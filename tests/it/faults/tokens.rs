@@ -14,8 +14,8 @@ pub(crate) async fn minted(folder: &Path, args: &[&str]) -> String {
     let folder = folder.to_str().unwrap();
     let args = [&["dev-token", "--folder", folder], args].concat();
     let mut program = Program::start(&args);
-    assert!(program.ended().await.success(), "{}", program.said());
-    let said = program.said();
+    assert!(program.ended().await.success(), "{}", program.output());
+    let said = program.output();
     let token = said.strip_suffix('\n').unwrap();
     assert_eq!(token.split('.').count(), 3, "{said}");
     assert!(!token.contains(char::is_whitespace), "{said}");
@@ -87,8 +87,8 @@ async fn serve_takes_tokens_of_the_issuers_that_are_set() {
     // Within the leeway, still.
     assert_eq!(answer.status, 201, "{}", answer.body);
     program.signal(Signal::TERM);
-    assert!(program.ended().await.success(), "{}", program.said());
-    let said = program.said();
+    assert!(program.ended().await.success(), "{}", program.output());
+    let said = program.output();
     for token in [&token, &again, &other] {
         let signature = token.rsplit('.').next().unwrap();
         assert!(!said.contains(signature), "a token in the log: {said}");
@@ -108,7 +108,7 @@ async fn a_key_that_others_can_read_signs_nothing() {
     let path = folder.path().to_str().unwrap();
     let mut program = Program::start(&["dev-token", "--folder", path]);
     assert_eq!(program.ended().await.code(), Some(1));
-    let said = program.said();
+    let said = program.output();
     let advice = format!("chmod 600 '{}'", key.display());
     assert!(said.contains(&advice), "{said}");
     // Nothing that looks like a token.
@@ -128,7 +128,7 @@ async fn a_token_of_an_issuer_that_no_settings_can_name_is_not_signed() {
         let args = ["dev-token", "--folder", path.to_str().unwrap()];
         let mut program = Program::start(&[&args[..], &["--issuer", issuer]].concat());
         assert_eq!(program.ended().await.code(), Some(2));
-        let said = program.said();
+        let said = program.output();
         assert!(said.contains("--issuer") && said.contains(why), "{said}");
         assert!(!path.exists());
     }
@@ -159,7 +159,7 @@ async fn dev_with_authentication_says_how_to_call_it() {
         "{}",
         made.body
     );
-    let said = program.said();
+    let said = program.output();
     for words in [
         "on: tokens of http://localhost/dev-token",
         "dev-token)",
@@ -181,7 +181,7 @@ async fn every_setting_that_is_wrong_is_named_before_anything_is_started() {
     for command in ["serve", "dev"] {
         let mut program = Program::start(&[command, "--config", file.to_str().unwrap()]);
         assert!(!program.ended().await.success());
-        let said = program.said();
+        let said = program.output();
         for words in [
             "server.jwt.configs[0].issuer_url must be https",
             "server.jwt.configs[1].jwk_cert_file /nowhere/jwks.json",
@@ -216,7 +216,7 @@ async fn an_issuer_that_is_away_does_not_keep_the_service_from_starting() {
     let mut program = Program::start(&[&args[..], &listen].concat());
     let api = program.serving(database).await;
     assert_eq!(api.get("/clusters").await.problem(), (401, "AUT-001"));
-    let said = program.said();
+    let said = program.output();
     assert!(said.contains("cannot be reached"), "{said}");
     assert_eq!(api.send("GET", "/openapi", Value::Null).await.status, 200);
 }

@@ -259,7 +259,7 @@ async fn a_request_is_one_span_with_one_below_it_for_each_statement() {
     assert_eq!(api.get("/audit").await.status, 500);
     // The last spans are sent when it ends.
     program.signal(Signal::TERM);
-    assert!(program.ended().await.success(), "{}", program.said());
+    assert!(program.ended().await.success(), "{}", program.output());
 
     let spans = collector.spans();
     let named = |name: &str| {
@@ -327,9 +327,9 @@ async fn a_request_is_one_span_with_one_below_it_for_each_statement() {
         put.id
     );
     assert!(
-        program.said().contains(&line),
+        program.output().contains(&line),
         "no {line} in {}",
-        program.said()
+        program.output()
     );
 }
 
@@ -345,12 +345,12 @@ async fn each_of_many_reads_shows_the_statement_that_answered_it() {
         assert_eq!(answer.status, 200);
     }
     program.signal(Signal::TERM);
-    assert!(program.ended().await.success(), "{}", program.said());
+    assert!(program.ended().await.success(), "{}", program.output());
     let spans = collector.spans();
     let name = "GET /api/hyperfleet/v1/clusters/{id}";
     let reads: Vec<_> = spans.iter().filter(|s| s.name == name).collect();
     assert_eq!(reads.len(), 200);
-    let lines = program.said().matches("\"message\":\"answered\"").count();
+    let lines = program.output().matches("\"message\":\"answered\"").count();
     assert_eq!(lines, 201, "no line is lost either");
     for read in reads {
         let below = spans.iter().filter(|s| s.parent == read.id);
@@ -369,8 +369,8 @@ async fn a_collector_that_is_not_there_costs_requests_nothing() {
         api.cluster(&format!("cluster-{number}")).await;
     }
     program.signal(Signal::TERM);
-    assert!(program.ended().await.success(), "{}", program.said());
-    let said = program.said();
+    assert!(program.ended().await.success(), "{}", program.output());
+    let said = program.output();
     assert_eq!(said.matches("spans lost").count(), 1, "{said}");
     assert_eq!(said.matches("\"level\":\"error\"").count(), 0, "{said}");
 }
@@ -396,7 +396,7 @@ async fn a_collector_that_never_answers_does_not_keep_the_program_from_ending() 
     .await;
     // Beside the last spans, which are given four seconds, not after them.
     assert!(since.elapsed().as_secs() < 3, "{:?}", since.elapsed());
-    assert!(program.ended().await.success(), "{}", program.said());
+    assert!(program.ended().await.success(), "{}", program.output());
     assert!(since.elapsed().as_secs() < 30, "{:?}", since.elapsed());
     let received = collector.received.lock().unwrap().concat();
     assert!(received.starts_with(b"PRI * HTTP/2.0"), "it is gRPC");
@@ -411,7 +411,7 @@ async fn only_requests_begin_traces() {
     let api = program.serving(database).await;
     assert_eq!(api.get("/clusters").await.status, 200);
     program.signal(Signal::TERM);
-    assert!(program.ended().await.success(), "{}", program.said());
+    assert!(program.ended().await.success(), "{}", program.output());
     let spans = collector.spans();
     let roots = spans.iter().filter(|s| s.parent.is_empty());
     let roots: Vec<_> = roots.map(|s| s.name.as_str()).collect();
@@ -425,12 +425,12 @@ async fn a_migration_sends_its_last_spans() {
     let url = database.url();
     let args = ["migrate", "status", "--database-url", &url];
     let mut program = Program::start_with(&args, &collector.variables());
-    assert!(program.ended().await.success(), "{}", program.said());
+    assert!(program.ended().await.success(), "{}", program.output());
     let spans = collector.spans();
     let (roots, below): (Vec<_>, Vec<_>) = spans.iter().partition(|s| s.parent.is_empty());
     let names: Vec<_> = roots.iter().map(|s| s.name.as_str()).collect();
-    assert_eq!(names, ["migrate"], "{}", program.said());
-    assert!(!below.is_empty(), "no statement came: {}", program.said());
+    assert_eq!(names, ["migrate"], "{}", program.output());
+    assert!(!below.is_empty(), "no statement came: {}", program.output());
 }
 
 #[tokio::test]
@@ -448,8 +448,8 @@ async fn without_a_collector_nothing_is_sent_and_nothing_is_printed() {
         let api = program.serving(database).await;
         assert_eq!(api.get("/clusters").await.status, 200);
         program.signal(Signal::TERM);
-        assert!(program.ended().await.success(), "{}", program.said());
-        let said = program.said();
+        assert!(program.ended().await.success(), "{}", program.output());
+        let said = program.output();
         assert!(
             !said.contains("trace_id") && !said.contains("SELECT"),
             "{said}"

@@ -37,8 +37,8 @@ async fn migrate(executable: &Path, database: &TestDatabase, command: &[&str]) -
     let args = [&["migrate"], command, &["--database-url", &url]].concat();
     let mut program = Program::start_of(executable, &args, &[]);
     let status = program.ended().await;
-    assert!(status.success(), "{}", program.said());
-    program.said()
+    assert!(status.success(), "{}", program.output());
+    program.output()
 }
 
 /// Every migration of the database, with all its columns.
@@ -75,7 +75,7 @@ async fn releases_take_turns_on_one_database_and_nothing_is_lost() {
     let clients = load.start_with_readers();
     let is_over = Arc::new(AtomicBool::new(false));
     let lives: Vec<_> = (0..LIVES)
-        .map(|client| tokio::spawn(live_on(load.clone(), client, is_over.clone())))
+        .map(|client| tokio::spawn(live_repeatedly(load.clone(), client, is_over.clone())))
         .collect();
     load.until_acknowledged(100).await;
 
@@ -125,7 +125,7 @@ async fn releases_take_turns_on_one_database_and_nothing_is_lost() {
 }
 
 /// Lives one after the other; gives how many.
-async fn live_on(load: Arc<Load>, client: usize, is_over: Arc<AtomicBool>) -> usize {
+async fn live_repeatedly(load: Arc<Load>, client: usize, is_over: Arc<AtomicBool>) -> usize {
     let mut count = 0;
     while !is_over.load(Ordering::SeqCst) {
         // Reports of a time long ago are refused.

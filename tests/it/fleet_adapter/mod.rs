@@ -95,7 +95,7 @@ impl World {
         let registry = Registry::new(keys.clone(), Prefix::new(&prefix).unwrap());
         let fleet = Fleet::new(registry.clone(), 100);
         let mut beside = JoinSet::new();
-        beside.spawn(fleet.clone().keep_mirror());
+        beside.spawn(fleet.clone().run_mirror());
         let settings = engine_settings("engine");
         beside.spawn(run_engine(
             registry.clone(),
@@ -115,7 +115,7 @@ impl World {
             world.add_machine(number);
         }
         until("all machines are there", async || {
-            world.fleet.is_connected() && world.fleet.condition().machines == machines
+            world.fleet.is_connected() && world.fleet.readiness().machines == machines
         })
         .await;
         world

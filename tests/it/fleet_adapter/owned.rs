@@ -120,8 +120,8 @@ async fn kill_until(world: &World, holds: impl AsyncFn() -> bool) {
 }
 
 async fn release_lease(world: &World) {
-    use hyperfleet_fleet::keys::{KeyStore as _, Operation, Transaction};
-    let delete = Operation::Delete(format!("{}lease", world.keys_of_adapter()));
+    use hyperfleet_fleet::keys::{KeyOperation, KeyStore as _, Transaction};
+    let delete = KeyOperation::Delete(format!("{}lease", world.keys_of_adapter()));
     let deleted = world.keys.commit(Transaction {
         then: vec![delete],
         ..Transaction::default()

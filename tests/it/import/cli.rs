@@ -30,7 +30,7 @@ fn start(world: &World, more: &[&str]) -> RunningProgram {
 async fn run(world: &World, more: &[&str]) -> (Option<i32>, String, String) {
     let mut program = start(world, more);
     let code = program.ended().await.code();
-    (code, program.output(), program.said())
+    (code, program.stdout(), program.output())
 }
 
 #[tokio::test]
@@ -117,7 +117,12 @@ async fn one_connection_is_enough() {
     let mut command = command(&world, &["--batch", "2"]);
     command.env("HYPERFLEET_DATABASE_POOL_MAX_CONNECTIONS", "1");
     let mut program = RunningProgram::start(command);
-    assert_eq!(program.ended().await.code(), Some(0), "{}", program.said());
+    assert_eq!(
+        program.ended().await.code(),
+        Some(0),
+        "{}",
+        program.output()
+    );
     assert!(
         program
             .output()
@@ -156,10 +161,10 @@ async fn a_url_with_a_password_needs_no_argument() {
             program.ended().await.code(),
             Some(code),
             "{}",
-            program.said()
+            program.output()
         );
-        assert!(program.said().contains(words), "{}", program.said());
-        assert!(!program.said().contains("secret"), "{}", program.said());
+        assert!(program.output().contains(words), "{}", program.output());
+        assert!(!program.output().contains("secret"), "{}", program.output());
     }
 }
 
@@ -168,7 +173,7 @@ async fn it_ends_with_4_where_the_databases_differ() {
     let world = World::alone(2).await;
     run(&world, &[]).await;
     world
-        .here(&format!(
+        .change_target(&format!(
             "UPDATE resources SET created_by = 'x' WHERE id = '{}'",
             cluster_id(1)
         ))
@@ -197,7 +202,7 @@ async fn a_signal_ends_it_after_the_batch_and_the_next_run_goes_on() {
         "{output}"
     );
     let here = world
-        .ask_here("SELECT count(*) FROM resources")
+        .target_value("SELECT count(*) FROM resources")
         .await
         .as_i64()
         .unwrap();
@@ -274,11 +279,11 @@ async fn it_says_what_is_wrong_with_how_it_was_started() {
         command.env_remove("DATABASE_URL");
         let mut program = RunningProgram::start(command);
         let status = program.ended().await.code();
-        assert_eq!(status, Some(code), "{words}: {}", program.said());
+        assert_eq!(status, Some(code), "{words}: {}", program.output());
         assert!(
-            program.said().contains(words),
+            program.output().contains(words),
             "{words}: {}",
-            program.said()
+            program.output()
         );
     }
 }

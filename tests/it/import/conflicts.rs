@@ -3,7 +3,7 @@
 use hyperfleet::app::import::{Error, RunOptions};
 use serde_json::{Value, json};
 
-use super::world::{DRY, PLAIN, World, cluster_id, found, pool_id, tally, verified};
+use super::world::{DRY, PLAIN, World, cluster_id, finding_counts, pool_id, tally, verified};
 use crate::support::{TestApi, TestDatabase};
 
 const BESIDE: RunOptions = RunOptions {
@@ -29,7 +29,10 @@ async fn a_database_with_others_is_refused_unless_asked_for() {
     assert!(matches!(refused, Error::OthersHere), "{refused:?}");
     assert!(refused.to_string().contains("--beside-others"));
     let report = world.run(BESIDE).await;
-    assert_eq!(found(&report), [("name_taken", 1), ("no_parent", 3)]);
+    assert_eq!(
+        finding_counts(&report),
+        [("name_taken", 1), ("no_parent", 3)]
+    );
     assert_eq!((tally(&report), verified(&report)), ([8, 0, 0], [8, 0, 0]));
     assert_eq!(api.get(&taken).await.body, before);
     assert_eq!(api.get(&own).await.status, 200);
@@ -43,12 +46,12 @@ async fn a_database_with_others_is_refused_unless_asked_for() {
 async fn a_resource_with_an_imported_id_stays() {
     let world = World::filled(2).await;
     let id = cluster_id(1);
-    world.here(&format!("INSERT INTO resources (id, created_at, updated_at, generation, kind, name, created_by, updated_by, spec)
+    world.change_target(&format!("INSERT INTO resources (id, created_at, updated_at, generation, kind, name, created_by, updated_by, spec)
         VALUES ('{id}', now(), now(), 5, 'Cluster', 'other', 'a', 'b', '{{}}')")).await;
     let report = world.run(BESIDE).await;
-    assert_eq!(found(&report), [("id_taken", 1), ("no_parent", 3)]);
+    assert_eq!(finding_counts(&report), [("id_taken", 1), ("no_parent", 3)]);
     let name = format!("SELECT name FROM resources WHERE id = '{id}'");
-    assert_eq!(world.ask_here(&name).await, "other");
+    assert_eq!(world.target_value(&name).await, "other");
 }
 
 #[tokio::test]
@@ -74,7 +77,7 @@ async fn what_was_changed_here_stays_changed() {
         .await;
     let report = world.run(PLAIN).await;
     assert_eq!(
-        (found(&report), tally(&report)),
+        (finding_counts(&report), tally(&report)),
         (vec![("changed_here", 1)], [0, 0, 11])
     );
     assert_eq!(verified(&report), [10, 0, 2]);
@@ -93,9 +96,9 @@ async fn what_was_changed_here_stays_changed() {
     let report = world.run(PLAIN).await;
     assert_eq!(report.removed, 3);
     assert!(
-        found(&report).contains(&("needed_here", 1)),
+        finding_counts(&report).contains(&("needed_here", 1)),
         "{:?}",
-        found(&report)
+        finding_counts(&report)
     );
     assert_eq!(api.get(&two).await.status, 200);
 }
@@ -115,7 +118,10 @@ async fn a_resource_that_changed_here_keeps_its_name() {
         NULL, kind, name, NULL, created_by, updated_by, NULL, NULL, NULL, NULL, spec, 1, tenancy
         FROM resources WHERE id = '{id}'")).await;
     let report = world.run(PLAIN).await;
-    assert_eq!(found(&report), vec![("changed_here", 1), ("name_taken", 1)]);
+    assert_eq!(
+        finding_counts(&report),
+        vec![("changed_here", 1), ("name_taken", 1)]
+    );
     let here = api.get(&path).await;
     assert_eq!(
         (here.status, &here.body["labels"]["here"]),
@@ -141,7 +147,7 @@ async fn a_parent_stays_while_it_has_a_child_of_our_own() {
         .await;
     let report = world.run(BESIDE).await;
     assert_eq!(
-        (found(&report), report.removed),
+        (finding_counts(&report), report.removed),
         (vec![("needed_here", 1)], 3)
     );
     assert_eq!(
@@ -156,9 +162,9 @@ async fn what_was_removed_here_does_not_come_back() {
     world.run(PLAIN).await;
     let id = pool_id(1);
     world
-        .here(&format!("DELETE FROM resources WHERE id = '{id}'"))
+        .change_target(&format!("DELETE FROM resources WHERE id = '{id}'"))
         .await;
-    assert_eq!(found(&world.run(PLAIN).await), []);
+    assert_eq!(finding_counts(&world.run(PLAIN).await), []);
     world
         .there(&format!(
             "UPDATE resources SET generation = 9 WHERE id = '{id}'"
@@ -166,12 +172,12 @@ async fn what_was_removed_here_does_not_come_back() {
         .await;
     let report = world.run(PLAIN).await;
     assert_eq!(
-        (found(&report), tally(&report)),
+        (finding_counts(&report), tally(&report)),
         (vec![("removed_here", 1)], [0, 0, 7])
     );
     assert_eq!(verified(&report), [7, 0, 1]);
     let count = format!("SELECT count(*) FROM resources WHERE id = '{id}'");
-    assert_eq!(world.ask_here(&count).await, Value::from(0));
+    assert_eq!(world.target_value(&count).await, Value::from(0));
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 
 use serde_json::json;
 
-use super::world::{PLAIN, World, cluster_id, found, verified};
+use super::world::{PLAIN, World, cluster_id, finding_counts, verified};
 use crate::support::{TestApi, child, root};
 
 const ADAPTERS: [&str; 4] = ["validation", "dns", "pullsecret", "hypershift"];
@@ -109,10 +109,10 @@ async fn imported_numbers_are_stored_as_they_were_and_those_beyond_64_bits_answe
     world
         .there("UPDATE resources SET spec = '{\"large\": 123456789012345678901234567890, \"exact\": 9007199254740993}'")
         .await;
-    assert_eq!(found(&world.run(PLAIN).await), []);
+    assert_eq!(finding_counts(&world.run(PLAIN).await), []);
     let stored = "SELECT spec ->> 'large' FROM resources WHERE kind = 'Cluster'";
     assert_eq!(
-        world.ask_here(stored).await,
+        world.target_value(stored).await,
         "123456789012345678901234567890"
     );
     let api = world.serve();

@@ -102,7 +102,7 @@ async fn an_older_copy_of_the_files_is_refused_unless_asked_for() {
     let older = from(&world, copy.database());
     assert_eq!(refused(&older).await, Regression::Behind);
     let count = "SELECT count(*) FROM resources";
-    assert_eq!(world.ask_here(count).await, 21);
+    assert_eq!(world.target_value(count).await, 21);
     let report = older.run(OLDER).await;
     assert_eq!(
         (tally(&report), verified(&report)),
@@ -129,17 +129,17 @@ async fn a_standby_is_read_once_it_has_caught_up_and_refused_once_promoted() {
     let copy = Server::start(&folder.path().join("copy")).await;
     let standby = from(&world, copy.database());
     let pause = "SELECT pg_wal_replay_pause()::text";
-    standby.ask_there(pause).await;
+    standby.source_value(pause).await;
     let state = "SELECT pg_get_wal_replay_pause_state()";
     until("replay is paused", async || {
-        standby.ask_there(state).await == "paused"
+        standby.source_value(state).await == "paused"
     })
     .await;
     world.there(CHANGE).await;
     world.run(PLAIN).await;
     assert_eq!(refused(&standby).await, Regression::Behind);
     standby
-        .ask_there("SELECT pg_wal_replay_resume()::text")
+        .source_value("SELECT pg_wal_replay_resume()::text")
         .await;
     until("it has caught up", async || {
         standby.try_run(PLAIN).await.is_ok()
@@ -161,7 +161,7 @@ async fn a_standby_is_read_once_it_has_caught_up_and_refused_once_promoted() {
     // The other way round nothing is missing, either.
     assert_eq!(tally(&world.run(PLAIN).await), [0, 0, 21]);
     drop(original);
-    standby.ask_there("SELECT pg_promote()").await;
+    standby.source_value("SELECT pg_promote()").await;
     assert_eq!(refused(&standby).await, Regression::Timeline);
     let report = standby.run(OLDER).await;
     assert_eq!(verified(&report), [21, 0, 0]);
@@ -187,7 +187,10 @@ async fn lower_generations_are_refused_before_anything_is_removed() {
     assert_eq!((count, first.to_string()), (1, cluster_id(1)));
     let refused = world.try_run(PLAIN).await.unwrap_err().to_string();
     assert!(refused.contains("--allow-older-source"), "{refused}");
-    assert_eq!(world.ask_here("SELECT count(*) FROM resources").await, 8);
+    assert_eq!(
+        world.target_value("SELECT count(*) FROM resources").await,
+        8
+    );
     let report = world.run(OLDER).await;
     assert_eq!((tally(&report), verified(&report)), ([0, 1, 7], [7, 0, 0]));
 }

@@ -5,7 +5,7 @@ use serde_json::json;
 use sqlx::AssertSqlSafe;
 
 use super::world::{
-    PLAIN, World, cluster_id, found, linked_world, pool_id, tally, verified, wait_for,
+    PLAIN, World, cluster_id, finding_counts, linked_world, pool_id, tally, verified, wait_for,
 };
 
 /// A run, and a transaction that is open when it begins and is committed once the run waits for it.
@@ -37,11 +37,11 @@ async fn a_resource_that_changes_while_it_is_removed_stays() {
         .await;
     let report = run_beside(&world, &touch(&id)).await;
     assert_eq!(
-        (found(&report), report.removed),
+        (finding_counts(&report), report.removed),
         (vec![("needed_here", 1)], 3)
     );
     let here = format!("SELECT count(*) FROM resources WHERE id = '{id}'");
-    assert_eq!(world.ask_here(&here).await, 1);
+    assert_eq!(world.target_value(&here).await, 1);
 }
 
 #[tokio::test]
@@ -55,10 +55,10 @@ async fn a_resource_that_changes_while_it_is_written_stays_changed() {
         ))
         .await;
     let report = run_beside(&world, &touch(&id)).await;
-    assert_eq!(found(&report), [("changed_here", 1)]);
+    assert_eq!(finding_counts(&report), [("changed_here", 1)]);
     assert_eq!(verified(&report), [7, 0, 1]);
     let generation = format!("SELECT generation FROM resources WHERE id = '{id}'");
-    assert_eq!(world.ask_here(&generation).await, 2);
+    assert_eq!(world.target_value(&generation).await, 2);
 }
 
 #[tokio::test]
@@ -67,7 +67,10 @@ async fn a_name_that_is_taken_while_its_batch_is_written_is_refused() {
     let own = "INSERT INTO resources (id, created_at, updated_at, generation, kind, name, created_by, updated_by, spec)
         VALUES (gen_random_uuid(), now(), now(), 1, 'Cluster', 'cluster-1', 'a', 'b', '{}')";
     let report = run_beside(&world, own).await;
-    assert_eq!(found(&report), [("name_taken", 1), ("no_parent", 3)]);
+    assert_eq!(
+        finding_counts(&report),
+        [("name_taken", 1), ("no_parent", 3)]
+    );
     assert_eq!((tally(&report), verified(&report)), ([4, 0, 0], [4, 0, 0]));
 }
 
@@ -84,7 +87,7 @@ async fn a_child_whose_parent_is_removed_meanwhile_is_refused() {
         .await;
     let removal = format!("DELETE FROM resources WHERE '{id}' IN (id, owner_id)");
     let report = run_beside(&world, &removal).await;
-    assert_eq!(found(&report), [("no_parent", 1)]);
+    assert_eq!(finding_counts(&report), [("no_parent", 1)]);
     assert_eq!(verified(&report)[..2], [4, 0]);
 }
 
@@ -100,17 +103,17 @@ async fn a_resource_that_is_removed_while_it_is_written_does_not_come_back() {
         .await;
     let removal = format!("DELETE FROM resources WHERE id = '{id}'");
     let report = run_beside(&world, &removal).await;
-    assert_eq!(found(&report), [("removed_here", 1)]);
+    assert_eq!(finding_counts(&report), [("removed_here", 1)]);
     assert_eq!(verified(&report), [7, 0, 1]);
     let here = format!("SELECT count(*) FROM resources WHERE id = '{id}'");
-    assert_eq!(world.ask_here(&here).await, 0);
+    assert_eq!(world.target_value(&here).await, 0);
 }
 
 /// A run, with a change right before its references are written.
 async fn run_with_change(world: &World, change: &str) -> ImportReport {
     let observe = |progress: ImportProgress| {
         if progress.step == ImportStep::Bring && progress.done == progress.total {
-            wait_for(world.here(change));
+            wait_for(world.change_target(change));
         }
         false
     };
@@ -123,12 +126,12 @@ async fn a_resource_that_changes_before_its_references_come_gets_none() {
     let id = cluster_id(1);
     let report = run_with_change(&world, &touch(&id)).await;
     assert_eq!(
-        (found(&report), report.references),
+        (finding_counts(&report), report.references),
         (vec![("changed_here", 1)], 6)
     );
     assert_eq!(verified(&report), [7, 0, 1]);
     let references = format!("SELECT count(*) FROM resource_references WHERE source_id = '{id}'");
-    assert_eq!(world.ask_here(&references).await, 0);
+    assert_eq!(world.target_value(&references).await, 0);
 }
 
 #[tokio::test]
@@ -137,7 +140,7 @@ async fn a_target_that_goes_before_its_references_come_is_reported() {
     let removal = "DELETE FROM resources WHERE name = 'wif-2'";
     let report = run_with_change(&world, removal).await;
     assert_eq!(
-        (found(&report), report.references),
+        (finding_counts(&report), report.references),
         (vec![("reference_target", 2)], 6)
     );
     let of_first = world

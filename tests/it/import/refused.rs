@@ -2,7 +2,9 @@
 
 use hyperfleet::domain::import::FindingPart;
 
-use super::world::{DRY, PLAIN, World, cluster_id, found, in_part, pool_id, tally, verified};
+use super::world::{
+    DRY, PLAIN, World, cluster_id, finding_counts, in_part, pool_id, tally, verified,
+};
 
 /// Rows that nobody could create here: each an update of one that `fill` has made.
 const ODD: &str = "
@@ -37,9 +39,9 @@ async fn the_rest_is_imported() {
         ("unknown_kind", 1),
     ];
     let dry = world.run(DRY).await;
-    assert_eq!(found(&dry), expected);
+    assert_eq!(finding_counts(&dry), expected);
     let report = world.run(PLAIN).await;
-    assert_eq!(found(&report), expected);
+    assert_eq!(finding_counts(&report), expected);
     assert_eq!(
         (tally(&report), verified(&report)),
         ([16, 0, 0], [16, 0, 0])
@@ -83,7 +85,7 @@ async fn a_resource_that_becomes_bad_keeps_its_older_state_here() {
     for _ in 0..2 {
         let report = world.run(PLAIN).await;
         assert_eq!(
-            (found(&report), tally(&report)),
+            (finding_counts(&report), tally(&report)),
             (vec![("spec", 1)], [0, 0, 7])
         );
         assert_eq!((verified(&report), in_part(&report)), ([7, 0, 0], [0, 1]));
@@ -92,13 +94,16 @@ async fn a_resource_that_becomes_bad_keeps_its_older_state_here() {
         "SELECT generation FROM resources WHERE id = '{}'",
         cluster_id(1)
     );
-    assert_eq!(world.ask_here(&generation).await, 2);
+    assert_eq!(world.target_value(&generation).await, 2);
     world
         .there("UPDATE resources SET spec = '{}' WHERE name = 'cluster-1'")
         .await;
     let report = world.run(PLAIN).await;
-    assert_eq!((found(&report), tally(&report)), (vec![], [0, 0, 8]));
-    assert_eq!(world.ask_here(&generation).await, 9);
+    assert_eq!(
+        (finding_counts(&report), tally(&report)),
+        (vec![], [0, 0, 8])
+    );
+    assert_eq!(world.target_value(&generation).await, 9);
 }
 
 #[tokio::test]
@@ -122,7 +127,10 @@ async fn a_bad_report_is_refused_alone() {
         1, last_report_time, conditions FROM adapter_statuses LIMIT 1").await;
     for expected in [[8, 0, 0], [0, 0, 8]] {
         let report = world.run(PLAIN).await;
-        assert_eq!(found(&report), [("orphan_report", 1), ("report", 3)]);
+        assert_eq!(
+            finding_counts(&report),
+            [("orphan_report", 1), ("report", 3)]
+        );
         assert_eq!((tally(&report), verified(&report)), (expected, [5, 0, 0]));
         assert_eq!(in_part(&report), [3, 0]);
         // An orphan is no refusal, and is listed last.
@@ -139,7 +147,7 @@ async fn a_bad_report_is_refused_alone() {
     let adapters =
         format!("SELECT jsonb_agg(adapter) FROM adapter_reports WHERE resource_id = '{id}'");
     assert_eq!(
-        world.ask_here(&adapters).await,
+        world.target_value(&adapters).await,
         serde_json::json!(["hypershift"])
     );
 }
@@ -168,13 +176,16 @@ async fn references_without_a_rule_or_a_target_are_refused_alone() {
         WHERE c.name = 'cluster-1' AND w.name = 'good'").await;
     let report = world.run(PLAIN).await;
     let expected = [("name", 1), ("reference_target", 3), ("reference_type", 1)];
-    assert_eq!((found(&report), report.references), (expected.to_vec(), 3));
+    assert_eq!(
+        (finding_counts(&report), report.references),
+        (expected.to_vec(), 3)
+    );
     assert_eq!((verified(&report), in_part(&report)), ([1, 0, 0], [3, 0]));
     // They are tried again until they can be written.
     world.there("UPDATE resources SET name = 'mended' WHERE name = 'B A D'; DELETE FROM resource_references WHERE ref_type = 'other'").await;
     let report = world.run(PLAIN).await;
     assert_eq!(
-        (found(&report), tally(&report), verified(&report)),
+        (finding_counts(&report), tally(&report), verified(&report)),
         (vec![], [1, 0, 4], [5, 0, 0])
     );
 }
@@ -188,7 +199,7 @@ async fn what_was_accepted_of_a_resource_is_compared() {
     assert_eq!(in_part(&world.run(PLAIN).await), [2, 0]);
     // Something here alters what is written.
     world
-        .here(&format!(
+        .change_target(&format!(
             "CREATE FUNCTION alter_author() RETURNS trigger LANGUAGE plpgsql AS
                  $$ BEGIN NEW.created_by := 'other'; RETURN NEW; END $$;
              CREATE TRIGGER alter_author BEFORE UPDATE ON resources FOR EACH ROW
@@ -213,11 +224,11 @@ async fn another_kind_of_an_imported_resource_is_refused() {
         .await;
     let report = world.run(PLAIN).await;
     assert_eq!(
-        (found(&report), in_part(&report)),
+        (finding_counts(&report), in_part(&report)),
         (vec![("kind_changed", 1)], [0, 1])
     );
     let kind = format!("SELECT kind FROM resources WHERE id = '{id}'");
-    assert_eq!(world.ask_here(&kind).await, "NodePool");
+    assert_eq!(world.target_value(&kind).await, "NodePool");
 }
 
 #[tokio::test]
@@ -231,7 +242,7 @@ async fn a_path_that_no_route_served_is_told() {
         .await;
     let report = world.run(PLAIN).await;
     assert_eq!(
-        (found(&report), report.findings.refused()),
+        (finding_counts(&report), report.findings.refused()),
         (vec![("href", 1)], 0)
     );
     assert_eq!(verified(&report), [4, 0, 0]);

@@ -1,6 +1,8 @@
 //! A later run brings what has changed since; an interrupted one is continued.
 
-use super::world::{PLAIN, World, cluster_id, found, linked_world, pool_id, tally, verified};
+use super::world::{
+    PLAIN, World, cluster_id, finding_counts, linked_world, pool_id, tally, verified,
+};
 
 #[tokio::test]
 async fn a_second_run_brings_only_what_changed() {
@@ -57,7 +59,7 @@ async fn what_the_source_has_removed_goes() {
     assert_eq!(report.kinds["NodePool"].imported, 8);
     let left = "SELECT (SELECT count(*) FROM resources) || ' ' || (SELECT count(*) FROM imported_resources)
                 || ' ' || (SELECT sum(count) FROM resource_counts)";
-    assert_eq!(world.ask_here(left).await, "11 11 11");
+    assert_eq!(world.target_value(left).await, "11 11 11");
 }
 
 #[tokio::test]
@@ -72,7 +74,7 @@ async fn a_name_passes_from_a_deleted_resource_to_a_new_one() {
         FROM resources WHERE id = '{id}'")).await;
     let report = world.run(PLAIN).await;
     assert_eq!(
-        (found(&report), tally(&report), verified(&report)),
+        (finding_counts(&report), tally(&report), verified(&report)),
         (vec![], [1, 0, 12], [13, 0, 0])
     );
     // Now the older one is gone, and the new one is replaced, too.
@@ -85,7 +87,7 @@ async fn a_name_passes_from_a_deleted_resource_to_a_new_one() {
         .await;
     let report = world.run(PLAIN).await;
     assert_eq!(
-        (found(&report), tally(&report), verified(&report)),
+        (finding_counts(&report), tally(&report), verified(&report)),
         (vec![], [1, 5, 8], [9, 0, 0])
     );
 }
@@ -103,7 +105,7 @@ async fn a_name_and_a_parent_that_were_changed_by_hand_come_too() {
         ))
         .await;
     let report = world.run(PLAIN).await;
-    assert_eq!((found(&report), report.changed), (vec![], 2));
+    assert_eq!((finding_counts(&report), report.changed), (vec![], 2));
     assert_eq!(verified(&report), [12, 0, 0]);
     let api = world.serve();
     let moved = api
@@ -145,7 +147,11 @@ async fn references_are_written_when_their_targets_are_here() {
     let world = linked_world().await;
     let report = world.run(PLAIN).await;
     assert_eq!(
-        (found(&report), verified(&report), report.references),
+        (
+            finding_counts(&report),
+            verified(&report),
+            report.references
+        ),
         (vec![], [8, 0, 0], 8)
     );
     // A target goes by force, and takes the references to it along: no row of their resources changes.
@@ -173,25 +179,25 @@ async fn a_target_stays_while_a_resource_that_was_changed_here_refers_to_it() {
     world.run(PLAIN).await;
     let source = cluster_id(1);
     let change = format!("UPDATE resources SET revision = revision + 1 WHERE id = '{source}'");
-    world.here(&change).await;
+    world.change_target(&change).await;
     world.there("DELETE FROM resource_references WHERE target_id LIKE '%2'; DELETE FROM resources WHERE name = 'wif-2'").await;
     let references = "SELECT count(*) FROM resource_references WHERE target_id::text LIKE '%2'";
     for _ in 0..2 {
         let report = world.run(PLAIN).await;
         assert_eq!(
-            (found(&report), report.removed),
+            (finding_counts(&report), report.removed),
             (vec![("needed_here", 1)], 0)
         );
-        assert_eq!(world.ask_here(references).await, 2);
+        assert_eq!(world.target_value(references).await, 2);
     }
     // Once nothing that was changed here refers to it, it goes with the other reference.
     world
-        .here(&format!(
+        .change_target(&format!(
             "DELETE FROM resource_references WHERE source_id = '{source}' AND target_id::text LIKE '%2'"
         ))
         .await;
     let report = world.run(PLAIN).await;
-    assert_eq!((found(&report), report.removed), (vec![], 1));
+    assert_eq!((finding_counts(&report), report.removed), (vec![], 1));
     assert_eq!(verified(&report), [6, 0, 1]);
 }
 
@@ -202,7 +208,7 @@ async fn a_run_that_ends_before_its_references_is_continued() {
     world.run_in_part(8).await;
     assert_eq!(
         world
-            .ask_here("SELECT count(*) FROM resource_references")
+            .target_value("SELECT count(*) FROM resource_references")
             .await,
         0
     );

@@ -7,7 +7,7 @@ use hyperfleet::app::import::{
     Error, ImportProgress, ImportStep, ReadScope, RunOptions, VerifyScope,
 };
 
-use super::world::{DRY, PLAIN, World, cluster_id, found, tally, verified, wait_for};
+use super::world::{DRY, PLAIN, World, cluster_id, finding_counts, tally, verified, wait_for};
 
 /// What the older service would answer for each resource, from its tables; without its reports.
 const ANSWERS: &str = "SELECT jsonb_object_agg(r.id, jsonb_strip_nulls(jsonb_build_object(
@@ -35,25 +35,28 @@ const FULL: RunOptions = RunOptions {
 async fn every_resource_is_served_as_it_was() {
     let world = World::filled(20).await;
     let report = world.run(PLAIN).await;
-    assert_eq!(found(&report), []);
+    assert_eq!(finding_counts(&report), []);
     assert_eq!(tally(&report), [80, 0, 0]);
     assert_eq!(verified(&report), [80, 0, 0]);
     let kind = |kind: &str| (report.kinds[kind].source, report.kinds[kind].imported);
     assert_eq!((kind("Cluster"), kind("NodePool")), ((20, 20), (60, 60)));
     assert_eq!(
-        world.ask_there(TIMES_THERE).await,
-        world.ask_here(TIMES_HERE).await
+        world.source_value(TIMES_THERE).await,
+        world.target_value(TIMES_HERE).await
     );
     let specs = "SELECT jsonb_object_agg(id, spec::text) FROM resources";
-    assert_eq!(world.ask_there(specs).await, world.ask_here(specs).await);
+    assert_eq!(
+        world.source_value(specs).await,
+        world.target_value(specs).await
+    );
     let older_data = "SELECT jsonb_object_agg(resource_id || adapter, coalesce(data, '{}')::text) FROM adapter_statuses";
     let imported_data =
         "SELECT jsonb_object_agg(resource_id::text || adapter, data::text) FROM adapter_reports";
     assert_eq!(
-        world.ask_there(older_data).await,
-        world.ask_here(imported_data).await
+        world.source_value(older_data).await,
+        world.target_value(imported_data).await
     );
-    let expected = world.ask_there(ANSWERS).await;
+    let expected = world.source_value(ANSWERS).await;
     let api = world.serve();
     for (id, expected) in expected.as_object().unwrap() {
         let answer = api.get(&format!("/resources/{id}")).await;
@@ -141,7 +144,7 @@ async fn a_dry_run_says_what_would_be_and_writes_nothing() {
     assert_eq!(verified(&report), [0, 0, 0]);
     let rows = "SELECT (SELECT count(*) FROM resources) + (SELECT count(*) FROM imports)
                      + (SELECT count(*) FROM imported_resources)";
-    assert_eq!(world.ask_here(rows).await, 0);
+    assert_eq!(world.target_value(rows).await, 0);
     // After an import it compares, and finds nothing to do.
     world.run(PLAIN).await;
     let report = world.run(DRY).await;
@@ -171,7 +174,10 @@ async fn a_role_that_may_only_read_is_enough() {
         .await;
     let refused = reader.try_run(PLAIN).await.unwrap_err();
     assert!(matches!(refused, Error::Source(_)), "{refused:?}");
-    assert_eq!(world.ask_here("SELECT count(*) FROM resources").await, 12);
+    assert_eq!(
+        world.target_value("SELECT count(*) FROM resources").await,
+        12
+    );
     world
         .there(&format!("DROP OWNED BY {role}; DROP ROLE {role}"))
         .await;
@@ -210,7 +216,7 @@ async fn no_table_of_the_source_is_emptied_meanwhile() {
     let report = world.run_until(PLAIN, observe).await.0.unwrap();
     assert_eq!(verified(&report), [16, 0, 0]);
     let reports = "SELECT count(*) FROM adapter_statuses";
-    assert_eq!(world.ask_there(reports).await, report.reports);
+    assert_eq!(world.source_value(reports).await, report.reports);
     assert!(report.reports > 0);
 }
 
@@ -247,7 +253,9 @@ async fn what_was_altered_here_is_found() {
     ];
     for (number, breach) in breaches.into_iter().enumerate() {
         let id = cluster_id(1 + number % 4);
-        world.here(&format!("{breach} WHERE id = '{id}'")).await;
+        world
+            .change_target(&format!("{breach} WHERE id = '{id}'"))
+            .await;
         let report = world.run(DRY).await;
         assert_eq!(verified(&report), [15, 1, 0], "{breach}");
         let first = &report.verification.unwrap().first[0];
@@ -263,7 +271,7 @@ async fn what_was_altered_here_is_found() {
         format!("UPDATE adapter_reports SET conditions = '[]' WHERE resource_id = '{id}'"),
         format!("UPDATE adapter_reports SET metadata = NULL WHERE resource_id = '{id}'"),
     ] {
-        world.here(&breach).await;
+        world.change_target(&breach).await;
         assert_eq!(verified(&world.run(DRY).await), [15, 1, 0], "{breach}");
         world.run(FULL).await;
     }

@@ -103,7 +103,7 @@ impl World {
     }
 
     /// Changes this service's database.
-    pub(super) async fn here(&self, sql: &str) {
+    pub(super) async fn change_target(&self, sql: &str) {
         execute(&mut self.target.connect().await, sql).await;
     }
 
@@ -161,18 +161,18 @@ impl World {
         let waiting = "SELECT count(*) FROM pg_stat_activity
              WHERE datname = current_database() AND wait_event_type = 'Lock'";
         until("it waits for a lock", async || {
-            self.ask_here(waiting).await != 0
+            self.target_value(waiting).await != 0
         })
         .await;
     }
 
     /// One value from the source.
-    pub(super) async fn ask_there(&self, sql: &str) -> Value {
+    pub(super) async fn source_value(&self, sql: &str) -> Value {
         ask(&mut self.source.connect().await, sql).await
     }
 
     /// One value from this service's database.
-    pub(super) async fn ask_here(&self, sql: &str) -> Value {
+    pub(super) async fn target_value(&self, sql: &str) -> Value {
         ask(&mut self.target.connect().await, sql).await
     }
 }
@@ -228,7 +228,7 @@ async fn ask(connection: &mut PgConnection, sql: &str) -> Value {
 }
 
 /// The codes of what a run found, each with how many.
-pub(super) fn found(report: &ImportReport) -> Vec<(&'static str, usize)> {
+pub(super) fn finding_counts(report: &ImportReport) -> Vec<(&'static str, usize)> {
     let counts = report.findings.counts().iter();
     counts.map(|(code, count)| (*code, *count)).collect()
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use futures_util::future::join_all;
 use hyperfleet::domain::entity_config::{self, EntityConfig};
-use hyperfleet::storage::postgres::{Keep, Settings, Store};
+use hyperfleet::storage::postgres::{ConnectionLifetime, Settings, Store};
 
 use crate::support::{TestApi, TestDatabase, assert_sound};
 
@@ -33,7 +33,7 @@ impl Busy {
             connections_max: 12,
             acquire_seconds_max: 60,
             statement_milliseconds_max: 60_000,
-            keep: Keep::default(),
+            lifetime: ConnectionLifetime::default(),
         });
         let registry = entity_config::registry(&entities).unwrap();
         let api = TestApi::spawn_on(registry, database, store.clone(), false);

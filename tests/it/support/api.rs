@@ -6,12 +6,12 @@ use hyperfleet::auth::Authentication;
 use hyperfleet::config::Settings;
 use hyperfleet::domain::EntityRegistry;
 use hyperfleet::domain::entity_config::{self, EntityConfig};
-use hyperfleet::domain::tenancy::Rules;
-use hyperfleet::http::Api;
-use hyperfleet::startup::{self, Options};
+use hyperfleet::domain::tenancy::TenancyRules;
+use hyperfleet::http::ApiState;
+use hyperfleet::startup::{self, ConnectionOptions};
 use hyperfleet::storage::postgres::Store;
 use hyperfleet_fleet::EtcdFleet;
-use hyperfleet_server_kit::http::{Admission, Gate, Limits, Masks};
+use hyperfleet_server_kit::http::{Admission, Gate, Limits, Redaction};
 use hyperfleet_server_kit::program::Build;
 use serde_json::{Value, json};
 
@@ -46,7 +46,7 @@ impl TestApi {
         store: Store,
         lists_include_deleted: bool,
     ) -> Self {
-        let without = Rules::default();
+        let without = TenancyRules::default();
         Self::spawn_for_tenants(registry, database, store, lists_include_deleted, without)
     }
 
@@ -56,7 +56,7 @@ impl TestApi {
         database: TestDatabase,
         store: Store,
         lists_include_deleted: bool,
-        tenancy: Rules,
+        tenancy: TenancyRules,
     ) -> Self {
         let clock = TestClock::at("2026-01-01T10:00:00Z");
         let service = Service::new(store, Arc::new(registry), lists_include_deleted);
@@ -65,11 +65,11 @@ impl TestApi {
 
     /// The built-in kinds behind the given admission.
     pub(crate) async fn spawn_admitted(admission: &Admission) -> Self {
-        Self::spawn_admitted_for(admission, Rules::default()).await
+        Self::spawn_admitted_for(admission, TenancyRules::default()).await
     }
 
     /// The same, with these rules of tenancy.
-    pub(crate) async fn spawn_admitted_for(admission: &Admission, tenancy: Rules) -> Self {
+    pub(crate) async fn spawn_admitted_for(admission: &Admission, tenancy: TenancyRules) -> Self {
         let registry = entity_config::registry(&entity_config::built_in()).unwrap();
         let database = TestDatabase::create().await;
         let clock = TestClock::at("2026-01-01T10:00:00Z");
@@ -98,7 +98,7 @@ impl TestApi {
     pub(crate) async fn spawn_beside(
         fleet: &EtcdFleet,
         clock: TestClock,
-        adjust: impl FnOnce(&mut Api),
+        adjust: impl FnOnce(&mut ApiState),
     ) -> Self {
         let registry = entity_config::registry(&entity_config::built_in()).unwrap();
         let database = TestDatabase::create().await;
@@ -114,11 +114,11 @@ impl TestApi {
         service: Service,
         database: TestDatabase,
         clock: TestClock,
-        adjust: impl FnOnce(&mut Api),
+        adjust: impl FnOnce(&mut ApiState),
     ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();
-        let mut api = Api {
+        let mut api = ApiState {
             service,
             clock: clock.clock(),
             build: Build {
@@ -130,15 +130,15 @@ impl TestApi {
             },
             authentication: Authentication::Off,
             admission: Admission::new(Gate::serving(), &Limits::default()),
-            masks: Masks::default(),
-            tenancy: Rules::default(),
+            redaction: Redaction::default(),
+            tenancy: TenancyRules::default(),
             fleet: None,
         };
         adjust(&mut api);
         let address = listener.local_addr().unwrap();
-        let options = Options {
+        let options = ConnectionOptions {
             workers: 1,
-            ..Options::new(&Settings::default().server.timeouts, 1024, None)
+            ..ConnectionOptions::new(&Settings::default().server.timeouts, 1024, None)
         };
         let server = startup::bind(listener, &api, &options).unwrap();
         let base = format!("http://{address}/api/hyperfleet/v1");

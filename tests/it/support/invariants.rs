@@ -1,5 +1,5 @@
 use chrono::{DateTime, Utc};
-use hyperfleet::domain::aggregation::{Subject, aggregate};
+use hyperfleet::domain::aggregation::{AggregationInput, aggregate};
 use hyperfleet::domain::entity_config::{EntityConfig, registry};
 use hyperfleet::domain::{Condition, EntityRegistry, ReportState, ReportedCondition};
 use sqlx::postgres::PgConnection;
@@ -177,7 +177,7 @@ impl Row {
             return;
         }
         // Aggregation is idempotent: the stored conditions follow from the stored reports, of which none is missing.
-        let again = aggregate(&Subject {
+        let again = aggregate(&AggregationInput {
             generation: self.generation,
             updated_at: self.updated_at,
             is_deleting: self.is_deleting,

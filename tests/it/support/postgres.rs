@@ -1,7 +1,7 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use hyperfleet::storage::postgres::{Keep, Settings, Store};
+use hyperfleet::storage::postgres::{ConnectionLifetime, Settings, Store};
 use hyperfleet_devkit::{Durability, PrivatePostgres};
 use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _};
@@ -88,7 +88,7 @@ pub(crate) fn store(connect: PgConnectOptions) -> Store {
         connections_max: 4,
         acquire_seconds_max: 20,
         statement_milliseconds_max: 30_000,
-        keep: Keep::default(),
+        lifetime: ConnectionLifetime::default(),
     })
 }
 

@@ -1,6 +1,6 @@
 use hyperfleet::domain::EntityRegistry;
 use hyperfleet::domain::entity_config::{EntityConfig, registry};
-use hyperfleet::domain::tenancy::{Config, Dimension, Rules};
+use hyperfleet::domain::tenancy::{Config, Dimension, TenancyRules};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
 use super::{TestApi, TestDatabase};
@@ -21,7 +21,7 @@ pub(crate) const BETA: &[(&str, &str)] = &[("x-org", "beta")];
 pub(crate) const SYSTEM: &[(&str, &str)] = &[("x-system", "true")];
 
 /// Rules with one required dimension, `X-Org`, and an optional one, `X-Project`.
-pub(crate) fn tenancy(walls: Walls) -> Rules {
+pub(crate) fn tenancy(walls: Walls) -> TenancyRules {
     let dimension = |header: &str, key: &str, required| Dimension {
         header: header.to_owned(),
         key: key.to_owned(),
@@ -36,7 +36,7 @@ pub(crate) fn tenancy(walls: Walls) -> Rules {
             dimension("X-Project", "project", false),
         ],
     };
-    Rules::new(config).unwrap()
+    TenancyRules::new(config).unwrap()
 }
 
 impl TestApi {

@@ -93,7 +93,7 @@ fn addon(name: &str, cluster: &str) -> Value {
 }
 
 /// Everything that the database keeps of a tenant, but for the rows that keep totals.
-async fn kept(api: &TestApi, org: &str) -> String {
+async fn stored_rows(api: &TestApi, org: &str) -> String {
     let everything = "
         SELECT jsonb_build_array(
             (SELECT jsonb_agg(r ORDER BY r.id) FROM resources r WHERE r.tenancy ->> 'org' = $1),

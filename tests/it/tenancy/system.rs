@@ -3,7 +3,7 @@
 
 use serde_json::json;
 
-use super::{Fleet, calls, kept, kinds};
+use super::{Fleet, calls, kinds, stored_rows};
 use crate::support::{ACME, Answer, BETA, SYSTEM, TestApi, Walls, assert_sound};
 
 const REFUSED: &str = "system identities may only write status and conditions";
@@ -76,7 +76,7 @@ async fn their_last_word_removes_what_tenants_have_deleted() {
     let beta = api.speaking(BETA);
     let ours = Fleet::of(&acme, "same").await;
     Fleet::of(&beta, "same").await;
-    let others = kept(&api, "beta").await;
+    let others = stored_rows(&api, "beta").await;
     let [cluster, pool, addon] = ours.paths();
     acme.deleted(&addon).await;
     acme.deleted(&cluster).await;
@@ -90,7 +90,7 @@ async fn their_last_word_removes_what_tenants_have_deleted() {
     for entry in trail.items() {
         assert_eq!(entry["tenancy"], json!({"org": "acme"}), "{entry}");
     }
-    assert_eq!(kept(&api, "beta").await, others);
+    assert_eq!(stored_rows(&api, "beta").await, others);
     assert_eq!(acme.get("/resources").await.body["total"], 0);
     assert_eq!(beta.get("/resources").await.body["total"], 3);
     assert_sound(&mut api.database.connect().await, &kinds()).await;

@@ -4,12 +4,12 @@
 use serde_json::{Value, json};
 use sqlx::Connection as _;
 
-use super::{Call, Fleet, calls, kept, kinds};
+use super::{Call, Fleet, calls, kinds, stored_rows};
 use crate::support::{ACME, ACME_WEB, Answer, BETA, SYSTEM, TestApi, Walls, assert_sound};
 
 /// What an answer says, but for when and where, with the ids of a fleet in the places of those of
 /// nobody.
-fn said(answer: &Answer, fleet: &Fleet, path: &str) -> (u16, Vec<String>, String) {
+fn observed(answer: &Answer, fleet: &Fleet, path: &str) -> (u16, Vec<String>, String) {
     let mut body = answer.body.clone();
     if let Some(problem) = body.as_object_mut() {
         for member in ["timestamp", "trace_id", "instance"] {
@@ -66,8 +66,8 @@ async fn walk(ours: &TestApi, own: &Fleet, theirs: &Fleet) -> usize {
                     let answer = call.send(ours, there, body).await;
                     let expected = call.send(ours, not_there, other).await;
                     assert_eq!(
-                        said(&answer, theirs, &at),
-                        said(&expected, &nobody, &at),
+                        observed(&answer, theirs, &at),
+                        observed(&expected, &nobody, &at),
                         "{at}"
                     );
                     assert_eq!(answer.status, call.refusal(), "{at}: {}", answer.body);
@@ -85,7 +85,10 @@ async fn what_belongs_to_others_is_not_there_on_any_route() {
     let (acme, beta) = (api.speaking(ACME), api.speaking(BETA));
     let own = Fleet::of(&acme, "same").await;
     let theirs = Fleet::of(&beta, "same").await;
-    let before = (kept(&api, "acme").await, kept(&api, "beta").await);
+    let before = (
+        stored_rows(&api, "acme").await,
+        stored_rows(&api, "beta").await,
+    );
     // A statement that locks their rows would wait, and fail in the end.
     let mut connection = api.database.connect().await;
     let mut busy = connection.begin().await.unwrap();
@@ -96,17 +99,20 @@ async fn what_belongs_to_others_is_not_there_on_any_route() {
     busy.rollback().await.unwrap();
     // Without a path of the document this would be less.
     assert!(sent >= 150, "{sent}");
-    let after = (kept(&api, "acme").await, kept(&api, "beta").await);
+    let after = (
+        stored_rows(&api, "acme").await,
+        stored_rows(&api, "beta").await,
+    );
     assert_eq!(before, after);
     // The same once everything of theirs waits for its end, which allows other things.
     for path in [2, 0].map(|place: usize| theirs.paths()[place].clone()) {
         beta.deleted(&path).await;
     }
-    let before = kept(&api, "beta").await;
+    let before = stored_rows(&api, "beta").await;
     assert_eq!(walk(&acme, &own, &theirs).await, sent);
     // Nor is one tenant's organisation another's project, or the other way round.
     assert_eq!(walk(&api.speaking(ACME_WEB), &theirs, &own).await, sent);
-    assert_eq!(kept(&api, "beta").await, before);
+    assert_eq!(stored_rows(&api, "beta").await, before);
     for path in own.paths() {
         assert_eq!(acme.get(&path).await.status, 200, "{path}");
     }
@@ -124,7 +130,10 @@ async fn nothing_can_be_linked_to_what_is_not_seen() {
     let (acme, beta) = (api.speaking(ACME), api.speaking(BETA));
     let own = Fleet::of(&acme, "same").await;
     let theirs = Fleet::of(&beta, "same").await;
-    let before = (kept(&api, "acme").await, kept(&api, "beta").await);
+    let before = (
+        stored_rows(&api, "acme").await,
+        stored_rows(&api, "beta").await,
+    );
     let nobody = Fleet::of_nobody();
     let pools = format!("/clusters/{}/nodepools", own.cluster);
     let nested = format!("{pools}/{}", own.pool);
@@ -150,12 +159,15 @@ async fn nothing_can_be_linked_to_what_is_not_seen() {
             };
             let answer = acme.send(method, path, body).await;
             assert_eq!(answer.problem(), (400, "VAL-000"), "{}", answer.body);
-            said(&answer, fleet, path)
+            observed(&answer, fleet, path)
         };
         let (foreign, missing) = (refused(&theirs).await, refused(&nobody).await);
         assert_eq!(foreign, missing, "{method} {path}");
     }
-    let after = (kept(&api, "acme").await, kept(&api, "beta").await);
+    let after = (
+        stored_rows(&api, "acme").await,
+        stored_rows(&api, "beta").await,
+    );
     assert_eq!(before, after);
 }
 

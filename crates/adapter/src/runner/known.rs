@@ -9,7 +9,7 @@ use crate::resource::Resource;
 
 /// Resources that were listed and may still exist.
 #[derive(Debug, Default)]
-pub(super) struct Known {
+pub(super) struct KnownResources {
     entries: HashMap<Key, Entry>,
     /// By the path of their owner.
     owned: HashMap<String, HashSet<Key>>,
@@ -32,9 +32,9 @@ impl Entry {
     }
 }
 
-impl Known {
+impl KnownResources {
     /// Applies a part of a list. Returns the resources to work on, and whether each is new or has changed.
-    pub(super) fn take_in(&mut self, listed: Listed) -> Vec<(Key, bool)> {
+    pub(super) fn apply(&mut self, listed: Listed) -> Vec<(Key, bool)> {
         let mut to_do = Vec::new();
         for item in listed.items {
             let href = item.href.clone();

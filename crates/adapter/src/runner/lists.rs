@@ -31,13 +31,17 @@ pub(super) struct Listed {
 }
 
 /// Lists a kind for ever: changes, then at longer intervals everything. Ends when the receiver is gone.
-pub(super) async fn keep<A>(shared: &Shared<A>, kind: usize, tell: &mpsc::Sender<Listed>) {
+pub(super) async fn list_forever<A>(
+    shared: &Shared<A>,
+    kind: usize,
+    sender: &mpsc::Sender<Listed>,
+) {
     let settings = &shared.settings;
     let (mut sweep, mut sweep_at) = (0, Instant::now());
     // After a start changes come before everything else.
     let mut has_changes = false;
     let (mut pause, mut is_told) = (PAUSE, false);
-    while !tell.is_closed() {
+    while !sender.is_closed() {
         let is_sweep = has_changes && Instant::now() >= sweep_at;
         if is_sweep {
             sweep += 1;
@@ -49,7 +53,7 @@ pub(super) async fn keep<A>(shared: &Shared<A>, kind: usize, tell: &mpsc::Sender
             is_sweep,
             is_end: false,
         };
-        let listed = list(shared, &begin, tell).await;
+        let listed = list(shared, &begin, sender).await;
         let what = if is_sweep { "everything" } else { "changes" };
         telemetry::listed(&settings.kinds[kind].plural, what, listed.is_ok());
         match listed {
@@ -87,7 +91,7 @@ pub(super) async fn keep<A>(shared: &Shared<A>, kind: usize, tell: &mpsc::Sender
 async fn list<A>(
     shared: &Shared<A>,
     begin: &Listed,
-    tell: &mpsc::Sender<Listed>,
+    sender: &mpsc::Sender<Listed>,
 ) -> Result<(), Error> {
     let kind = &shared.settings.kinds[begin.kind];
     let search = match (&kind.search, begin.is_sweep) {
@@ -108,7 +112,7 @@ async fn list<A>(
             ..*begin
         };
         // The receiver is gone when the adapter stops.
-        if tell.send(some).await.is_err() || from.is_none() {
+        if sender.send(some).await.is_err() || from.is_none() {
             return Ok(());
         }
     }

@@ -15,10 +15,10 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until, timeout};
 
-use self::known::Known;
+use self::known::KnownResources;
 use self::lists::Listed;
 use self::work::Done;
-pub use self::work::{Adapter, Outcome, Work};
+pub use self::work::{Adapter, ReconcileOutcome, Work};
 use super::api::{self, Api};
 use super::queue::{Key, Queue};
 use super::telemetry;
@@ -96,7 +96,7 @@ pub struct Runner<A> {
     shared: Arc<Shared<A>>,
     leads: watch::Receiver<bool>,
     queue: Queue,
-    known: Known,
+    known: KnownResources,
     /// Paths of resources whose current state has changed.
     wakes: mpsc::UnboundedReceiver<String>,
     workers: JoinSet<anyhow::Result<Done>>,
@@ -127,7 +127,7 @@ impl<A: Adapter> Runner<A> {
             }),
             leads,
             queue: Queue::default(),
-            known: Known::default(),
+            known: KnownResources::default(),
             wakes: mpsc::unbounded_channel().1,
             workers: JoinSet::new(),
             under_way: HashMap::new(),
@@ -146,7 +146,7 @@ impl<A: Adapter> Runner<A> {
         loop {
             telemetry::leads(false);
             let stand_by = async {
-                let is_leading = until_says(&mut self.leads, true);
+                let is_leading = wait_for_value(&mut self.leads, true);
                 tokio::pin!(is_leading);
                 loop {
                     tokio::select! {
@@ -168,7 +168,7 @@ impl<A: Adapter> Runner<A> {
             let mut leads = self.leads.clone();
             tokio::select! {
                 () = &mut stop => break,
-                () = until_says(&mut leads, false) => {}
+                () = wait_for_value(&mut leads, false) => {}
                 () = self.work() => {}
             }
             tracing::warn!(
@@ -178,12 +178,12 @@ impl<A: Adapter> Runner<A> {
             self.workers.shutdown().await;
             self.under_way.clear();
             self.queue.clear();
-            self.known = Known::default();
+            self.known = KnownResources::default();
         }
         let left = self.workers.len();
         let ended = timeout(self.shared.settings.grace, async {
             while let Some(done) = self.workers.join_next_with_id().await {
-                self.take_done(done);
+                self.complete(done);
             }
         });
         if ended.await.is_err() {
@@ -192,11 +192,11 @@ impl<A: Adapter> Runner<A> {
     }
 
     async fn work(&mut self) {
-        let (tell, mut pages) = mpsc::channel(PAGES_MAX);
+        let (sender, mut pages) = mpsc::channel(PAGES_MAX);
         let mut lists = JoinSet::new();
         for kind in 0..self.shared.settings.kinds.len() {
-            let (shared, tell) = (Arc::clone(&self.shared), tell.clone());
-            lists.spawn(async move { lists::keep(&shared, kind, &tell).await });
+            let (shared, sender) = (Arc::clone(&self.shared), sender.clone());
+            lists.spawn(async move { lists::list_forever(&shared, kind, &sender).await });
         }
         loop {
             self.start_due();
@@ -206,9 +206,9 @@ impl<A: Adapter> Runner<A> {
             let next_at = self.queue.next_at().filter(|_| is_room);
             let next_at = next_at.unwrap_or_else(|| Instant::now() + IDLE);
             tokio::select! {
-                Some(listed) = pages.recv() => self.take_in(listed),
+                Some(listed) = pages.recv() => self.apply(listed),
                 Some(href) = self.wakes.recv() => self.wake(&href),
-                Some(done) = self.workers.join_next_with_id() => self.take_done(done),
+                Some(done) = self.workers.join_next_with_id() => self.complete(done),
                 () = sleep_until(next_at) => {}
             }
         }
@@ -238,14 +238,14 @@ impl<A: Adapter> Runner<A> {
         }
     }
 
-    fn take_in(&mut self, listed: Listed) {
+    fn apply(&mut self, listed: Listed) {
         let now = Instant::now();
-        for (key, is_news) in self.known.take_in(listed) {
+        for (key, is_news) in self.known.apply(listed) {
             self.queue.add(key, now, is_news);
         }
     }
 
-    fn take_done(&mut self, done: Result<(Id, anyhow::Result<Done>), JoinError>) {
+    fn complete(&mut self, done: Result<(Id, anyhow::Result<Done>), JoinError>) {
         let (id, done) = match done {
             Ok(done) => done,
             // The panic itself is logged with its location.
@@ -288,7 +288,7 @@ impl<A: Adapter> Runner<A> {
 }
 
 /// Waits for a value. If the sender is gone, the last value stays.
-async fn until_says(leads: &mut watch::Receiver<bool>, what: bool) {
+async fn wait_for_value(leads: &mut watch::Receiver<bool>, what: bool) {
     if leads.wait_for(|leads| *leads == what).await.is_err() {
         std::future::pending::<()>().await;
     }

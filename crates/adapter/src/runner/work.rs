@@ -14,19 +14,25 @@ use crate::resource::Resource;
 pub trait Adapter: Send + Sync + 'static {
     /// Brings the current state of a resource closer to its desired state, and returns the report.
     ///
-    /// The library calls it for each new resource, after each change, when an earlier [`Outcome`] asks for it,
+    /// The library calls it for each new resource, after each change, when an earlier [`ReconcileOutcome`] asks for it,
     /// after errors, and at every sweep. It therefore compares both states and changes only the difference. Two
     /// calls for one resource never overlap. A call can be cancelled at any await, when the process stops or
     /// another replica takes over.
     ///
     /// # Errors
     /// Any error that prevents a report. Nothing is reported then, and the resource is retried with back-off.
-    fn reconcile(&self, work: Work) -> impl Future<Output = anyhow::Result<Outcome>> + Send;
+    fn reconcile(
+        &self,
+        work: Work,
+    ) -> impl Future<Output = anyhow::Result<ReconcileOutcome>> + Send;
 }
 
 /// An adapter that other code shares.
 impl<T: Adapter> Adapter for Arc<T> {
-    fn reconcile(&self, work: Work) -> impl Future<Output = anyhow::Result<Outcome>> + Send {
+    fn reconcile(
+        &self,
+        work: Work,
+    ) -> impl Future<Output = anyhow::Result<ReconcileOutcome>> + Send {
         self.as_ref().reconcile(work)
     }
 }
@@ -39,13 +45,13 @@ pub struct Work {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct Outcome {
+pub struct ReconcileOutcome {
     pub report: Report,
     /// When to reconcile it again, if nothing changes before.
     pub again: Option<Duration>,
 }
 
-impl Outcome {
+impl ReconcileOutcome {
     /// The work is complete.
     pub fn reported(report: Report) -> Self {
         Self {
@@ -109,7 +115,7 @@ pub(super) async fn work_on<A: Adapter>(
         resource: resource.clone(),
         owner,
     };
-    let Outcome { report, again } = shared.adapter.reconcile(work).await?;
+    let ReconcileOutcome { report, again } = shared.adapter.reconcile(work).await?;
     let is_known = last.is_some_and(|last| {
         last.generation == resource.generation
             && last.report == report

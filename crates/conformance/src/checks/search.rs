@@ -291,7 +291,7 @@ fn finds(
     check!(id, rule, source, |api| {
         let group = three(api).await?;
         for (search, letters) in searches {
-            expect_found(api, &group, search, letters).await?;
+            expect_matches(api, &group, search, letters).await?;
         }
     })
 }
@@ -314,14 +314,14 @@ fn extends(
                         .await?
                         .problem(400, "VAL-005")?;
                 } else {
-                    expect_found(api, &group, search, letters).await?;
+                    expect_matches(api, &group, search, letters).await?;
                 }
             }
         }
     )
 }
 
-async fn expect_found(api: &Subject, group: &str, search: &str, letters: &str) -> Verdict {
+async fn expect_matches(api: &Subject, group: &str, search: &str, letters: &str) -> Verdict {
     let names: Vec<_> = letters
         .chars()
         .map(|letter| format!("{group}-{letter}"))

@@ -152,7 +152,7 @@ async fn play(api: &Subject, vector: &Vector) -> Verdict {
     };
     for step in history.into_iter().rev() {
         cast = Cast::new(&step.input.required, adapters);
-        take(api, &made, &cast, &known, &step.input).await?;
+        carry_out_step(api, &made, &cast, &known, &step.input).await?;
         known.generation = step.input.generation;
         known.deleted = step.input.deleted;
         known.reports.clone_from(&step.input.reports);
@@ -170,7 +170,13 @@ async fn play(api: &Subject, vector: &Vector) -> Verdict {
 }
 
 /// Carries out the step from one state to the next.
-async fn take(api: &Subject, made: &Made, cast: &Cast, known: &Input, next: &Input) -> Verdict {
+async fn carry_out_step(
+    api: &Subject,
+    made: &Made,
+    cast: &Cast,
+    known: &Input,
+    next: &Input,
+) -> Verdict {
     let was_deleted = known.deleted;
     if next.deleted && !was_deleted {
         api.delete(&made.path).await?.status(202)?;

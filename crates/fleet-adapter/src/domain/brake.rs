@@ -24,7 +24,7 @@ pub struct RemovalLimit {
 
 /// The brake's decision on the removals of a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum BrakeDecision {
     Go,
     Wait(Duration),
     /// An operator must approve.
@@ -67,7 +67,7 @@ impl Brake {
         has_seen_all: bool,
         is_approved: bool,
         now: Duration,
-    ) -> Verdict {
+    ) -> BrakeDecision {
         while self
             .removed
             .front()
@@ -77,7 +77,7 @@ impl Brake {
         }
         if units == 0 {
             self.pending.remove(resource);
-            return Verdict::Go;
+            return BrakeDecision::Go;
         }
         let entry = self
             .pending
@@ -91,15 +91,15 @@ impl Brake {
             return self.go(resource, units, now);
         }
         if !has_seen_all {
-            return Verdict::Wait(SETTLE);
+            return BrakeDecision::Wait(SETTLE);
         }
         let unsettled = SETTLE.saturating_sub(now.saturating_sub(since));
         if !unsettled.is_zero() {
-            return Verdict::Wait(unsettled);
+            return BrakeDecision::Wait(unsettled);
         }
         let pending: usize = self.pending.values().map(|(units, _)| units).sum();
         if self.exceeds(pending + removed, owned + removed) {
-            return Verdict::Held {
+            return BrakeDecision::Held {
                 pending,
                 removed,
                 owned,
@@ -113,10 +113,10 @@ impl Brake {
         self.pending.retain(|resource, _| has_units(resource));
     }
 
-    fn go(&mut self, resource: &str, units: usize, now: Duration) -> Verdict {
+    fn go(&mut self, resource: &str, units: usize, now: Duration) -> BrakeDecision {
         self.pending.remove(resource);
         self.removed.push_back((now, units));
-        Verdict::Go
+        BrakeDecision::Go
     }
 
     fn exceeds(&self, going: usize, of: usize) -> bool {

@@ -14,8 +14,8 @@ mod ownership;
 mod plan;
 mod unit;
 
-pub use brake::{Brake, RemovalLimit, Verdict};
+pub use brake::{Brake, BrakeDecision, RemovalLimit};
 pub use findings::{Blocker, FleetHealth, Observation, report, report_without_etcd, unrendered};
 pub use ownership::{Ownership, SECTION};
-pub use plan::{Plan, Step, plan};
+pub use plan::{Plan, PlanStep, plan};
 pub use unit::{DesiredUnit, DesiredWorkload, OwnedUnit, UnitReport};

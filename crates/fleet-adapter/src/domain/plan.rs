@@ -16,7 +16,7 @@ use super::unit::{DesiredUnit, DesiredWorkload, OwnedUnit};
 
 /// One write to fleet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step<'a> {
+pub enum PlanStep<'a> {
     /// Creates a missing unit.
     Create(&'a DesiredUnit),
     /// Replaces the file of a unit.
@@ -29,7 +29,7 @@ pub enum Step<'a> {
     Destroy(&'a str),
 }
 
-impl Step<'_> {
+impl PlanStep<'_> {
     pub fn unit(&self) -> &str {
         match self {
             Self::Create(unit) | Self::Replace(unit) => &unit.name,
@@ -46,7 +46,7 @@ impl Step<'_> {
 /// The next steps for one resource, and what remains for later.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Plan<'a> {
-    pub steps: Vec<Step<'a>>,
+    pub steps: Vec<PlanStep<'a>>,
     /// Units with an earlier file that wait until others are available.
     pub waiting: Vec<&'a str>,
     /// Units to remove that may still run, from the highest index down.
@@ -60,13 +60,13 @@ pub struct Plan<'a> {
 
 impl Plan<'_> {
     /// Removes the steps that stop units.
-    pub fn hold_removals(&mut self) {
-        self.steps.retain(|step| !matches!(step, Step::Stop(_)));
+    pub fn postpone_removals(&mut self) {
+        self.steps.retain(|step| !matches!(step, PlanStep::Stop(_)));
         self.removals = 0;
     }
 
     /// Keeps only the removal of units without a successor: successors of the others cannot be stored.
-    pub fn hold_changes(&mut self) {
+    pub fn postpone_changes(&mut self) {
         let is_superseded = |name: &str| self.superseded.contains(name);
         self.steps
             .retain(|step| step.removes() && !is_superseded(step.unit()));
@@ -151,11 +151,11 @@ impl<'a> Slot<'a> {
 fn plan_workload<'a>(workload: &DesiredWorkload, slots: &[Slot<'a>], plan: &mut Plan<'a>) {
     for slot in slots {
         match slot.has {
-            None => plan.steps.push(Step::Create(slot.needs)),
+            None => plan.steps.push(PlanStep::Create(slot.needs)),
             // Destroyed by hand, and not stopped yet.
-            Some(unit) if unit.hash.is_empty() => plan.steps.push(Step::Create(slot.needs)),
+            Some(unit) if unit.hash.is_empty() => plan.steps.push(PlanStep::Create(slot.needs)),
             Some(unit) if slot.is_current() && unit.desired != DesiredState::Launched => {
-                plan.steps.push(Step::Launch(&unit.name));
+                plan.steps.push(PlanStep::Launch(&unit.name));
             }
             Some(_) => {}
         }
@@ -176,7 +176,7 @@ fn plan_workload<'a>(workload: &DesiredWorkload, slots: &[Slot<'a>], plan: &mut 
             .filter(|unit| !slot.is_current() && !unit.hash.is_empty())
         {
             if may_disturb(!unit.is_ready(workload.min_ready)) {
-                plan.steps.push(Step::Replace(slot.needs));
+                plan.steps.push(PlanStep::Replace(slot.needs));
             } else {
                 plan.waiting.push(&unit.name);
             }
@@ -188,7 +188,7 @@ fn plan_workload<'a>(workload: &DesiredWorkload, slots: &[Slot<'a>], plan: &mut 
             let is_harmless = is_ready || !unit.is_ready(workload.min_ready);
             if has_successor && may_disturb(is_harmless) {
                 let step = removal(unit);
-                plan.removals += usize::from(matches!(step, Some(Step::Stop(_))));
+                plan.removals += usize::from(matches!(step, Some(PlanStep::Stop(_))));
                 plan.steps.extend(step);
                 plan.leaving.push(unit);
             } else {
@@ -207,18 +207,18 @@ fn plan_surplus<'a>(leftovers: &[&'a OwnedUnit], plan: &mut Plan<'a>) {
     surplus.sort_by_key(|unit| (std::cmp::Reverse(unit.owner.index), &unit.name));
     for unit in &surplus {
         let step = removal(unit);
-        plan.removals += usize::from(matches!(step, Some(Step::Stop(_))));
+        plan.removals += usize::from(matches!(step, Some(PlanStep::Stop(_))));
         plan.steps.extend(step);
     }
     plan.leaving.extend(surplus);
 }
 
 /// The next step of a unit's removal; `None` while its machine stops it.
-fn removal(unit: &OwnedUnit) -> Option<Step<'_>> {
+fn removal(unit: &OwnedUnit) -> Option<PlanStep<'_>> {
     if unit.desired != DesiredState::Inactive {
-        Some(Step::Stop(&unit.name))
+        Some(PlanStep::Stop(&unit.name))
     } else if unit.is_gone_from_machines() {
-        Some(Step::Destroy(&unit.name))
+        Some(PlanStep::Destroy(&unit.name))
     } else {
         None
     }

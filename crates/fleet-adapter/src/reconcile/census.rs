@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::{FleetAdapter, lock};
 use crate::approval;
-use crate::domain::{Blocker, Brake, Plan, Verdict};
+use crate::domain::{Blocker, Brake, BrakeDecision, Plan};
 
 /// How long removals wait after a start until all resources were checked.
 const CENSUS_MAX: Duration = Duration::from_mins(2);
@@ -29,23 +29,23 @@ impl<S: KeyStore> FleetAdapter<S> {
         let verdict = lock(&self.brake).decide(
             id,
             plan.removals,
-            self.index.kept(),
+            self.index.active_count(),
             has_seen_all,
             is_approved,
             now,
         );
         Ok(match verdict {
-            Verdict::Go => (None, None),
-            Verdict::Wait(time) => {
-                plan.hold_removals();
+            BrakeDecision::Go => (None, None),
+            BrakeDecision::Wait(time) => {
+                plan.postpone_removals();
                 (None, Some(time))
             }
-            Verdict::Held {
+            BrakeDecision::Held {
                 pending,
                 removed,
                 owned,
             } => {
-                plan.hold_removals();
+                plan.postpone_removals();
                 let command = self.settings.approve_command.clone();
                 (
                     Some(Blocker::Held {
@@ -72,7 +72,7 @@ impl<S: KeyStore> FleetAdapter<S> {
             .all(|id| id == but || seen.contains_key(id))
     }
 
-    pub(super) fn note_seen(&self, id: &str) {
+    pub(super) fn record_seen(&self, id: &str) {
         lock(&self.seen).insert(id.to_owned(), Instant::now());
     }
 

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use anyhow::bail;
-use hyperfleet_adapter::{Adapter, Api, Outcome, Report, Resource, Truth, Work};
+use hyperfleet_adapter::{Adapter, Api, ReconcileOutcome, Report, Resource, Truth, Work};
 use hyperfleet_fleet::keys::KeyStore;
 use hyperfleet_fleet::{Error, Fleet};
 use serde_json::Value;
@@ -21,7 +21,7 @@ use crate::domain::{
 };
 use crate::index::Index;
 use crate::lease::Tenure;
-use crate::workloads::{Rendered, Subject, Workloads};
+use crate::workloads::{RenderInput, Rendered, Workloads};
 
 /// Member of a report's data that names the reporting replica.
 const INSTANCE: &str = "adapter_instance";
@@ -67,7 +67,7 @@ pub struct Parts<S: KeyStore> {
 }
 
 impl<S: KeyStore> Adapter for FleetAdapter<S> {
-    async fn reconcile(&self, work: Work) -> anyhow::Result<Outcome> {
+    async fn reconcile(&self, work: Work) -> anyhow::Result<ReconcileOutcome> {
         let mut outcome = self.reconcile_one(&work).await?;
         let instance = Value::from(self.settings.instance.as_str());
         outcome.report.data.insert(INSTANCE.to_owned(), instance);
@@ -91,7 +91,7 @@ impl<S: KeyStore> FleetAdapter<S> {
         }
     }
 
-    async fn reconcile_one(&self, work: &Work) -> anyhow::Result<Outcome> {
+    async fn reconcile_one(&self, work: &Work) -> anyhow::Result<ReconcileOutcome> {
         let resource = &work.resource;
         // After a start fleet is still being read, which does not mean that etcd is away.
         let _ = timeout(AGAIN, self.index.wait_until_read()).await;
@@ -104,9 +104,9 @@ impl<S: KeyStore> FleetAdapter<S> {
             Ok(desired) => desired,
             Err(unrendered) => {
                 // Nothing of it is removed.
-                self.note_seen(&resource.id);
+                self.record_seen(&resource.id);
                 lock(&self.brake).retain(|other| other != resource.id);
-                return Ok(Outcome::reported(*unrendered));
+                return Ok(ReconcileOutcome::reported(*unrendered));
             }
         };
         match self.converge(resource, &desired).await {
@@ -128,7 +128,7 @@ impl<S: KeyStore> FleetAdapter<S> {
             return Ok(Vec::new());
         }
         let null = Value::Null;
-        let subject = Subject {
+        let subject = RenderInput {
             kind: &resource.kind,
             id: &resource.id,
             path: &resource.href,
@@ -147,7 +147,7 @@ impl<S: KeyStore> FleetAdapter<S> {
     }
 
     fn health(&self) -> FleetHealth {
-        let condition = self.fleet.condition();
+        let condition = self.fleet.readiness();
         FleetHealth {
             has_leader: condition.has_leader,
             machines: condition.machines,
@@ -158,14 +158,14 @@ impl<S: KeyStore> FleetAdapter<S> {
         &self,
         resource: &Resource,
         desired: &[DesiredWorkload],
-    ) -> anyhow::Result<Outcome> {
+    ) -> anyhow::Result<ReconcileOutcome> {
         let units = self.observe(&resource.id, desired).await?;
         let owned = &units.owned;
         let mut plan = plan(desired, owned);
         let (mut blocker, brake_again) = self.brake(&resource.id, &mut plan).await?;
         // After the brake has counted its removals: others wait until every resource was checked.
-        self.note_seen(&resource.id);
-        if let Some((unit, owner)) = units.taken.into_iter().next() {
+        self.record_seen(&resource.id);
+        if let Some((unit, owner)) = units.foreign_owners.into_iter().next() {
             blocker = Some(Blocker::NameTaken { unit, owner });
         }
         let refused = self
@@ -189,14 +189,14 @@ impl<S: KeyStore> FleetAdapter<S> {
             brake_again,
             (!is_settled).then_some(AGAIN),
         ];
-        Ok(Outcome {
+        Ok(ReconcileOutcome {
             again: again.into_iter().flatten().min(),
             report,
         })
     }
 
     /// The report while etcd is away. Another replica's report stays: that replica may reach etcd.
-    async fn without_etcd(&self, resource: &Resource) -> anyhow::Result<Outcome> {
+    async fn without_etcd(&self, resource: &Resource) -> anyhow::Result<ReconcileOutcome> {
         let stored = self
             .api
             .stored_report(&self.settings.name, resource)
@@ -209,7 +209,7 @@ impl<S: KeyStore> FleetAdapter<S> {
         }
         let before = stored.filter(|stored| stored.generation == resource.generation);
         let report = report_without_etcd(before.map(|stored| stored.report), resource.is_deleted());
-        Ok(Outcome::again_after(report, AGAIN))
+        Ok(ReconcileOutcome::again_after(report, AGAIN))
     }
 
     /// Removes the units of a resource that no longer exists.

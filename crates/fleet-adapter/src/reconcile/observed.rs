@@ -17,7 +17,7 @@ const EXPLAINED_MAX: usize = 5;
 pub(super) struct Units {
     pub(super) owned: Vec<OwnedUnit>,
     /// Desired units whose name belongs to another owner.
-    pub(super) taken: BTreeMap<String, String>,
+    pub(super) foreign_owners: BTreeMap<String, String>,
 }
 
 impl<S: KeyStore> FleetAdapter<S> {
@@ -34,7 +34,7 @@ impl<S: KeyStore> FleetAdapter<S> {
         let observed = self.fleet.observe(&names).await.context("read units")?;
         let mut units = Units {
             owned: Vec::new(),
-            taken: BTreeMap::new(),
+            foreign_owners: BTreeMap::new(),
         };
         for (name, observed) in observed {
             let Some(unit) = &observed.unit else {
@@ -49,8 +49,8 @@ impl<S: KeyStore> FleetAdapter<S> {
                 }
                 other if needed.contains(name.as_str()) => {
                     units
-                        .taken
-                        .insert(name, whose(other.as_ref(), &self.settings.name));
+                        .foreign_owners
+                        .insert(name, describe_owner(other.as_ref(), &self.settings.name));
                 }
                 _ => {}
             }
@@ -130,7 +130,7 @@ impl<S: KeyStore> FleetAdapter<S> {
 }
 
 /// The owner of a unit, for a message, without the path of another resource.
-fn whose(owner: Option<&Ownership>, adapter: &str) -> String {
+fn describe_owner(owner: Option<&Ownership>, adapter: &str) -> String {
     match owner {
         None => "no resource of this adapter".to_owned(),
         Some(owner) if owner.adapter == adapter => "another resource".to_owned(),

@@ -6,7 +6,7 @@ use hyperfleet_fleet::{Error, SetUnit};
 use hyperfleet_fleet_model::unit::{DesiredState, UnitOption};
 
 use super::FleetAdapter;
-use crate::domain::{Blocker, DesiredUnit, Ownership, Plan, Step};
+use crate::domain::{Blocker, DesiredUnit, Ownership, Plan, PlanStep};
 
 impl<S: KeyStore> FleetAdapter<S> {
     /// Carries a plan out. Steps that fleet refuses are removed from the plan.
@@ -18,7 +18,7 @@ impl<S: KeyStore> FleetAdapter<S> {
     ) -> anyhow::Result<Option<Blocker>> {
         if let Some(Blocker::NameTaken { .. }) = blocker {
             // A partial workload is useless: nothing is created before all of it can be.
-            plan.hold_changes();
+            plan.postpone_changes();
         }
         let mut refused = None;
         let mut done = Vec::with_capacity(plan.steps.len());
@@ -30,7 +30,7 @@ impl<S: KeyStore> FleetAdapter<S> {
                 Ok(()) => done.push(step),
                 Err(Error::NoUnit) => {}
                 Err(
-                    Error::Invalid(message) | Error::Conflict(message) | Error::Foreign(message),
+                    Error::Invalid(message) | Error::Conflict(message) | Error::Unreadable(message),
                 ) => {
                     let unit = step.unit().to_owned();
                     refused.get_or_insert(Blocker::Refused { unit, message });
@@ -47,29 +47,29 @@ impl<S: KeyStore> FleetAdapter<S> {
     }
 
     /// Writes only if the unit still belongs to the resource, or is still missing.
-    async fn carry_out_one(&self, id: &str, step: Step<'_>) -> Result<(), Error> {
+    async fn carry_out_one(&self, id: &str, step: PlanStep<'_>) -> Result<(), Error> {
         let is_ours = |found: Option<&[UnitOption]>| match found {
-            None => matches!(step, Step::Create(_)),
+            None => matches!(step, PlanStep::Create(_)),
             Some(options) => self.is_of(id, options),
         };
         let (fleet, name) = (&self.fleet, step.unit());
         match step {
-            Step::Create(unit) | Step::Replace(unit) => {
+            PlanStep::Create(unit) | PlanStep::Replace(unit) => {
                 fleet
                     .set_unit_if(name, launched(Some(unit)), is_ours)
                     .await?;
             }
-            Step::Launch(_) => {
+            PlanStep::Launch(_) => {
                 fleet.set_unit_if(name, launched(None), is_ours).await?;
             }
-            Step::Stop(_) => {
+            PlanStep::Stop(_) => {
                 let request = SetUnit {
                     desired: Some(DesiredState::Inactive.as_str().to_owned()),
                     ..SetUnit::default()
                 };
                 fleet.set_unit_if(name, request, is_ours).await?;
             }
-            Step::Destroy(_) => fleet.destroy_unit_if(name, is_ours).await?,
+            PlanStep::Destroy(_) => fleet.destroy_unit_if(name, is_ours).await?,
         }
         Ok(())
     }

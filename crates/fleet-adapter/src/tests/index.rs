@@ -55,7 +55,7 @@ fn units_belong_to_the_resource_that_they_name() {
     foreign.options = vec![UnitOption::new("Service", "ExecStart", "/x").into()];
     index.see_unit(&foreign);
     assert_eq!(names(&index, "1"), ["a", "b"]);
-    assert_eq!(index.kept(), 1, "a unit that stops is not counted");
+    assert_eq!(index.active_count(), 1, "a unit that stops is not counted");
     assert_eq!(
         woken(&mut paths),
         ["/api/hyperfleet/v1/1", "/api/hyperfleet/v1/1"]
@@ -63,7 +63,7 @@ fn units_belong_to_the_resource_that_they_name() {
     // Given another owner by hand.
     index.see_unit(&view("b", "2", DesiredState::Launched));
     assert_eq!((names(&index, "1").len(), names(&index, "2").len()), (1, 1));
-    index.take_unit(Item::Gone("a".to_owned()));
+    index.apply_unit(Item::Gone("a".to_owned()));
     assert_eq!(names(&index, "1"), [""; 0]);
     assert_eq!(
         woken(&mut paths),
@@ -71,7 +71,7 @@ fn units_belong_to_the_resource_that_they_name() {
         "a unit that was destroyed wakes its resource"
     );
     index.forget_all_but(&HashSet::new());
-    assert_eq!((index.kept(), index.resources()), (0, Vec::new()));
+    assert_eq!((index.active_count(), index.resources()), (0, Vec::new()));
 }
 
 #[tokio::test(start_paused = true)]
@@ -81,21 +81,21 @@ async fn a_service_is_active_since_it_was_seen_so_with_its_file() {
     woken(&mut paths);
     let second = Duration::from_secs(1);
     let active = state("a", "h", "active");
-    index.see_state(&active, Seen::AtStart);
+    index.see_state(&active, FirstSeen::AtStart);
     assert_eq!(
         index.active_for(&active),
         Duration::MAX,
         "it was active before"
     );
     assert_eq!(woken(&mut paths), ["/api/hyperfleet/v1/1"]);
-    index.take_state(Item::Is(state("a", "h", "activating")));
+    index.apply_state(Item::Is(state("a", "h", "activating")));
     assert_eq!(index.active_for(&active), Duration::ZERO);
-    index.take_state(Item::Is(active.clone()));
+    index.apply_state(Item::Is(active.clone()));
     tokio::time::advance(second).await;
-    index.take_state(Item::Is(active.clone()));
+    index.apply_state(Item::Is(active.clone()));
     assert_eq!(index.active_for(&active), second, "it goes on");
     let other_file = state("a", "other", "active");
-    index.take_state(Item::Is(other_file.clone()));
+    index.apply_state(Item::Is(other_file.clone()));
     assert_eq!(index.active_for(&other_file), Duration::ZERO);
     assert_eq!(
         index.active_for(&active),
@@ -108,8 +108,8 @@ async fn a_service_is_active_since_it_was_seen_so_with_its_file() {
 fn a_unit_that_was_destroyed_is_its_owners_until_no_machine_has_it() {
     let (index, mut paths) = Index::new("fleet");
     index.see_unit(&view("a", "1", DesiredState::Launched));
-    index.see_state(&state("a", "h", "active"), Seen::Later);
-    index.take_unit(Item::Gone("a".to_owned()));
+    index.see_state(&state("a", "h", "active"), FirstSeen::Later);
+    index.apply_unit(Item::Gone("a".to_owned()));
     assert_eq!(names(&index, "1"), ["a"]);
     assert_eq!(index.destroyed("a").unwrap().resource, "1");
     woken(&mut paths);
@@ -124,10 +124,10 @@ async fn what_changes_in_fleet_reaches_the_index() {
     let fleet = Fleet::new(Registry::new(keys, Prefix::new("/fleet/v3/").unwrap()), 100);
     let (index, mut paths) = Index::new("fleet");
     let mirrored = fleet.clone();
-    let mirror = tokio::spawn(async move { mirrored.keep_mirror().await });
+    let mirror = tokio::spawn(async move { mirrored.run_mirror().await });
     let index = std::sync::Arc::new(index);
     let (followed, followed_fleet) = (std::sync::Arc::clone(&index), fleet.clone());
-    let task = tokio::spawn(async move { followed.keep(&followed_fleet).await });
+    let task = tokio::spawn(async move { followed.follow(&followed_fleet).await });
     index.wait_until_read().await;
     let unit = view("a@1.service", "1", DesiredState::Launched);
     let mut options: Vec<UnitOption> = unit.options.into_iter().map(Into::into).collect();

@@ -13,13 +13,13 @@ struct Replica {
 
 impl Replica {
     fn start(keys: &MemoryKeys, name: &str) -> Self {
-        let keeper = Keeper::new(keys.clone(), "/lease".to_owned(), name.to_owned(), 15);
+        let keeper = LeaseKeeper::new(keys.clone(), "/lease".to_owned(), name.to_owned(), 15);
         let (stop, stopped) = oneshot::channel::<()>();
         Self {
             leads: keeper.leads(),
             tenure: keeper.tenure(),
             stop: Some(stop),
-            kept: tokio::spawn(keeper.keep(async move {
+            kept: tokio::spawn(keeper.run(async move {
                 let _ = stopped.await;
             })),
         }
@@ -80,7 +80,7 @@ async fn a_lease_that_was_revoked_is_noticed_and_taken_again() {
 /// Creation revision of the key; `None` while the lease is free.
 async fn holder(keys: &MemoryKeys) -> Option<i64> {
     let found = keys.commit(Transaction {
-        then: vec![Operation::Get("/lease".to_owned())],
+        then: vec![KeyOperation::Get("/lease".to_owned())],
         ..Transaction::default()
     });
     let found = found.await.unwrap();

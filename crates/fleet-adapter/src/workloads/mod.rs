@@ -6,7 +6,7 @@ mod template;
 mod values;
 
 pub use config::{FILE_BYTES_MAX, WORKLOADS_MAX, WorkloadConfig};
-pub use render::{REPLICAS_MAX, Rendered, Subject, Unrenderable, Workloads};
+pub use render::{REPLICAS_MAX, RenderInput, Rendered, Unrenderable, Workloads};
 
 /// Variables of expressions.
 const VARIABLES: [&str; 4] = ["resource", "owner", "index", "short_id"];

@@ -19,7 +19,7 @@ const SHORT_ID_CHARACTERS: usize = 8;
 
 /// The variables of expressions.
 #[derive(Debug, Clone, Copy)]
-pub struct Subject<'a> {
+pub struct RenderInput<'a> {
     pub kind: &'a str,
     pub id: &'a str,
     /// Path of the resource in the API.
@@ -111,7 +111,7 @@ impl Workloads {
     /// # Errors
     /// An expression that cannot be evaluated, a value that a unit file cannot contain, or a unit that fleet
     /// would refuse.
-    pub fn render(&self, subject: &Subject<'_>) -> Result<Rendered, Unrenderable> {
+    pub fn render(&self, subject: &RenderInput<'_>) -> Result<Rendered, Unrenderable> {
         let of_kind = self
             .sorted
             .iter()
@@ -223,7 +223,7 @@ impl Workload {
     fn render(
         &self,
         adapter: &str,
-        subject: &Subject<'_>,
+        subject: &RenderInput<'_>,
     ) -> Result<Option<DesiredWorkload>, Unrenderable> {
         let fault = |reason: &'static str, part: &str, what: String| Unrenderable {
             reason,
@@ -278,7 +278,7 @@ impl Workload {
     fn unit(
         &self,
         adapter: &str,
-        subject: &Subject<'_>,
+        subject: &RenderInput<'_>,
         evaluation: &mut Evaluation<'_>,
         (index, name): (u32, String),
     ) -> Result<DesiredUnit, Unrenderable> {

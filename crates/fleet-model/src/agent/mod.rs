@@ -41,7 +41,7 @@ pub struct Current {
 
 /// One task. The order of variants is the order in which tasks are done, units by name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Task {
+pub enum AgentTask {
     /// Stop the unit, wait until it has stopped, and remove its file.
     Unload(String),
     /// Write its file and link it in systemd.
@@ -55,7 +55,7 @@ pub enum Task {
 
 /// Why a task is done, in the words of the older fleet, because people search logs for them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reason {
+pub enum TaskReason {
     NotLoaded,
     NotScheduledHere,
     HashDiffers,
@@ -65,8 +65,8 @@ pub enum Reason {
     FilesChanged,
 }
 
-impl Task {
-    /// The task's unit; `None` for [`Task::Reload`].
+impl AgentTask {
+    /// The task's unit; `None` for [`AgentTask::Reload`].
     pub fn unit(&self) -> Option<&str> {
         match self {
             Self::Unload(unit)
@@ -79,7 +79,7 @@ impl Task {
     }
 }
 
-impl fmt::Display for Reason {
+impl fmt::Display for TaskReason {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
             Self::NotLoaded => "unit scheduled here but not loaded",
@@ -101,7 +101,7 @@ impl fmt::Display for Reason {
 pub fn tasks(
     desired: &BTreeMap<String, Desired>,
     current: &BTreeMap<String, Current>,
-) -> BTreeMap<Task, Reason> {
+) -> BTreeMap<AgentTask, TaskReason> {
     let units: BTreeSet<_> = desired.keys().chain(current.keys()).collect();
     let mut tasks = BTreeMap::new();
     for unit in units {
@@ -109,9 +109,10 @@ pub fn tasks(
             tasks.insert(task, reason);
         }
     }
-    let changes_files = |task: &Task| matches!(task, Task::Unload(_) | Task::Load(_));
+    let changes_files =
+        |task: &AgentTask| matches!(task, AgentTask::Unload(_) | AgentTask::Load(_));
     if tasks.keys().any(changes_files) {
-        tasks.insert(Task::Reload, Reason::FilesChanged);
+        tasks.insert(AgentTask::Reload, TaskReason::FilesChanged);
     }
     tasks
 }
@@ -120,34 +121,34 @@ fn tasks_of(
     unit: &str,
     desired: Option<&Desired>,
     current: Option<&Current>,
-) -> Vec<(Task, Reason)> {
+) -> Vec<(AgentTask, TaskReason)> {
     let desired = desired.filter(|desired| desired.state.is_active());
     let name = || unit.to_owned();
     let Some(desired) = desired else {
-        let unload = current.map(|_| (Task::Unload(name()), Reason::NotScheduledHere));
+        let unload = current.map(|_| (AgentTask::Unload(name()), TaskReason::NotScheduledHere));
         return unload.into_iter().collect();
     };
     let mut tasks = Vec::new();
     let has_file = current.is_some_and(|current| current.hash.as_ref() == Some(&desired.hash));
     if current.is_some() && !has_file {
-        tasks.push((Task::Unload(name()), Reason::HashDiffers));
+        tasks.push((AgentTask::Unload(name()), TaskReason::HashDiffers));
     }
     let state = current.filter(|_| has_file).map(|current| current.state);
     let state = state.unwrap_or_default();
     if !state.is_active() {
-        tasks.push((Task::Load(name()), Reason::NotLoaded));
+        tasks.push((AgentTask::Load(name()), TaskReason::NotLoaded));
     }
     match (desired.state, state) {
         (DesiredState::Launched, DesiredState::Inactive | DesiredState::Loaded) => {
-            tasks.push((Task::Start(name()), Reason::NotLaunched));
+            tasks.push((AgentTask::Start(name()), TaskReason::NotLaunched));
         }
         (DesiredState::Loaded, DesiredState::Launched) => {
-            tasks.push((Task::Stop(name()), Reason::NotOnlyLoaded));
+            tasks.push((AgentTask::Stop(name()), TaskReason::NotOnlyLoaded));
         }
         (DesiredState::Launched, DesiredState::Launched) => {
             let done = current.and_then(|current| current.restarts);
             if done.is_some_and(|done| done != desired.restarts) {
-                tasks.push((Task::Restart(name()), Reason::RestartAsked));
+                tasks.push((AgentTask::Restart(name()), TaskReason::RestartAsked));
             }
         }
         _ => {}

@@ -1,6 +1,6 @@
 use proptest::prelude::*;
 
-use super::Task::{Load, Reload, Restart, Start, Stop, Unload};
+use super::AgentTask::{Load, Reload, Restart, Start, Stop, Unload};
 use super::*;
 use crate::unit::DesiredState::{Inactive, Launched, Loaded};
 
@@ -31,7 +31,7 @@ fn current(units: &[(&str, DesiredState, Option<&str>)]) -> BTreeMap<String, Cur
 fn planned(
     is_desired: &[(&str, DesiredState, &str)],
     is: &[(&str, DesiredState, Option<&str>)],
-) -> Vec<Task> {
+) -> Vec<AgentTask> {
     let tasks = tasks(&desired(is_desired), &current(is));
     tasks.into_keys().collect()
 }
@@ -174,7 +174,7 @@ fn many_units_are_done_kind_by_kind_and_by_name() {
 
 #[test]
 fn reasons_are_in_the_older_words() {
-    let why = |is_desired: &[_], is: &[_], task: Task| {
+    let why = |is_desired: &[_], is: &[_], task: AgentTask| {
         tasks(&desired(is_desired), &current(is))[&task].to_string()
     };
     let a = || "a".to_owned();
@@ -246,7 +246,7 @@ fn a_launched_unit_is_restarted_when_that_is_asked_for() {
 fn after(
     desired: &BTreeMap<String, Desired>,
     mut current: BTreeMap<String, Current>,
-    tasks: impl IntoIterator<Item = Task>,
+    tasks: impl IntoIterator<Item = AgentTask>,
 ) -> BTreeMap<String, Current> {
     for task in tasks {
         match task {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::cluster::{Cluster, Node, Unit};
 use super::machine_id::MachineId;
-use super::model::{Change, Job, Machine};
+use super::model::{ClusterChange, Job, Machine};
 use crate::unit::UnitName;
 
 impl Cluster {
@@ -12,22 +12,22 @@ impl Cluster {
     ///
     /// The cost depends on what the change touches: a machine costs its units, a unit costs its requirements
     /// and the names that its patterns may match.
-    pub fn apply(&mut self, change: Change) {
+    pub fn apply(&mut self, change: ClusterChange) {
         match change {
-            Change::Machine(machine) => self.put_machine(machine),
-            Change::MachineGone(id) => {
+            ClusterChange::Machine(machine) => self.put_machine(machine),
+            ClusterChange::MachineGone(id) => {
                 if self.unclear.remove(&id) {
                     self.suspects
                         .extend(self.placed.get(&id).into_iter().flatten().cloned());
                 }
                 self.remove_machine(&id);
             }
-            Change::MachineUnclear(id) => {
+            ClusterChange::MachineUnclear(id) => {
                 self.remove_machine(&id);
                 self.unclear.insert(id);
             }
-            Change::Unit(job) => self.put_unit(job),
-            Change::UnitGone(unit) => self.remove_unit(&unit),
+            ClusterChange::Unit(job) => self.put_unit(job),
+            ClusterChange::UnitGone(unit) => self.remove_unit(&unit),
         }
     }
 

@@ -30,7 +30,7 @@ impl Cluster {
         &self,
         name: &UnitName,
         leaving: Option<&MachineId>,
-        suits: impl Fn(&MachineId) -> bool,
+        is_allowed: impl Fn(&MachineId) -> bool,
     ) -> Option<MachineId> {
         let unit = &self.units[name];
         if leaving.is_none() && self.is_excluded_everywhere(unit) {
@@ -42,7 +42,7 @@ impl Cluster {
                     .machines
                     .get(id)
                     .is_some_and(|node| self.admit(unit, id, node).is_ok())
-                && suits(id)
+                && is_allowed(id)
         };
         if let Some(few) = self.few(unit) {
             return few.into_iter().map(|(_, id)| id).find(accepts);

@@ -10,34 +10,34 @@ use crate::unit::{Requirements, UnitName};
 
 /// A machine as it would be with additional units.
 struct With<'a> {
-    there: OnMachine<'a>,
+    on_machine: OnMachine<'a>,
     together: &'a BTreeSet<UnitName>,
 }
 
 impl Neighbours for With<'_> {
     fn has(&self, unit: &str) -> bool {
-        self.together.contains(unit) || self.there.has(unit)
+        self.together.contains(unit) || self.on_machine.has(unit)
     }
 
     // The additional units were on one machine before: they do not exclude each other.
     fn conflicts(&self, unit: &UnitName, requirements: &Requirements) -> bool {
-        self.there.conflicts(unit, requirements)
+        self.on_machine.conflicts(unit, requirements)
     }
 }
 
 impl Cluster {
     /// A unit and all that must be on its machine with it, by name.
     pub(super) fn companions(&self, unit: &UnitName, machine: &MachineId) -> BTreeSet<UnitName> {
-        let Some(there) = self.placed.get(machine) else {
+        let Some(on_machine) = self.placed.get(machine) else {
             return BTreeSet::from([unit.clone()]);
         };
         let mut found = BTreeSet::from([unit]);
         let mut ahead = VecDeque::from([unit]);
         while let Some(name) = ahead.pop_front() {
             let leaders = self.leaders(name.as_str());
-            let leaders = leaders.filter_map(|leader| there.get(leader.as_str()));
+            let leaders = leaders.filter_map(|leader| on_machine.get(leader.as_str()));
             let followers = self.followers.get(name.as_str()).into_iter().flatten();
-            let followers = followers.filter(|follower| there.contains(*follower));
+            let followers = followers.filter(|follower| on_machine.contains(*follower));
             for next in leaders.chain(followers) {
                 if found.insert(next) {
                     ahead.push_back(next);
@@ -86,13 +86,13 @@ impl Cluster {
         let machines = |unit: &UnitName| &self.pools.get(self.units[unit].pool).machines;
         let fewest = units.iter().map(machines).min_by_key(|pool| pool.len())?;
         let accepts =
-            |id: &MachineId| id != leaving && units.iter().all(|unit| self.takes(id, unit, units));
+            |id: &MachineId| id != leaving && units.iter().all(|unit| self.admits(id, unit, units));
         let mut machines = fewest.iter().map(|(_, id)| id);
         machines.find(|id| accepts(id)).cloned()
     }
 
     /// Whether a unit may be placed on a machine together with others.
-    fn takes(&self, id: &MachineId, name: &UnitName, together: &BTreeSet<UnitName>) -> bool {
+    fn admits(&self, id: &MachineId, name: &UnitName, together: &BTreeSet<UnitName>) -> bool {
         self.admit_with(name, id, together).is_ok() && self.is_free_of_meetings(name, id)
     }
 
@@ -104,11 +104,14 @@ impl Cluster {
         together: &BTreeSet<UnitName>,
     ) -> Result<(), Refusal<'_>> {
         let (unit, node) = (&self.units[name], &self.machines[id]);
-        let there = OnMachine {
+        let on_machine = OnMachine {
             cluster: self,
             machine: id,
         };
-        let with = With { there, together };
+        let with = With {
+            on_machine,
+            together,
+        };
         let asked = &unit.job.requirements;
         can_run(&unit.job.name, asked, (id, &node.metadata), &with)?;
         node.admits()
@@ -119,11 +122,11 @@ impl Cluster {
         if !self.is_draining(machine) {
             return;
         }
-        let Some(there) = self.placed.get(machine) else {
+        let Some(on_machine) = self.placed.get(machine) else {
             return;
         };
         let leaders = self.leaders(unit.as_str());
-        let leaders = leaders.filter_map(|leader| there.get(leader.as_str()));
+        let leaders = leaders.filter_map(|leader| on_machine.get(leader.as_str()));
         let leaders: Vec<_> = leaders.cloned().collect();
         self.suspects.extend(leaders);
     }

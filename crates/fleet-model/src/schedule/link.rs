@@ -21,7 +21,7 @@ impl Cluster {
                 .get(id)
                 .map(|node| (node.load, &node.metadata))
         };
-        let (pool, members) = self.pools.ask(&asked.metadata, &machine);
+        let (pool, members) = self.pools.pool_for(&asked.metadata, &machine);
         for id in members {
             if let Some(node) = self.machines.get_mut(&id) {
                 node.pools.push(pool);
@@ -105,14 +105,14 @@ impl Cluster {
             }
             let (id, is_new) = self.patterns.declare(glob);
             if is_new {
-                self.tell(id);
+                self.link_pattern(id);
             }
             declared.push(id);
         }
         declared
     }
 
-    fn tell(&mut self, id: PatternId) {
+    fn link_pattern(&mut self, id: PatternId) {
         for name in self.patterns.matched(id, &self.names) {
             let Some(unit) = self.units.get_mut(&name) else {
                 continue;

@@ -38,7 +38,7 @@ mod waiting;
 pub use cluster::Cluster;
 pub use explain::{EXAMPLES_MAX, Explanation, Group};
 pub use machine_id::MachineId;
-pub use model::{Availability, Change, Job, Machine, Task};
+pub use model::{Availability, ClusterChange, Job, Machine, Task};
 pub use reason::Reason;
 pub use rebalance::Move;
 pub use rules::{Beside, Neighbours, Refusal, can_run, globals_on};

@@ -89,7 +89,7 @@ impl Job {
 
 /// An observed change. Applying it twice has no further effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Change {
+pub enum ClusterChange {
     /// A machine appeared, or its metadata changed.
     Machine(Machine),
     /// A machine disappeared.

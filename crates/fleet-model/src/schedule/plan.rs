@@ -20,7 +20,7 @@ use super::rules::Refusal;
 use crate::unit::UnitName;
 
 /// The verdict on a unit's placement.
-enum Standing {
+enum PlacementVerdict {
     Right,
     /// It needs a machine and is on none.
     Unplaced,
@@ -70,24 +70,26 @@ impl Cluster {
     fn settle(&mut self, draft: &mut Draft) {
         loop {
             while let Some(name) = self.suspects.pop_first() {
-                match self.standing(&name) {
-                    Standing::Right => {}
-                    Standing::Unplaced => _ = draft.unplaced.insert(name),
-                    Standing::Wrong(machine, reason) => self.withdraw(draft, name, machine, reason),
-                    Standing::Crowded(..) => _ = draft.crowded.insert(name),
-                    Standing::Displaced(..) => _ = draft.displaced.insert(name),
+                match self.placement_verdict(&name) {
+                    PlacementVerdict::Right => {}
+                    PlacementVerdict::Unplaced => _ = draft.unplaced.insert(name),
+                    PlacementVerdict::Wrong(machine, reason) => {
+                        self.withdraw(draft, name, machine, reason)
+                    }
+                    PlacementVerdict::Crowded(..) => _ = draft.crowded.insert(name),
+                    PlacementVerdict::Displaced(..) => _ = draft.displaced.insert(name),
                 }
             }
             if let Some(name) = draft.crowded.pop_first() {
-                match self.standing(&name) {
-                    Standing::Crowded(machine, reason) => {
+                match self.placement_verdict(&name) {
+                    PlacementVerdict::Crowded(machine, reason) => {
                         self.withdraw(draft, name, machine, reason);
                     }
                     _ => self.suspect(&name),
                 }
             } else if let Some(name) = draft.displaced.pop_first() {
-                match self.standing(&name) {
-                    Standing::Displaced(machine, reason) => {
+                match self.placement_verdict(&name) {
+                    PlacementVerdict::Displaced(machine, reason) => {
                         self.displace(draft, &name, &machine, &reason);
                     }
                     _ => self.suspect(&name),
@@ -192,30 +194,30 @@ impl Cluster {
         draft.before.push((unit.clone(), before));
     }
 
-    fn standing(&self, name: &UnitName) -> Standing {
+    fn placement_verdict(&self, name: &UnitName) -> PlacementVerdict {
         let Some(unit) = self
             .units
             .get(name)
             .filter(|unit| !unit.job.requirements.is_global && !unit.job.is_pinned)
         else {
-            return Standing::Right;
+            return PlacementVerdict::Right;
         };
         let is_active = unit.job.desired.is_active();
         let Some(machine) = unit.job.placed_on.clone() else {
             return if unit.job.is_unplaced() {
-                Standing::Unplaced
+                PlacementVerdict::Unplaced
             } else {
-                Standing::Right
+                PlacementVerdict::Right
             };
         };
         if !is_active {
-            return Standing::Wrong(machine, Reason::Inactive);
+            return PlacementVerdict::Wrong(machine, Reason::Inactive);
         }
         let Some(node) = self.machines.get(&machine) else {
             return if self.stays(name, &machine) {
-                Standing::Right
+                PlacementVerdict::Right
             } else {
-                Standing::Wrong(machine.clone(), Reason::MachineGone(machine))
+                PlacementVerdict::Wrong(machine.clone(), Reason::MachineGone(machine))
             };
         };
         match self.judge(unit, &machine, node) {
@@ -245,17 +247,24 @@ impl Cluster {
         false
     }
 
-    fn meeting(&self, name: &UnitName, machine: MachineId) -> Standing {
+    fn meeting(&self, name: &UnitName, machine: MachineId) -> PlacementVerdict {
         match self.replacer(name, &machine).cloned() {
-            Some(by) => Standing::Displaced(machine.clone(), Reason::Replaced { machine, by }),
-            None if self.is_draining(&machine) => {
-                Standing::Displaced(machine.clone(), Reason::Drained(machine))
+            Some(by) => {
+                PlacementVerdict::Displaced(machine.clone(), Reason::Replaced { machine, by })
             }
-            None => Standing::Right,
+            None if self.is_draining(&machine) => {
+                PlacementVerdict::Displaced(machine.clone(), Reason::Drained(machine))
+            }
+            None => PlacementVerdict::Right,
         }
     }
 
-    fn refused(&self, name: &UnitName, machine: MachineId, refusal: Refusal<'_>) -> Standing {
+    fn refused(
+        &self,
+        name: &UnitName,
+        machine: MachineId,
+        refusal: Refusal<'_>,
+    ) -> PlacementVerdict {
         let on = machine.clone();
         let reason = match refusal {
             Refusal::MachineId(wanted) => Reason::OtherMachine {
@@ -268,14 +277,14 @@ impl Cluster {
                 peer: peer.to_owned(),
             },
             // Units that are placed on a machine stay when it is cordoned.
-            Refusal::Cordoned => return Standing::Right,
+            Refusal::Cordoned => return PlacementVerdict::Right,
             Refusal::Conflict => {
                 let first = self.rivals(name, &machine).min();
                 let with = first.unwrap_or(name).clone();
-                return Standing::Crowded(on, Reason::Conflict { machine, with });
+                return PlacementVerdict::Crowded(on, Reason::Conflict { machine, with });
             }
         };
-        Standing::Wrong(on, reason)
+        PlacementVerdict::Wrong(on, reason)
     }
 }
 

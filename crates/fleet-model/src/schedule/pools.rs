@@ -69,7 +69,7 @@ impl Pools {
     }
 
     /// The pool of a requirement and, if it is new, the machines that match it: the caller records it for them.
-    pub(super) fn ask<'a>(
+    pub(super) fn pool_for<'a>(
         &mut self,
         demand: &Demand,
         machines: &impl Fn(&MachineId) -> Option<(u32, &'a Metadata)>,

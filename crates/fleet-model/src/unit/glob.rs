@@ -91,7 +91,7 @@ impl Pattern {
                     part += 1;
                     continue;
                 }
-                Some(one) if name.get(at).is_some_and(|c| one.takes(*c)) => {
+                Some(one) if name.get(at).is_some_and(|c| one.matches(*c)) => {
                     (part, at) = (part + 1, at + 1);
                     continue;
                 }
@@ -110,7 +110,7 @@ impl Pattern {
 }
 
 impl Part {
-    fn takes(&self, c: char) -> bool {
+    fn matches(&self, c: char) -> bool {
         match self {
             Self::Star => false,
             Self::Any => c != '/',

@@ -104,10 +104,10 @@ mod tests {
             let pairs = pairs.iter();
             pairs.map(|&(k, v)| (k.to_owned(), v.to_owned())).collect()
         };
-        let suits = |metadata: &BTreeMap<_, _>| unmet(&requirements.metadata, metadata).is_none();
-        assert!(suits(&machine(&[("zone", "west"), ("disk", "ssd")])));
-        assert!(!suits(&machine(&[("zone", "north"), ("disk", "ssd")])));
-        assert!(!suits(&machine(&[("zone", "west")])));
+        let is_met = |metadata: &BTreeMap<_, _>| unmet(&requirements.metadata, metadata).is_none();
+        assert!(is_met(&machine(&[("zone", "west"), ("disk", "ssd")])));
+        assert!(!is_met(&machine(&[("zone", "north"), ("disk", "ssd")])));
+        assert!(!is_met(&machine(&[("zone", "west")])));
         assert_eq!(unmet(&BTreeMap::new(), &machine(&[])), None);
     }
 }

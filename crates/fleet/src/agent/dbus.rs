@@ -71,13 +71,13 @@ impl Systemd for DbusSystemd {
             message: format!("{BOOT_ID}: {error}"),
         })?;
         let since = self.manager.userspace_timestamp_monotonic().await;
-        let since = since.map_err(|error| sort(doing, &error))?;
+        let since = since.map_err(|error| classify(doing, &error))?;
         Ok(format!("{}:{since}", boot.trim()))
     }
 
     async fn states(&self, units: Vec<String>) -> Result<BTreeMap<String, SystemdState>, Error> {
         let listed = self.manager.list_units_by_names(units).await;
-        let listed = listed.map_err(|error| sort("list units", &error))?;
+        let listed = listed.map_err(|error| classify("list units", &error))?;
         let states = listed.into_iter().map(|listed| {
             let (name, _, load, active, sub, _, _, _, job, _) = listed;
             let is_start = matches!(job.as_str(), "start" | "restart");
@@ -97,7 +97,7 @@ impl Systemd for DbusSystemd {
     async fn origin(&self, unit: &str) -> Result<Origin, Error> {
         let doing = "look where a unit comes from";
         let path = self.manager.load_unit(unit.to_owned()).await;
-        let path = path.map_err(|error| sort(doing, &error))?;
+        let path = path.map_err(|error| classify(doing, &error))?;
         let looking = async {
             let unit = UnitProxy::builder(&self.connection)
                 .path(path)
@@ -107,7 +107,7 @@ impl Systemd for DbusSystemd {
             Ok((unit.fragment_path().await?, unit.load_state().await?))
         };
         let looked: zbus::Result<_> = looking.await;
-        let (fragment, load) = looked.map_err(|error| sort(doing, &error))?;
+        let (fragment, load) = looked.map_err(|error| classify(doing, &error))?;
         Ok(match load.as_str() {
             "not-found" => Origin::None,
             _ if fragment.is_empty() => Origin::Other,
@@ -119,7 +119,7 @@ impl Systemd for DbusSystemd {
         let linked = self.manager.link_unit_files(paths(file), true, false).await;
         linked
             .map(drop)
-            .map_err(|error| sort("link a unit file", &error))
+            .map_err(|error| classify("link a unit file", &error))
     }
 
     async fn enable(&self, file: &Path) -> Result<(), Error> {
@@ -128,7 +128,7 @@ impl Systemd for DbusSystemd {
             .manager
             .enable_unit_files(paths(file), true, false)
             .await;
-        let (says_how, _) = enabled.map_err(|error| sort(doing, &error))?;
+        let (says_how, _) = enabled.map_err(|error| classify(doing, &error))?;
         if says_how {
             return Ok(());
         }
@@ -150,12 +150,14 @@ impl Systemd for DbusSystemd {
 
     async fn reload(&self) -> Result<(), Error> {
         let reloaded = self.manager.reload().await;
-        reloaded.map_err(|error| sort("reload unit files", &error))
+        reloaded.map_err(|error| classify("reload unit files", &error))
     }
 
     async fn start(&self, unit: &str) -> Result<(), Error> {
         let begun = self.manager.start_unit(unit.to_owned(), REPLACE.to_owned());
-        let job = begun.await.map_err(|error| sort("start a unit", &error))?;
+        let job = begun
+            .await
+            .map_err(|error| classify("start a unit", &error))?;
         self.signals.begun(unit, &job);
         Ok(())
     }
@@ -166,7 +168,7 @@ impl Systemd for DbusSystemd {
             .restart_unit(unit.to_owned(), REPLACE.to_owned());
         let job = begun
             .await
-            .map_err(|error| sort("restart a unit", &error))?;
+            .map_err(|error| classify("restart a unit", &error))?;
         self.signals.begun(unit, &job);
         Ok(())
     }
@@ -187,13 +189,13 @@ fn paths(file: &Path) -> Vec<String> {
 
 /// For calls that have no effect on a unit that systemd does not know: that is success.
 fn is_done<T>(doing: &'static str, answer: zbus::Result<T>) -> Result<(), Error> {
-    match answer.map_err(|error| sort(doing, &error)) {
+    match answer.map_err(|error| classify(doing, &error)) {
         Ok(_) | Err(Error::NoSuchUnit) => Ok(()),
         Err(error) => Err(error),
     }
 }
 
-fn sort(doing: &'static str, error: &zbus::Error) -> Error {
+fn classify(doing: &'static str, error: &zbus::Error) -> Error {
     use zbus::fdo::Error as Standard;
     let message = error.to_string();
     match error {

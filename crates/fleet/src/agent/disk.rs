@@ -30,7 +30,7 @@ pub(super) struct Memory {
     /// The run of systemd that `units` belong to.
     pub(super) instance: String,
     /// Units whose files the agent has written or found.
-    pub(super) units: BTreeMap<String, Known>,
+    pub(super) units: BTreeMap<String, UnitMemory>,
     /// Whether files have changed since systemd last read them.
     pub(super) needs_reload: bool,
     /// Units whose state may be in the registry.
@@ -65,7 +65,7 @@ pub(super) struct SavedRegistration {
 
 /// What the agent has done with a unit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Known {
+pub(super) struct UnitMemory {
     /// The state that the agent has certainly reached. `Inactive`: the unit file is loaded.
     pub(super) state: DesiredState,
     /// Whether it may run although it is not `Launched`: it is stopping, or its state is unknown.
@@ -81,7 +81,7 @@ pub(super) struct Known {
     pub(super) start_is_awaited: bool,
 }
 
-impl Known {
+impl UnitMemory {
     /// A unit whose file is there.
     pub(super) const fn file_only(may_run: bool) -> Self {
         Self {
@@ -199,7 +199,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let disk = Disk::open(&folder.path().join("units")).unwrap();
         assert_eq!(disk.recall(), Memory::default());
-        let known = Known {
+        let known = UnitMemory {
             restarts: None,
             state: DesiredState::Launched,
             may_run: true,

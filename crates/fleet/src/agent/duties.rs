@@ -8,9 +8,11 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use super::disk::Known;
+use super::disk::UnitMemory;
 use crate::keys::{KeyStore, Revision};
-use crate::registry::{Error, Global, Key, Registry, Run, RunKey, Scope, Snapshot, Told, Watch};
+use crate::registry::{
+    Error, Global, Key, Registry, Run, RunKey, Snapshot, Watch, WatchScope, WatchUpdate,
+};
 use hyperfleet_fleet_model::agent::Desired;
 use hyperfleet_fleet_model::schedule::{Job, Machine, MachineId, globals_on};
 use hyperfleet_fleet_model::unit::{FleetSection, NameParts, Options, Requirements, UnitName};
@@ -26,16 +28,16 @@ pub(super) type Files = BTreeMap<String, Options>;
 #[derive(Debug, Default)]
 pub(super) struct Duties {
     /// One snapshot per scope, with only that scope's keys.
-    known: BTreeMap<usize, Snapshot>,
+    snapshots: BTreeMap<usize, Snapshot>,
     /// Scopes that must be listed again.
     expected: BTreeSet<usize>,
 }
 
 /// News of one watched scope.
 #[derive(Debug)]
-pub(super) struct News {
+pub(super) struct ScopeUpdate {
     scope: usize,
-    told: Told,
+    update: WatchUpdate,
     /// The position of a list; `None` for changes.
     pub(super) listed: Option<Listed>,
 }
@@ -64,10 +66,12 @@ impl Progress {
     }
 }
 
-impl News {
+impl ScopeUpdate {
     pub(super) fn revision(&self) -> Revision {
-        match &self.told {
-            Told::Changes { revision, .. } | Told::Relisted { revision, .. } => *revision,
+        match &self.update {
+            WatchUpdate::Changes { revision, .. } | WatchUpdate::Relisted { revision, .. } => {
+                *revision
+            }
         }
     }
 }
@@ -77,8 +81,8 @@ pub(super) fn follow<S: KeyStore>(
     registry: &Registry<S>,
     machine: &str,
     progress: &Arc<Progress>,
-) -> (JoinSet<()>, mpsc::UnboundedReceiver<News>) {
-    let (tell, news) = mpsc::unbounded_channel();
+) -> (JoinSet<()>, mpsc::UnboundedReceiver<ScopeUpdate>) {
+    let (tell, update) = mpsc::unbounded_channel();
     let mut tasks = JoinSet::new();
     for (index, scope) in scopes(machine).into_iter().enumerate() {
         let follower = Follower {
@@ -91,19 +95,19 @@ pub(super) fn follow<S: KeyStore>(
         };
         tasks.spawn(follower.follow(tell.clone()));
     }
-    (tasks, news)
+    (tasks, update)
 }
 
-fn scopes(machine: &str) -> [Scope; 4] {
+fn scopes(machine: &str) -> [WatchScope; 4] {
     let machine = machine.to_owned();
-    let runs = Scope::Runs {
+    let runs = WatchScope::Runs {
         machine: machine.clone(),
     };
     [
         runs,
-        Scope::Globals,
-        Scope::Labels { machine },
-        Scope::Order,
+        WatchScope::Globals,
+        WatchScope::Labels { machine },
+        WatchScope::Order,
     ]
 }
 
@@ -111,25 +115,25 @@ fn scopes(machine: &str) -> [Scope; 4] {
 struct Follower<S: KeyStore> {
     registry: Registry<S>,
     index: usize,
-    scope: Scope,
+    scope: WatchScope,
     machine: String,
     progress: Arc<Progress>,
     watch: Option<Watch<S>>,
 }
 
 impl<S: KeyStore> Follower<S> {
-    async fn follow(mut self, tell: mpsc::UnboundedSender<News>) {
-        let mut is_told = false;
+    async fn follow(mut self, tell: mpsc::UnboundedSender<ScopeUpdate>) {
+        let mut is_logged = false;
         loop {
             match self.next().await {
-                Ok(news) => {
-                    is_told = false;
-                    if tell.send(news).is_err() {
+                Ok(update) => {
+                    is_logged = false;
+                    if tell.send(update).is_err() {
                         return;
                     }
                 }
                 Err(error) => {
-                    if !std::mem::replace(&mut is_told, true) {
+                    if !std::mem::replace(&mut is_logged, true) {
                         let (error, scope) = (chain(&error), &self.scope);
                         tracing::warn!(error, ?scope, "etcd connection lost: units keep running");
                     }
@@ -141,18 +145,18 @@ impl<S: KeyStore> Follower<S> {
 
     /// The next news. A list comes first, after a gap in the history, and after etcd was unreachable, because
     /// it may have been restored. Otherwise news are changes.
-    async fn next(&mut self) -> Result<News, Error> {
+    async fn next(&mut self) -> Result<ScopeUpdate, Error> {
         let scope = self.index;
         // A watch lists a scope again without the store's identity, so restored stores are detected only by our
         // own list.
         if let Some(mut watch) = self.watch.take()
-            && let told @ Told::Changes { .. } = watch.next().await?
+            && let update @ WatchUpdate::Changes { .. } = watch.next().await?
         {
             self.watch = Some(watch);
             let listed = None;
-            return Ok(News {
+            return Ok(ScopeUpdate {
                 scope,
-                told,
+                update,
                 listed,
             });
         }
@@ -164,14 +168,14 @@ impl<S: KeyStore> Follower<S> {
         let last_report = self.registry.last_report(&self.machine).await?;
         let last_report = last_report.unwrap_or_default();
         self.watch = Some(self.registry.watch(&self.scope, position)?);
-        let told = Told::Relisted { revision, found };
+        let update = WatchUpdate::Relisted { revision, found };
         let listed = Some(Listed {
             store,
             went_back: revision < newest || last_report < reported,
         });
-        Ok(News {
+        Ok(ScopeUpdate {
             scope,
-            told,
+            update,
             listed,
         })
     }
@@ -184,19 +188,19 @@ pub(super) struct Orders {
     /// The epoch of each unit that is placed here.
     pub(super) epochs: BTreeMap<String, i64>,
     /// Pinned units, with the reason.
-    pub(super) held: BTreeMap<String, String>,
+    pub(super) pinned: BTreeMap<String, String>,
 }
 
 impl Duties {
-    pub(super) fn take(&mut self, news: News) {
-        let index = news.scope;
-        match news.told {
-            Told::Relisted { revision, found } => {
-                self.known.insert(index, Snapshot::of(revision, found));
+    pub(super) fn apply(&mut self, update: ScopeUpdate) {
+        let index = update.scope;
+        match update.update {
+            WatchUpdate::Relisted { revision, found } => {
+                self.snapshots.insert(index, Snapshot::of(revision, found));
                 self.expected.remove(&index);
             }
-            Told::Changes { revision, changes } => {
-                let known = self.known.entry(index).or_default();
+            WatchUpdate::Changes { revision, changes } => {
+                let known = self.snapshots.entry(index).or_default();
                 known.extend(changes);
                 known.revision = revision;
             }
@@ -204,16 +208,16 @@ impl Duties {
     }
 
     /// Whether every scope has been listed once. Until then nothing is known, and nothing may be stopped.
-    pub(super) fn are_known(&self) -> bool {
-        self.known.len() == scopes("").len()
+    pub(super) fn are_listed(&self) -> bool {
+        self.snapshots.len() == scopes("").len()
     }
 
     /// Marks every scope as outdated until it has been listed again.
-    pub(super) fn expect_all_anew(&mut self) {
+    pub(super) fn expect_all(&mut self) {
         self.expected = (0..scopes("").len()).collect();
     }
 
-    /// Whether some scope has not been listed since [`expect_all_anew`](Self::expect_all_anew).
+    /// Whether some scope has not been listed since [`expect_all`](Self::expect_all).
     pub(super) fn are_expected(&self) -> bool {
         !self.expected.is_empty()
     }
@@ -221,7 +225,7 @@ impl Duties {
     /// Revision of the operator's last order to resume after the registry went back in time.
     pub(super) fn resumed_at(&self) -> Option<Revision> {
         let resumes = self
-            .known
+            .snapshots
             .values()
             .filter_map(|known| known.resume.as_ref());
         resumes.map(|resume| resume.revision).max()
@@ -229,7 +233,7 @@ impl Duties {
 
     /// Forgets the order to resume: it was about an earlier state of the registry.
     pub(super) fn forget_resume(&mut self) {
-        for known in self.known.values_mut() {
+        for known in self.snapshots.values_mut() {
             known.resume = None;
         }
     }
@@ -238,7 +242,10 @@ impl Duties {
     pub(super) fn ordered_at(&self, machine: &str, unit: &str) -> Option<Revision> {
         let (machine, unit) = (machine.to_owned(), unit.to_owned());
         let key = RunKey { machine, unit };
-        let mut runs = self.known.values().filter_map(|known| known.runs.get(&key));
+        let mut runs = self
+            .snapshots
+            .values()
+            .filter_map(|known| known.runs.get(&key));
         runs.next().map(|run| run.revision)
     }
 
@@ -248,12 +255,12 @@ impl Duties {
     }
 
     fn runs(&self) -> impl Iterator<Item = (&str, &Run)> {
-        let runs = self.known.values().flat_map(|known| &known.runs);
+        let runs = self.snapshots.values().flat_map(|known| &known.runs);
         runs.map(|(key, run)| (key.unit.as_str(), &run.value))
     }
 
     fn globals(&self) -> impl Iterator<Item = (&str, &Global)> {
-        let globals = self.known.values().flat_map(|known| &known.globals);
+        let globals = self.snapshots.values().flat_map(|known| &known.globals);
         globals.map(|(unit, global)| (unit.as_str(), &global.value))
     }
 
@@ -263,7 +270,7 @@ impl Duties {
         machine: &str,
         configured: &BTreeMap<String, String>,
     ) -> BTreeMap<String, String> {
-        let scopes = self.known.values();
+        let scopes = self.snapshots.values();
         scopes.fold(configured.clone(), |metadata, known| {
             known.over_metadata(machine, metadata)
         })
@@ -286,21 +293,28 @@ impl Duties {
         &self,
         machine: &Machine,
         files: &Files,
-        known: &BTreeMap<String, Known>,
+        known: &BTreeMap<String, UnitMemory>,
     ) -> Orders {
         let mut orders = Orders::default();
-        for key in self.known.values().flat_map(|known| known.foreign.keys()) {
+        for key in self
+            .snapshots
+            .values()
+            .flat_map(|known| known.unreadable.keys())
+        {
             if let Some(unit) = key.unit() {
                 let reason = "its desired state is unreadable for this version of fleet".to_owned();
-                orders.held.insert(unit.to_owned(), reason);
+                orders.pinned.insert(unit.to_owned(), reason);
             }
         }
-        let mut foreign = self.known.values().flat_map(|known| known.foreign.keys());
+        let mut foreign = self
+            .snapshots
+            .values()
+            .flat_map(|known| known.unreadable.keys());
         if foreign.any(|key| matches!(key, Key::Label(_))) {
             for (unit, _) in self.globals() {
                 let reason =
                     "metadata of this machine is unreadable for this version of fleet".to_owned();
-                orders.held.insert(unit.to_owned(), reason);
+                orders.pinned.insert(unit.to_owned(), reason);
             }
         }
         for (unit, run) in self.runs() {
@@ -310,7 +324,7 @@ impl Duties {
                     "epoch {} is older than {seen}, which placed it here",
                     run.epoch
                 );
-                orders.held.insert(unit.to_owned(), reason);
+                orders.pinned.insert(unit.to_owned(), reason);
             } else {
                 orders.epochs.insert(unit.to_owned(), run.epoch);
                 let desired = Desired {
@@ -334,7 +348,7 @@ impl Duties {
             let is_ready = !desired.state.is_active() || files.contains_key(&desired.hash);
             if !is_ready {
                 let reason = "its file has not been read yet".to_owned();
-                orders.held.entry(unit.clone()).or_insert(reason);
+                orders.pinned.entry(unit.clone()).or_insert(reason);
             }
             is_ready
         });
@@ -385,10 +399,10 @@ impl Orders {
     }
 
     /// These orders with every unit pinned, for a reason.
-    pub(super) fn halted(self, reason: &str, known: &BTreeMap<String, Known>) -> Self {
+    pub(super) fn halted(self, reason: &str, known: &BTreeMap<String, UnitMemory>) -> Self {
         let units = self.desired.into_keys().chain(known.keys().cloned());
         Self {
-            held: units.map(|unit| (unit, reason.to_owned())).collect(),
+            pinned: units.map(|unit| (unit, reason.to_owned())).collect(),
             ..Self::default()
         }
     }

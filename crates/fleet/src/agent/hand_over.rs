@@ -31,7 +31,7 @@ pub(super) async fn hand_over<S: KeyStore>(
         }
     };
     tracing::info!(units = units.len(), "handing units over");
-    if timeout(TIME_MAX, until_gone(&registry, &machine, units))
+    if timeout(TIME_MAX, wait_until_moved(&registry, &machine, units))
         .await
         .is_err()
     {
@@ -40,12 +40,16 @@ pub(super) async fn hand_over<S: KeyStore>(
     drain
 }
 
-async fn until_gone<S: KeyStore>(registry: &Registry<S>, machine: &str, mut units: Vec<String>) {
+async fn wait_until_moved<S: KeyStore>(
+    registry: &Registry<S>,
+    machine: &str,
+    mut units: Vec<String>,
+) {
     while !units.is_empty() {
         let mut left = Vec::new();
         for unit in units {
             // While etcd is away the answer is unknown.
-            if !has_gone(registry, machine, &unit).await.unwrap_or(false) {
+            if !has_moved(registry, machine, &unit).await.unwrap_or(false) {
                 left.push(unit);
             }
         }
@@ -55,7 +59,7 @@ async fn until_gone<S: KeyStore>(registry: &Registry<S>, machine: &str, mut unit
 }
 
 /// Whether a unit has reached its desired state on another machine, must not run, or fits no other machine.
-async fn has_gone<S: KeyStore>(
+async fn has_moved<S: KeyStore>(
     registry: &Registry<S>,
     machine: &str,
     unit: &str,
@@ -63,19 +67,20 @@ async fn has_gone<S: KeyStore>(
     let Some(found) = registry.find_unit(unit).await? else {
         return Ok(true);
     };
-    let want = &found.want.value;
-    if !want.state.is_active() {
+    let desired = &found.desired.value;
+    if !desired.state.is_active() {
         return Ok(true);
     }
-    if let Some(place) = &found.place
-        && place.value.machine != machine
+    if let Some(placement) = &found.placement
+        && placement.value.machine != machine
     {
-        let state = registry.find_state(unit, &place.value.machine).await?;
-        let is_launched = |state: &UnitState| state.launched || want.state == DesiredState::Loaded;
+        let state = registry.find_state(unit, &placement.value.machine).await?;
+        let is_launched =
+            |state: &UnitState| state.launched || desired.state == DesiredState::Loaded;
         return Ok(state.is_some_and(|state| is_launched(&state.value)));
     }
     // A unit that is placed nowhere may only be waiting for this machine to stop it.
     let why = registry.find_why(unit).await?.map(|why| why.value);
-    let why = why.filter(|why| why.generation == want.generation);
-    Ok(why.is_some_and(|why| found.place.is_some() || !why.refusals.is_empty()))
+    let why = why.filter(|why| why.generation == desired.generation);
+    Ok(why.is_some_and(|why| found.placement.is_some() || !why.refusals.is_empty()))
 }

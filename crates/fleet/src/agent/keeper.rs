@@ -10,7 +10,7 @@ use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use crate::keys::{self, KEPT_PER_LEASE, KeyStore};
-use crate::registry::{Error, Machine, Registered, Registration, Registry};
+use crate::registry::{Error, MachineRecord, Registered, Registration, Registry};
 use hyperfleet_server_kit::causes::chain;
 
 /// One keep-alive in this many also checks the machine's key, because an operator can delete it while the lease
@@ -52,40 +52,40 @@ impl MachineLease {
 }
 
 /// Registers a machine and renews its lease.
-pub(super) struct Keeper<S> {
+pub(super) struct RegistrationKeeper<S> {
     pub(super) registry: Registry<S>,
     pub(super) id: String,
-    pub(super) machine: watch::Receiver<Machine>,
+    pub(super) machine: watch::Receiver<MachineRecord>,
     pub(super) lease: Duration,
-    pub(super) tell: watch::Sender<MachineLease>,
+    pub(super) lease_sender: watch::Sender<MachineLease>,
     /// Signals that a write found the registration void: its lease expired, or its key was deleted.
     pub(super) is_void: Arc<Notify>,
 }
 
-impl<S: KeyStore> Keeper<S> {
+impl<S: KeyStore> RegistrationKeeper<S> {
     /// Runs until it is dropped. `before` is the registration of the previous process.
-    pub(super) async fn keep(mut self, before: Option<Registration>) {
+    pub(super) async fn run(mut self, before: Option<Registration>) {
         if let Some(before) = before {
-            self.keep_one(before, false).await;
+            self.renew_until_void(before, false).await;
         }
         loop {
             let registration = self.register().await;
-            self.keep_one(registration, true).await;
+            self.renew_until_void(registration, true).await;
         }
     }
 
     async fn register(&mut self) -> Registration {
         let seconds = u32::try_from(self.lease.as_secs()).unwrap_or(u32::MAX);
-        let (mut pause, mut is_told) = (PAUSE, false);
+        let (mut pause, mut is_logged) = (PAUSE, false);
         loop {
             let asked_at = Instant::now();
             let machine = self.machine.borrow_and_update().clone();
             let registry = &self.registry;
             let registered = registry.register_machine(&self.id, &machine, seconds.max(1));
-            let told = match registered.await {
+            let cause = match registered.await {
                 Ok(Registered::As(registration)) => {
                     tracing::info!(machine = self.id, "machine registered");
-                    self.is_kept(&registration, asked_at);
+                    self.record_renewal(&registration, asked_at);
                     return registration;
                 }
                 Ok(Registered::Taken) => {
@@ -94,10 +94,10 @@ impl<S: KeyStore> Keeper<S> {
                 }
                 Err(error) => chain(&error),
             };
-            if !std::mem::replace(&mut is_told, true) {
+            if !std::mem::replace(&mut is_logged, true) {
                 tracing::warn!(
                     machine = self.id,
-                    error = told,
+                    error = cause,
                     "machine not registered: retrying"
                 );
             }
@@ -107,9 +107,9 @@ impl<S: KeyStore> Keeper<S> {
     }
 
     /// Renews a registration until its lease expires or it is void.
-    async fn keep_one(&mut self, registration: Registration, is_described: bool) {
+    async fn renew_until_void(&mut self, registration: Registration, is_described: bool) {
         let usual = self.lease / KEPT_PER_LEASE;
-        let (mut next, mut is_described, mut is_told) = (Instant::now(), is_described, false);
+        let (mut next, mut is_described, mut is_logged) = (Instant::now(), is_described, false);
         let mut count = 0;
         loop {
             tokio::select! {
@@ -121,7 +121,7 @@ impl<S: KeyStore> Keeper<S> {
             let machine = self.machine.borrow_and_update().clone();
             let asked_at = Instant::now();
             let kept = async {
-                self.registry.keep_machine(&registration).await?;
+                self.registry.renew_machine(&registration).await?;
                 if !is_described {
                     // The description has changed, or the registration was resumed and may be from other
                     // settings.
@@ -141,9 +141,9 @@ impl<S: KeyStore> Keeper<S> {
             });
             next = match kept {
                 Ok(()) => {
-                    (is_described, is_told) = (true, false);
+                    (is_described, is_logged) = (true, false);
                     count += 1;
-                    self.is_kept(&registration, asked_at);
+                    self.record_renewal(&registration, asked_at);
                     asked_at + usual
                 }
                 Err(Error::Unregistered) => {
@@ -151,7 +151,7 @@ impl<S: KeyStore> Keeper<S> {
                     break;
                 }
                 Err(error) => {
-                    if !std::mem::replace(&mut is_told, true) {
+                    if !std::mem::replace(&mut is_logged, true) {
                         let error = chain(&error);
                         tracing::warn!(error, "machine lease lost: units keep running");
                     }
@@ -159,12 +159,13 @@ impl<S: KeyStore> Keeper<S> {
                 }
             };
         }
-        self.tell.send_modify(|lease| lease.registration = None);
+        self.lease_sender
+            .send_modify(|lease| lease.registration = None);
     }
 
-    fn is_kept(&self, registration: &Registration, asked_at: Instant) {
+    fn record_renewal(&self, registration: &Registration, asked_at: Instant) {
         let (parts, of) = HELD_PARTS;
-        self.tell.send_modify(|lease| {
+        self.lease_sender.send_modify(|lease| {
             lease.registration = Some(registration.clone());
             lease.held_until = asked_at + self.lease * parts / of;
         });

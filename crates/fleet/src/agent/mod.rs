@@ -39,14 +39,14 @@ pub use self::systemd::{Connect, Error, Origin, Systemd, SystemdSignal, SystemdS
 pub use self::telemetry::{METRICS, count_from_zero};
 use self::work::Work;
 use crate::keys::KeyStore;
-use crate::registry::{Machine, Registry};
+use crate::registry::{MachineRecord, Registry};
 
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// The machine's id.
     pub id: String,
     /// The machine's description. It may change while the agent runs.
-    pub machine: watch::Receiver<Machine>,
+    pub machine: watch::Receiver<MachineRecord>,
     /// Time to live of the machine's lease.
     pub lease: Duration,
     /// Folder of unit files, used by this agent alone.
@@ -112,10 +112,10 @@ impl<S: KeyStore, C: Connect> Agent<S, C> {
     /// # Errors
     /// The folder of unit files cannot be used.
     pub async fn run(self, stop: impl Future<Output = Leave> + Send) -> io::Result<()> {
-        let (tell, told) = watch::channel(None);
-        let mut work = Work::begin(self, told)?;
+        let (order, ordered) = watch::channel(None);
+        let mut work = Work::begin(self, ordered)?;
         let telling = async {
-            tell.send_replace(Some(stop.await));
+            order.send_replace(Some(stop.await));
             std::future::pending::<()>().await;
         };
         tokio::select! {

@@ -73,7 +73,7 @@ impl Offline {
             }
         }
         for (unit, before) in &self.saved.units {
-            if orders.held.contains_key(unit) && self.saved.machine == machine {
+            if orders.pinned.contains_key(unit) && self.saved.machine == machine {
                 units.entry(unit.clone()).or_insert_with(|| before.clone());
             }
         }
@@ -168,9 +168,11 @@ mod tests {
         let (told, files) = orders(&[("a.service", DesiredState::Launched, service)]);
         let mut offline = Offline::open(folder.path()).unwrap();
         offline.save("m1", &told, &files);
-        let mut held = Orders::default();
-        held.held.insert("a.service".to_owned(), "why".to_owned());
-        offline.save("m1", &held, &files);
+        let mut pinned = Orders::default();
+        pinned
+            .pinned
+            .insert("a.service".to_owned(), "why".to_owned());
+        offline.save("m1", &pinned, &files);
         assert_eq!(offline.orders("m1").unwrap().0.desired.len(), 1);
         offline.save("m1", &Orders::default(), &files);
         assert!(offline.orders("m1").is_none());

@@ -98,7 +98,7 @@ impl Signals {
     /// [`Error::Unreachable`]: the connection has ended.
     pub(super) async fn next(&self) -> Result<SystemdSignal, Error> {
         loop {
-            if let Some(signal) = self.shared.state().take() {
+            if let Some(signal) = self.shared.state().next() {
                 return Ok(signal);
             }
             if self.shared.state().has_ended {
@@ -120,7 +120,7 @@ impl Shared {
 
 impl State {
     /// Records a signal if it is relevant.
-    fn note(&mut self, message: &Message) -> Option<()> {
+    fn record(&mut self, message: &Message) -> Option<()> {
         let header = message.header();
         if let Some(label) = header.path()?.strip_prefix(UNITS) {
             self.changed.insert(unescaped(label)?);
@@ -137,7 +137,7 @@ impl State {
 
     /// Removes the next signal. A job may end before the call that requested it is answered, so only here its
     /// unit is known.
-    fn take(&mut self) -> Option<SystemdSignal> {
+    fn next(&mut self) -> Option<SystemdSignal> {
         while let Some(job) = self.ended.pop_front() {
             if let Some(unit) = self.begun.remove(&job.path) {
                 return Some(if job.was_given_up {
@@ -154,7 +154,7 @@ impl State {
 
 async fn read(mut signals: impl Stream<Item = zbus::Result<Message>> + Unpin, shared: Arc<Shared>) {
     while let Some(Ok(message)) = signals.next().await {
-        let is_noted = shared.state().note(&message).is_some();
+        let is_noted = shared.state().record(&message).is_some();
         if is_noted {
             shared.news.notify_one();
         }

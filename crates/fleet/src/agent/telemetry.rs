@@ -3,7 +3,7 @@
 use metrics::{counter, gauge};
 
 use super::Status;
-use hyperfleet_fleet_model::agent::{Reason, Task};
+use hyperfleet_fleet_model::agent::{AgentTask, TaskReason};
 use hyperfleet_server_kit::telemetry::MetricKind::{Counter, Gauge};
 use hyperfleet_server_kit::telemetry::{Metric, MetricTable};
 
@@ -49,30 +49,30 @@ pub(super) fn show(status: &Status) {
 }
 
 /// Records a completed task.
-pub(super) fn done(task: &Task, reason: Reason) {
+pub(super) fn task_completed(task: &AgentTask, reason: TaskReason) {
     counter!(TASKS, "type" => kind(task)).increment(1);
     let reason = reason.to_string();
     match task {
-        Task::Unload(unit) => tracing::info!(unit, reason, "unit unloaded"),
-        Task::Load(unit) => tracing::info!(unit, reason, "unit loaded"),
-        Task::Stop(unit) => tracing::info!(unit, reason, "unit stopping"),
-        Task::Start(unit) => tracing::info!(unit, reason, "unit starting"),
-        Task::Restart(unit) => tracing::info!(unit, reason, "unit restarting"),
-        Task::Reload => tracing::debug!(reason, "unit files reloaded"),
+        AgentTask::Unload(unit) => tracing::info!(unit, reason, "unit unloaded"),
+        AgentTask::Load(unit) => tracing::info!(unit, reason, "unit loaded"),
+        AgentTask::Stop(unit) => tracing::info!(unit, reason, "unit stopping"),
+        AgentTask::Start(unit) => tracing::info!(unit, reason, "unit starting"),
+        AgentTask::Restart(unit) => tracing::info!(unit, reason, "unit restarting"),
+        AgentTask::Reload => tracing::debug!(reason, "unit files reloaded"),
     }
 }
 
-pub(super) fn failed(task: &Task) {
+pub(super) fn failed(task: &AgentTask) {
     counter!(TASK_FAILURES, "type" => kind(task)).increment(1);
 }
 
-fn kind(task: &Task) -> &'static str {
+fn kind(task: &AgentTask) -> &'static str {
     match task {
-        Task::Unload(_) => "unload",
-        Task::Load(_) => "load",
-        Task::Reload => "reload",
-        Task::Stop(_) => "stop",
-        Task::Start(_) => "start",
-        Task::Restart(_) => "restart",
+        AgentTask::Unload(_) => "unload",
+        AgentTask::Load(_) => "load",
+        AgentTask::Reload => "reload",
+        AgentTask::Stop(_) => "stop",
+        AgentTask::Start(_) => "start",
+        AgentTask::Restart(_) => "restart",
     }
 }

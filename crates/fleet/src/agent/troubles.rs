@@ -34,7 +34,7 @@ impl Troubles {
 
     /// Forgets units that have nothing left to do. A unit that is retried and fails again keeps its longer
     /// pause.
-    pub(super) fn keep_only(&mut self, left: &BTreeSet<&str>, is_tried: impl Fn(&str) -> bool) {
+    pub(super) fn retain(&mut self, left: &BTreeSet<&str>, is_tried: impl Fn(&str) -> bool) {
         self.0.retain(|unit, trouble| {
             let is_left = left.contains(unit.as_str());
             if !is_left {

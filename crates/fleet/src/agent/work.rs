@@ -11,15 +11,15 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
 use super::disk::{History, SavedRegistration};
-use super::duties::{self, Duties, Files, News, Orders, Progress};
-use super::keeper::{Keeper, MachineLease};
+use super::duties::{self, Duties, Files, Orders, Progress, ScopeUpdate};
+use super::keeper::{MachineLease, RegistrationKeeper};
 use super::offline::Offline;
 use super::systemd::{Connect, Error};
 use super::units::Units;
 use super::{Agent, Leave, hand_over, telemetry};
 use crate::keys::{KeyStore, Revision};
 use crate::registry::{
-    self, BriefDrain, Key, LISTED_MAX, Machine, Registration, Reports, StateFilter,
+    self, BriefDrain, Key, LISTED_MAX, MachineRecord, Registration, Reports, StateFilter,
 };
 use hyperfleet_fleet_model::schedule::{self, MachineId};
 use hyperfleet_fleet_model::unit::{DesiredState, Options};
@@ -39,20 +39,20 @@ const NOT_REGISTERED: &str = "the machine has not been registered under its id s
 pub(super) struct Work<S: KeyStore, C> {
     agent: Agent<S, C>,
     /// Whether the agent must stop, and how.
-    told: watch::Receiver<Option<Leave>>,
+    leave_order: watch::Receiver<Option<Leave>>,
     units: Units,
     files: Files,
     duties: Duties,
-    news: mpsc::UnboundedReceiver<News>,
+    news: mpsc::UnboundedReceiver<ScopeUpdate>,
     /// Tasks that follow the registry.
     following: JoinSet<()>,
     progress: Arc<Progress>,
     lease: watch::Receiver<MachineLease>,
     /// Unset until systemd was reached once: a machine that can run nothing is no member of the cluster.
-    keeper: Option<Keeper<S>>,
+    keeper: Option<RegistrationKeeper<S>>,
     keeping: JoinSet<()>,
     /// The machine's description.
-    machine: watch::Receiver<Machine>,
+    machine: watch::Receiver<MachineRecord>,
     /// Notifies the keeper that the registration is void.
     is_void: Arc<Notify>,
     reports: Option<Reports>,
@@ -82,18 +82,18 @@ impl<S: KeyStore, C> Agent<S, C> {
 impl<S: KeyStore, C: Connect> Work<S, C> {
     pub(super) fn begin(
         agent: Agent<S, C>,
-        told: watch::Receiver<Option<Leave>>,
+        leave_order: watch::Receiver<Option<Leave>>,
     ) -> io::Result<Self> {
         let settings = &agent.settings;
         let (mut units, files) = Units::recall(&settings.units_directory)?;
-        let (tell, lease) = watch::channel(MachineLease::unknown(settings.lease));
+        let (lease_sender, lease) = watch::channel(MachineLease::unknown(settings.lease));
         let is_void = Arc::<Notify>::default();
-        let keeper = Keeper {
+        let keeper = RegistrationKeeper {
             registry: agent.registry.clone(),
             id: settings.id.clone(),
             machine: settings.machine.clone(),
             lease: settings.lease,
-            tell,
+            lease_sender,
             is_void: Arc::clone(&is_void),
         };
         let progress = Arc::<Progress>::default();
@@ -110,7 +110,7 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
         let offline = settings.offline_directory.as_deref();
         let offline = offline.map(Offline::open).transpose()?;
         Ok(Self {
-            told,
+            leave_order,
             offline,
             offline_at: Instant::now() + settings.lease,
             units,
@@ -136,7 +136,7 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
     }
 
     fn leave(&self) -> Option<Leave> {
-        *self.told.borrow()
+        *self.leave_order.borrow()
     }
 
     fn is_leaving(&self) -> bool {
@@ -148,7 +148,7 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
     }
 
     /// Starts to hand units over, if the agent must stop that way.
-    fn hand_over_if_told(&mut self) {
+    fn hand_over_if_ordered(&mut self) {
         if self.leave() == Some(Leave::Moved) && self.handing_over.is_empty() && !self.is_leaving()
         {
             let registry = self.agent.registry.clone();
@@ -161,30 +161,30 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
     /// Serves one connection to systemd after another until the agent must stop and, if its units must stop,
     /// until they have.
     pub(super) async fn serve(&mut self) {
-        let (mut pause, mut is_told) = (PAUSE, false);
+        let (mut pause, mut is_logged) = (PAUSE, false);
         while self.leave() != Some(Leave::Running) {
             let connected = tokio::select! {
                 connected = self.agent.connect.connect() => connected,
-                _ = self.told.changed() => continue,
+                _ = self.leave_order.changed() => continue,
             };
             let served = match connected {
                 Ok(systemd) => {
                     self.begin_keeping();
-                    (pause, is_told) = (PAUSE, false);
+                    (pause, is_logged) = (PAUSE, false);
                     self.serve_with(systemd).await
                 }
                 Err(error) => Err(error),
             };
             match served {
                 Ok(()) => return,
-                Err(error) if !std::mem::replace(&mut is_told, true) => {
+                Err(error) if !std::mem::replace(&mut is_logged, true) => {
                     tracing::warn!(error = chain(&error), "systemd unreachable: retrying");
                 }
                 Err(_) => {}
             }
             tokio::select! {
                 () = sleep(pause) => {}
-                _ = self.told.changed() => {}
+                _ = self.leave_order.changed() => {}
             }
             pause = (pause * 2).min(PAUSE_MAX);
         }
@@ -195,7 +195,7 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
             let saved = self.units.memory.registration.as_ref();
             let saved = saved.filter(|saved| self.saved(&saved.registration) == **saved);
             let before = saved.map(|saved| saved.registration.clone());
-            self.keeping.spawn(keeper.keep(before));
+            self.keeping.spawn(keeper.run(before));
         }
     }
 
@@ -210,8 +210,8 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
 
     async fn serve_with(&mut self, mut systemd: C::Systemd) -> Result<(), Error> {
         use super::systemd::Systemd as _;
-        self.units.take_up(&systemd).await?;
-        self.hand_over_if_told();
+        self.units.adopt_connection(&systemd).await?;
+        self.hand_over_if_ordered();
         self.act_soon(Duration::ZERO);
         loop {
             if self.leave() == Some(Leave::Running) {
@@ -220,11 +220,11 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
             let act_at = self.act_at.unwrap_or_else(|| Instant::now() + LOOK_PAUSE);
             tokio::select! {
                 biased;
-                told = self.told.changed() => {
-                    if told.is_err() {
+                leave_order = self.leave_order.changed() => {
+                    if leave_order.is_err() {
                         return Ok(());
                     }
-                    self.hand_over_if_told();
+                    self.hand_over_if_ordered();
                     self.act_soon(Duration::ZERO);
                 }
                 changed = self.lease.changed() => {
@@ -235,9 +235,9 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
                     self.lease_changed();
                 }
                 Some(news) = self.news.recv() => {
-                    self.note_history(&news);
-                    self.duties.take(news);
-                    self.resume_if_told();
+                    self.check_history(&news);
+                    self.duties.apply(news);
+                    self.resume_if_ordered();
                     self.act_soon(Duration::ZERO);
                 }
                 Some(ended) = self.handing_over.join_next() => {
@@ -247,7 +247,7 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
                 }
                 Ok(()) = self.machine.changed() => self.act_soon(Duration::ZERO),
                 signal = systemd.next_signal() => {
-                    if self.units.take(&signal?) {
+                    if self.units.apply_signal(&signal?) {
                         self.act_soon(GATHERING);
                     }
                 }
@@ -280,7 +280,7 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
         }
         if !is_same && registration.is_some() {
             // Decisions made while the machine was away may be missing.
-            self.follow_all_again();
+            self.follow_all();
         }
         let last_report = self.units.memory.history;
         let last_report = last_report.map_or(0, |history| history.last_report);
@@ -297,8 +297,8 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
     }
 
     /// Lists everything that the agent follows again.
-    fn follow_all_again(&mut self) {
-        self.duties.expect_all_anew();
+    fn follow_all(&mut self) {
+        self.duties.expect_all();
         (self.following, self.news) = duties::follow(
             &self.agent.registry,
             &self.agent.settings.id,
@@ -315,7 +315,7 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
 
     /// Halts if the registry was replaced or has gone back in time, as after a restore of etcd: its contents
     /// may be outdated.
-    fn note_history(&mut self, news: &News) {
+    fn check_history(&mut self, news: &ScopeUpdate) {
         let (revision, before) = (news.revision(), self.units.memory.history);
         let store = news.listed.map(|listed| listed.store);
         let Some(store) = store.or(before.map(|before| before.store)) else {
@@ -369,11 +369,11 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
         });
         self.units.remember();
         // Last, because the followers compare what they read with the history.
-        self.follow_all_again();
+        self.follow_all();
     }
 
     /// Resumes after a halt if an operator has ordered it since. Epochs start again with the registry.
-    fn resume_if_told(&mut self) {
+    fn resume_if_ordered(&mut self) {
         let memory = &mut self.units.memory;
         let resumed_at = self.duties.resumed_at();
         let Some((_, halted_at)) = &memory.halt else {
@@ -408,7 +408,7 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
         if self.is_leaving() {
             let none = Orders::default();
             self.units.bring_about(systemd, &none, &self.files).await?;
-        } else if self.duties.are_known() {
+        } else if self.duties.are_listed() {
             if !matches!(in_time(ends_at, self.read_files()).await, Some(Ok(()))) {
                 next = Instant::now() + PAUSE;
             }
@@ -419,7 +419,7 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
             self.units
                 .bring_about(systemd, &orders, &self.files)
                 .await?;
-            self.keep_for_offline(&orders);
+            self.save_for_offline(&orders);
             self.drop_files(&orders);
         } else if let Some((orders, files)) = self.offline_orders() {
             if Instant::now() < self.offline_at {
@@ -462,7 +462,7 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
         });
         telemetry::show(&self.agent.status.borrow());
         // What is reported depends on whether the agent halts, which only the lists show.
-        if !self.duties.are_known() || self.duties.are_expected() {
+        if !self.duties.are_listed() || self.duties.are_expected() {
             return Ok(true);
         }
         let ends_at = self.lease.borrow().ends_at();
@@ -480,7 +480,7 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
             .may_be_reported(units.union(&self.units.memory.reported).cloned().collect());
         let published = reports.publish(&self.agent.registry, &states);
         let published = in_time(ends_at, published).await;
-        self.note_report();
+        self.record_report();
         let Some(published) = published else {
             return Ok(false);
         };
@@ -531,7 +531,7 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
     }
 
     /// Stores the revision of the last report: an etcd that does not know it was restored.
-    fn note_report(&mut self) {
+    fn record_report(&mut self) {
         let last_report = self.reports.as_ref().map_or(0, Reports::last);
         if let Some(history) = self.units.memory.history
             && history.last_report < last_report
@@ -585,7 +585,7 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
                 file.is_some_and(|file| duties::requirements(unit, file).is_singleton);
             let is_about_to_start = desired.state == DesiredState::Launched
                 && !self.units.is_launched(unit)
-                && !orders.held.contains_key(unit);
+                && !orders.pinned.contains_key(unit);
             if !is_singleton || !is_about_to_start {
                 continue;
             }
@@ -604,18 +604,18 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
             };
             if !is_claimed {
                 let reason = "its start cannot be reported, and it must never run twice".to_owned();
-                orders.held.insert(unit.clone(), reason);
+                orders.pinned.insert(unit.clone(), reason);
                 are_claimed = false;
             }
         }
-        self.note_report();
+        self.record_report();
         are_claimed
     }
 
-    fn keep_for_offline(&mut self, orders: &Orders) {
+    fn save_for_offline(&mut self, orders: &Orders) {
         let memory = &self.units.memory;
-        let is_told = memory.halt.is_none() && memory.registration.is_some();
-        if let Some(offline) = self.offline.as_mut().filter(|_| is_told) {
+        let has_orders = memory.halt.is_none() && memory.registration.is_some();
+        if let Some(offline) = self.offline.as_mut().filter(|_| has_orders) {
             offline.save(&self.agent.settings.id, orders, &self.files);
         }
     }
@@ -630,7 +630,7 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
         for unit in self.units.memory.units.keys() {
             if !orders.desired.contains_key(unit) {
                 let reason = "etcd is away, and nothing is kept of it".to_owned();
-                orders.held.insert(unit.clone(), reason);
+                orders.pinned.insert(unit.clone(), reason);
             }
         }
         Some((orders, files))

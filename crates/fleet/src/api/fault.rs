@@ -120,7 +120,7 @@ impl From<fleet::Error> for Fault {
         let status = match &error {
             E::Invalid(_) | E::Token | E::Stale => StatusCode::BAD_REQUEST,
             E::NoUnit | E::NoState | E::NoMachine => StatusCode::NOT_FOUND,
-            E::Conflict(_) | E::Foreign(_) => StatusCode::CONFLICT,
+            E::Conflict(_) | E::Unreadable(_) => StatusCode::CONFLICT,
             E::Busy | E::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
             E::Failed(_) => return Self::internal(chain(&error)),
         };

@@ -17,7 +17,7 @@ use serde::Serialize;
 use tokio::time::{Instant, sleep_until};
 
 use super::Fault;
-use crate::{Error, EtcdFollow, Followed, Item, Told};
+use crate::{Error, EtcdFollower, FollowUpdate, Followed, Item};
 use hyperfleet_fleet_model::wire::{self, EVENT_STREAM, HEARTBEAT, Query, UnitGone};
 use hyperfleet_server_kit::causes::chain;
 use hyperfleet_server_kit::http::{Admission, Connection, Gate, PIECE, WATCHER_BYTES};
@@ -91,23 +91,23 @@ pub(super) fn bad(message: &str) -> Fault {
 ///
 /// # Errors
 /// 400 for a request that cannot be a watch, 503 if too many clients watch.
-pub(super) async fn answer<T: Shown>(
+pub(super) async fn answer<T: Watchable>(
     request: &HttpRequest,
     query: &Query,
     admission: &Admission,
-    follow: impl AsyncFnOnce(Option<i64>) -> Result<EtcdFollow<T>, Error>,
+    follow: impl AsyncFnOnce(Option<i64>) -> Result<EtcdFollower<T>, Error>,
 ) -> Result<HttpResponse, Fault> {
     check(request, query)?;
     let after = after(request, query)?;
-    let place = admission.watch(WATCHER_BYTES);
-    let place = place.ok_or_else(Fault::too_many_watch)?;
+    let reservation = admission.watch(WATCHER_BYTES);
+    let reservation = reservation.ok_or_else(Fault::too_many_watch)?;
     let mut follow = follow(after).await?;
     let mut answer = endless(request, admission);
     let ask = async move || follow.next().await;
     let stream = Stream::new(ask, admission.gate().clone());
-    let chunks = stream::unfold((stream, place), async |(mut stream, place)| {
+    let chunks = stream::unfold((stream, reservation), async |(mut stream, reservation)| {
         let chunk = stream.next().await?;
-        Some((Ok::<_, actix_web::Error>(chunk), (stream, place)))
+        Some((Ok::<_, actix_web::Error>(chunk), (stream, reservation)))
     });
     answer.content_type(EVENT_STREAM);
     Ok(answer.streaming(chunks))
@@ -125,29 +125,29 @@ pub(super) fn endless(request: &HttpRequest, admission: &Admission) -> HttpRespo
 }
 
 /// A resource that can be watched.
-pub(super) trait Shown: Followed + Serialize {
+pub(super) trait Watchable: Followed + Serialize {
     /// The event of a deleted resource.
-    fn gone(key: &Self::Key) -> UnitGone<'_>;
+    fn deletion_event(key: &Self::Key) -> UnitGone<'_>;
 }
 
 /// One watching client.
-struct Stream<T: Shown, A> {
+struct Stream<T: Watchable, A> {
     /// Asks for the next update. Cancel-safe.
     ask: A,
     /// Events that are not written yet.
-    rest: Rest<T>,
+    unwritten: Unwritten<T>,
     gate: Gate,
     beat_at: Instant,
     end_at: Instant,
     is_begun: bool,
 }
 
-impl<T: Shown, A: AsyncFnMut() -> Result<Told<T>, Error>> Stream<T, A> {
+impl<T: Watchable, A: AsyncFnMut() -> Result<FollowUpdate<T>, Error>> Stream<T, A> {
     fn new(ask: A, gate: Gate) -> Self {
         let now = Instant::now();
         Self {
             ask,
-            rest: Rest::of(Told::Changed {
+            unwritten: Unwritten::of(FollowUpdate::Changed {
                 revision: None,
                 items: Vec::new(),
             }),
@@ -163,12 +163,12 @@ impl<T: Shown, A: AsyncFnMut() -> Result<Told<T>, Error>> Stream<T, A> {
         if !std::mem::replace(&mut self.is_begun, true) {
             return Some(Bytes::from_static(wire::beginning().as_bytes()));
         }
-        if self.rest.is_empty() {
+        if self.unwritten.is_empty() {
             tokio::select! {
                 biased;
                 () = self.gate.stopped() => return None,
                 () = sleep_until(self.end_at) => return None,
-                told = (self.ask)() => self.take(told)?,
+                update = (self.ask)() => self.accept(update)?,
                 () = sleep_until(self.beat_at) => {
                     self.beat_at = Instant::now() + HEARTBEAT;
                     return Some(Bytes::from_static(wire::heartbeat().as_bytes()));
@@ -176,7 +176,7 @@ impl<T: Shown, A: AsyncFnMut() -> Result<Told<T>, Error>> Stream<T, A> {
             }
         }
         self.beat_at = Instant::now() + HEARTBEAT;
-        match self.rest.piece() {
+        match self.unwritten.piece() {
             Ok(piece) => Some(piece.into()),
             Err(error) => {
                 tracing::error!(error = %error, "event cannot be serialized");
@@ -185,17 +185,17 @@ impl<T: Shown, A: AsyncFnMut() -> Result<Told<T>, Error>> Stream<T, A> {
         }
     }
 
-    fn take(&mut self, told: Result<Told<T>, Error>) -> Option<()> {
-        let told = told.inspect_err(|error| {
+    fn accept(&mut self, update: Result<FollowUpdate<T>, Error>) -> Option<()> {
+        let update = update.inspect_err(|error| {
             tracing::info!(error = chain(error), "watch closed: client must restart");
         });
-        self.rest = Rest::of(told.ok()?);
+        self.unwritten = Unwritten::of(update.ok()?);
         Some(())
     }
 }
 
 /// Events that are not written yet.
-struct Rest<T: Shown> {
+struct Unwritten<T: Watchable> {
     items: VecDeque<Item<T>>,
     /// Revision after the last of them.
     revision: Option<i64>,
@@ -203,14 +203,14 @@ struct Rest<T: Shown> {
     ends_list: bool,
 }
 
-impl<T: Shown> Rest<T> {
-    fn of(told: Told<T>) -> Self {
-        let (items, revision, is_list) = match told {
-            Told::Listed { revision, items } => {
+impl<T: Watchable> Unwritten<T> {
+    fn of(update: FollowUpdate<T>) -> Self {
+        let (items, revision, is_list) = match update {
+            FollowUpdate::Listed { revision, items } => {
                 let items = items.into_iter().map(Item::Is);
                 (items.collect(), revision, true)
             }
-            Told::Changed { revision, items } => (items, revision, false),
+            FollowUpdate::Changed { revision, items } => (items, revision, false),
         };
         Self {
             ends_list: is_list && revision.is_some(),
@@ -234,7 +234,7 @@ impl<T: Shown> Rest<T> {
             let id = self.revision.filter(|_| is_last && !self.ends_list);
             piece += &match item {
                 Item::Is(it) => wire::put(&it, id)?,
-                Item::Gone(key) => wire::delete(&T::gone(&key), id)?,
+                Item::Gone(key) => wire::delete(&T::deletion_event(&key), id)?,
             };
         }
         if self.items.is_empty() && std::mem::take(&mut self.ends_list) {
@@ -262,25 +262,25 @@ mod tests {
         }
     }
 
-    fn changed(revision: Option<i64>, items: Vec<Item<UnitView>>) -> Told<UnitView> {
-        Told::Changed { revision, items }
+    fn changed(revision: Option<i64>, items: Vec<Item<UnitView>>) -> FollowUpdate<UnitView> {
+        FollowUpdate::Changed { revision, items }
     }
 
     /// A stream of exactly these updates.
     fn stream(
-        told: Vec<Told<UnitView>>,
+        update: Vec<FollowUpdate<UnitView>>,
         gate: &Gate,
-    ) -> Stream<UnitView, impl AsyncFnMut() -> Result<Told<UnitView>, Error>> {
-        let mut told = VecDeque::from(told);
-        let ask = async move || match told.pop_front() {
-            Some(told) => Ok(told),
+    ) -> Stream<UnitView, impl AsyncFnMut() -> Result<FollowUpdate<UnitView>, Error>> {
+        let mut update = VecDeque::from(update);
+        let ask = async move || match update.pop_front() {
+            Some(update) => Ok(update),
             None => std::future::pending().await,
         };
         Stream::new(ask, gate.clone())
     }
 
     async fn text(
-        stream: &mut Stream<UnitView, impl AsyncFnMut() -> Result<Told<UnitView>, Error>>,
+        stream: &mut Stream<UnitView, impl AsyncFnMut() -> Result<FollowUpdate<UnitView>, Error>>,
     ) -> Option<String> {
         let bytes = stream.next().await?;
         Some(String::from_utf8(bytes.to_vec()).unwrap())
@@ -288,18 +288,18 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_id_stands_with_the_last_of_those_that_belong_together() {
-        let listed = |revision, name| Told::Listed {
+        let listed = |revision, name| FollowUpdate::Listed {
             revision,
             items: vec![unit(name, 1)],
         };
-        let told = vec![
+        let update = vec![
             listed(None, "a.service"),
             listed(Some(7), "b.service"),
             changed(None, vec![Item::Is(unit("c.service", 1))]),
             changed(Some(9), vec![Item::Gone("a.service".to_owned())]),
         ];
         let gate = Gate::serving();
-        let mut stream = stream(told, &gate);
+        let mut stream = stream(update, &gate);
         assert_eq!(text(&mut stream).await.unwrap(), "retry: 1000\n\n");
         let first = text(&mut stream).await.unwrap();
         assert!(
@@ -369,7 +369,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_cannot_be_gone_on_with_ends() {
         let gate = Gate::serving();
-        let ask = async || Err::<Told<UnitView>, _>(Error::Stale);
+        let ask = async || Err::<FollowUpdate<UnitView>, _>(Error::Stale);
         let mut stream = Stream::new(ask, gate);
         text(&mut stream).await.unwrap();
         assert_eq!(text(&mut stream).await, None);

@@ -30,8 +30,8 @@ pub(super) async fn status(
 ) -> Result<HttpResponse, Fault> {
     let query = query(&request);
     follow::refuse(&query)?;
-    let wanted = wanted(&name, &query, Inspection::Status)?;
-    answer(&request, &fleet, &inspector, &admission, &wanted).await
+    let requested = requested(&name, &query, Inspection::Status)?;
+    answer(&request, &fleet, &inspector, &admission, &requested).await
 }
 
 /// `GET …/units/{unitName}/journal`
@@ -56,8 +56,8 @@ pub(super) async fn journal(
         output,
         follow: following(&request, &query)?,
     };
-    let wanted = wanted(&name, &query, inspection)?;
-    answer(&request, &fleet, &inspector, &admission, &wanted).await
+    let requested = requested(&name, &query, inspection)?;
+    answer(&request, &fleet, &inspector, &admission, &requested).await
 }
 
 /// How a journal is followed.
@@ -82,7 +82,7 @@ fn following(request: &HttpRequest, query: &Query) -> Result<Follow, Fault> {
     }
 }
 
-fn wanted<'q>(
+fn requested<'q>(
     unit: &'q str,
     query: &'q Query,
     inspection: Inspection,
@@ -100,14 +100,14 @@ async fn answer(
     fleet: &EtcdFleet,
     inspector: &Inspector,
     admission: &Admission,
-    wanted: &Request<'_>,
+    requested: &Request<'_>,
 ) -> Result<HttpResponse, Fault> {
     // This response may last as long as its client likes, like that of a watch.
-    let place = admission.watch(wanted.inspection.bytes_max());
-    let place = place.ok_or_else(Fault::too_many_watch)?;
-    let inspected = inspector.inspect(fleet, wanted).await?;
+    let reservation = admission.watch(requested.inspection.bytes_max());
+    let reservation = reservation.ok_or_else(Fault::too_many_watch)?;
+    let inspected = inspector.inspect(fleet, requested).await?;
     let mut answer = follow::endless(request, admission);
-    if wanted.inspection.is_events() {
+    if requested.inspection.is_events() {
         answer.content_type(EVENT_STREAM);
     } else {
         answer.content_type(ContentType::plaintext());
@@ -117,10 +117,10 @@ async fn answer(
     }
     let end_at = Instant::now() + follow::TIME_MAX;
     let gate = admission.gate().clone();
-    let state = (inspected.text, gate, end_at, place);
-    let pieces = stream::unfold(state, async |(mut text, gate, end_at, place)| {
+    let state = (inspected.text, gate, end_at, reservation);
+    let pieces = stream::unfold(state, async |(mut text, gate, end_at, reservation)| {
         let piece = next(&mut text, &gate, end_at).await?;
-        Some((piece, (text, gate, end_at, place)))
+        Some((piece, (text, gate, end_at, reservation)))
     });
     Ok(answer.streaming(pieces))
 }

@@ -33,7 +33,7 @@ use crate::EtcdFleet;
 use crate::inspect::Inspector;
 use hyperfleet_server_kit::clock::Clock;
 use hyperfleet_server_kit::http::{
-    Admission, BODY_BYTES_MAX, CallerHeaders, Masks, RequestSpan, RoutePath, Scrape, frame,
+    Admission, BODY_BYTES_MAX, CallerHeaders, Redaction, RequestSpan, RoutePath, Scrape, frame,
     scraped, watch,
 };
 
@@ -57,7 +57,7 @@ pub struct FleetApi {
     pub version: &'static str,
     pub admission: Admission,
     /// Values that its log hides.
-    pub masks: Masks,
+    pub redaction: Redaction,
     pub scrape: Scrape,
     /// Accepted host names.
     pub hosts: Hosts,
@@ -80,7 +80,7 @@ pub fn fleet_app(
         .app_data(Data::new(api.clock))
         .app_data(Data::new(api.admission.budget().clone()))
         .app_data(Data::new(api.admission))
-        .app_data(Data::new(api.masks))
+        .app_data(Data::new(api.redaction))
         .app_data(Data::new(CallerHeaders::new([])))
         .app_data(Data::new(api.scrape))
         .app_data(PayloadConfig::new(BODY_BYTES_MAX))

@@ -107,7 +107,9 @@ pub(super) fn status() -> OperationBuilder {
     let summary = "Show the output of `systemctl status` for a unit";
     let text = "The unit's machine answers, directly or through its fleetd. `Fleet-Exit-Status` has the exit status of `systemctl`.";
     let described = operation("getStatus", "Units", summary, text);
-    let described = described.parameter(unit_name()).parameter(machine_to_ask());
+    let described = described
+        .parameter(unit_name())
+        .parameter(machine_parameter());
     inspection(described, |answer| answer)
 }
 
@@ -120,7 +122,7 @@ pub(super) fn journal() -> OperationBuilder {
     let after = "With `watch`: only lines after this position, the id of an event; `lines` is ignored then. `Last-Event-ID` takes precedence.";
     let parameters = [
         unit_name(),
-        machine_to_ask(),
+        machine_parameter(),
         query("lines", &lines, Type::Integer),
         query("output", &output, Type::String),
         query("follow", "Follow new lines, as text.", Type::Boolean),
@@ -131,7 +133,7 @@ pub(super) fn journal() -> OperationBuilder {
     inspection(with_parameters(described, parameters), events)
 }
 
-fn machine_to_ask() -> Parameter {
+fn machine_parameter() -> Parameter {
     let text = "The machine to ask, for a unit that runs on several.";
     query("machineID", text, Type::String)
 }

@@ -45,8 +45,8 @@ pub(super) async fn get(
     Ok(PendingResponse::of(&request)?.item(HttpResponse::Ok(), &state)?)
 }
 
-impl follow::Shown for StateView {
-    fn gone(key: &StateKey) -> wire::UnitGone<'_> {
+impl follow::Watchable for StateView {
+    fn deletion_event(key: &StateKey) -> wire::UnitGone<'_> {
         wire::UnitGone {
             machine_id: Some(&key.machine),
             name: &key.unit,

@@ -85,8 +85,8 @@ pub(super) async fn explain(
     Ok(PendingResponse::of(&request)?.item(HttpResponse::Ok(), &explanation)?)
 }
 
-impl follow::Shown for UnitView {
-    fn gone(name: &String) -> wire::UnitGone<'_> {
+impl follow::Watchable for UnitView {
+    fn deletion_event(name: &String) -> wire::UnitGone<'_> {
         let machine_id = None;
         wire::UnitGone { machine_id, name }
     }

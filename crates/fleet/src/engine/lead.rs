@@ -88,7 +88,7 @@ impl<'a, S: KeyStore> Lead<'a, S> {
     ) -> Result<Self, Error> {
         let mirror = &engine.fleet.mirror;
         let epoch = term.leading.epoch;
-        let came = tokio::time::timeout(engine.lease(), mirror.comes_to(epoch));
+        let came = tokio::time::timeout(engine.lease(), mirror.wait_for_revision(epoch));
         let came = tokio::select! {
             came = came => came.is_ok(),
             () = term.end() => return Err(Error::Deposed),
@@ -121,7 +121,7 @@ impl<'a, S: KeyStore> Lead<'a, S> {
 
     async fn work(&mut self) -> Result<End, Error> {
         loop {
-            if self.decider.take_in() {
+            if self.decider.apply_touched() {
                 self.term.contact.answered();
             }
             if let Some(end) = self.end() {
@@ -167,18 +167,18 @@ impl<'a, S: KeyStore> Lead<'a, S> {
 
     /// Whether events are on their way that must be known before a decision.
     fn is_behind(&self) -> bool {
-        let is_new = self.decider.news_count() > self.decided_at;
+        let is_new = self.decider.touch_count() > self.decided_at;
         let is_waited_for = |until: Instant| !is_new && Instant::now() < until;
-        self.decider.seen() < self.written || self.stale_until.is_some_and(is_waited_for)
+        self.decider.revision() < self.written || self.stale_until.is_some_and(is_waited_for)
     }
 
     fn decide(&mut self) {
         self.stale_until = None;
-        self.decided_at = self.decider.news_count();
+        self.decided_at = self.decider.touch_count();
         self.pass = None; // It tells what it did.
         let begun = Instant::now();
         self.agenda = self.decider.decide();
-        self.tell_left_alone();
+        self.log_unreadable();
         if !self.agenda.is_empty() {
             self.pass = Some(telemetry::Pass::begin(begun, self.agenda.len()));
         }
@@ -186,7 +186,7 @@ impl<'a, S: KeyStore> Lead<'a, S> {
     }
 
     /// Logs unreadable keys, each once per term.
-    fn tell_left_alone(&mut self) {
+    fn log_unreadable(&mut self) {
         let (keys, unknown) = self.decider.left_alone();
         let name = |(key, version)| (self.engine.fleet.registry.name(&key), version);
         telemetry::left_alone(keys.into_iter().map(name), unknown);

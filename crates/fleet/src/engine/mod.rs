@@ -76,7 +76,7 @@ impl Stopping {
 }
 
 impl<S: KeyStore> Engine<S> {
-    /// An engine that decides from the mirror of `fleet`, which the caller must [keep](Fleet::keep_mirror).
+    /// An engine that decides from the mirror of `fleet`, which the caller must [keep](Fleet::run_mirror).
     pub fn following(fleet: Fleet<S>, settings: Settings) -> Self {
         let settings = Settings {
             lease_seconds: settings.lease_seconds.max(1),
@@ -113,18 +113,18 @@ impl<S: KeyStore> Engine<S> {
     }
 
     async fn work(&self, stopping: Stopping) {
-        let mut told = None;
+        let mut logged = None;
         while !stopping.is_due() {
-            match self.stand_by(&stopping, &mut told).await {
+            match self.stand_by(&stopping, &mut logged).await {
                 Ok(None) => return,
                 Ok(Some(term)) => {
                     let end = self.lead(&term, &stopping).await;
                     self.leave(term, &end, &stopping).await;
                     if let End::Failed(error) = end {
-                        self.rest(Part::Work, &error, &stopping).await;
+                        self.back_off(Part::Work, &error, &stopping).await;
                     }
                 }
-                Err(error) => self.rest(Part::Leadership, &error, &stopping).await,
+                Err(error) => self.back_off(Part::Leadership, &error, &stopping).await,
             }
         }
     }
@@ -135,13 +135,13 @@ impl<S: KeyStore> Engine<S> {
         let leading = term.leading.clone();
         drop(term);
         self.outages.term_ended();
-        telemetry::leads_no_more();
+        telemetry::record_leadership_end();
         tracing::info!(epoch = leading.epoch, "Engine leadership ended: {end}");
         loop {
             let resigned = self.fleet.registry.resign(leading.clone());
             match tokio::time::timeout(self.lease(), resigned).await {
                 Ok(Err(error @ Error::Store(keys::Error::Unavailable { .. }))) => {
-                    self.rest(Part::Leadership, &error, stopping).await;
+                    self.back_off(Part::Leadership, &error, stopping).await;
                 }
                 // The lease expires by itself, or already has.
                 Ok(Ok(()) | Err(_)) | Err(_) => return,
@@ -152,7 +152,7 @@ impl<S: KeyStore> Engine<S> {
         }
     }
 
-    async fn rest(&self, part: Part, error: &Error, stopping: &Stopping) {
+    async fn back_off(&self, part: Part, error: &Error, stopping: &Stopping) {
         let pause = self.outages.failed(part, error);
         tokio::select! {
             () = tokio::time::sleep(pause) => {}

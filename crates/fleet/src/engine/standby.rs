@@ -8,33 +8,35 @@ use super::outage::Part;
 use super::term::Term;
 use super::{Engine, Stopping, VERSION, telemetry};
 use crate::keys::KeyStore;
-use crate::registry::{Acquired, Error, Gate, Key, Leader, Scope, Snapshot, Told};
+use crate::registry::{
+    Acquired, EngineGate, Error, Key, Leader, Snapshot, WatchScope, WatchUpdate,
+};
 
 /// Why an engine does not lead. Changes are logged.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(super) enum StandbyReason {
     /// Another engine leads, since this epoch.
     Behind { leader: Leader, epoch: i64 },
     /// The leader's key is unreadable.
-    BehindForeign,
+    BehindUnreadable,
     /// A newer engine has decided before. `None`: its version is unreadable.
     Closed(Option<u64>),
 }
 
 /// Why this engine must not lead, from the keys below `engine/`.
-fn standing(known: &Snapshot) -> Option<Standing> {
-    if known.foreign.contains_key(&Key::EngineVersion) {
-        return Some(Standing::Closed(None));
+fn standby_reason(snapshot: &Snapshot) -> Option<StandbyReason> {
+    if snapshot.unreadable.contains_key(&Key::EngineVersion) {
+        return Some(StandbyReason::Closed(None));
     }
-    let newest = known.engine_version.as_ref().map(|it| it.value.version);
+    let newest = snapshot.engine_version.as_ref().map(|it| it.value.version);
     if newest.is_some_and(|version| version > VERSION) {
-        return Some(Standing::Closed(newest));
+        return Some(StandbyReason::Closed(newest));
     }
-    if known.foreign.contains_key(&Key::Leader) {
-        return Some(Standing::BehindForeign);
+    if snapshot.unreadable.contains_key(&Key::Leader) {
+        return Some(StandbyReason::BehindUnreadable);
     }
-    let leader = known.leader.as_ref()?;
-    (leader.value.version >= VERSION).then(|| Standing::Behind {
+    let leader = snapshot.leader.as_ref()?;
+    (leader.value.version >= VERSION).then(|| StandbyReason::Behind {
         leader: leader.value.clone(),
         epoch: leader.created,
     })
@@ -45,41 +47,41 @@ impl<S: KeyStore> Engine<S> {
     pub(super) async fn stand_by(
         &self,
         stopping: &Stopping,
-        told: &mut Option<Standing>,
+        logged: &mut Option<StandbyReason>,
     ) -> Result<Option<Term>, Error> {
         loop {
-            let (found, position) = self.fleet.registry.list(&Scope::Leader).await?;
-            let mut known = Snapshot::of(position.revision, found);
-            let mut watch = self.fleet.registry.watch(&Scope::Leader, position)?;
+            let (found, position) = self.fleet.registry.list(&WatchScope::Leader).await?;
+            let mut snapshot = Snapshot::of(position.revision, found);
+            let mut watch = self.fleet.registry.watch(&WatchScope::Leader, position)?;
             // Checked again after a while, in case the watch is broken without an error.
-            let look_anew = Instant::now() + self.lease();
+            let next_check = Instant::now() + self.lease();
             loop {
                 if stopping.is_due() {
                     return Ok(None);
                 }
-                match standing(&known) {
+                match standby_reason(&snapshot) {
                     None => {
                         if let Some(term) = self.campaign().await? {
-                            *told = None;
+                            *logged = None;
                             self.outages.is_well(Part::Leadership);
                             return Ok(Some(term));
                         }
                     }
-                    standing => {
+                    reason => {
                         self.outages.is_well(Part::Leadership);
-                        if *told != standing {
-                            standing.as_ref().inspect(|s| tell(told.as_ref(), s));
-                            *told = standing;
+                        if *logged != reason {
+                            reason.as_ref().inspect(|s| log_reason(logged.as_ref(), s));
+                            *logged = reason;
                         }
                     }
                 }
                 tokio::select! {
-                    news = watch.next() => match news? {
-                        Told::Changes { changes, .. } => known.extend(changes),
-                        Told::Relisted { revision, found } => known = Snapshot::of(revision, found),
+                    touched_keys = watch.next() => match touched_keys? {
+                        WatchUpdate::Changes { changes, .. } => snapshot.extend(changes),
+                        WatchUpdate::Relisted { revision, found } => snapshot = Snapshot::of(revision, found),
                     },
                     () = stopping.due() => return Ok(None),
-                    () = tokio::time::sleep_until(look_anew) => break,
+                    () = tokio::time::sleep_until(next_check) => break,
                 }
             }
         }
@@ -88,7 +90,7 @@ impl<S: KeyStore> Engine<S> {
     /// Campaigns. `None` if another engine was faster: the watch shows which.
     async fn campaign(&self) -> Result<Option<Term>, Error> {
         // A write in progress is completed: otherwise this engine could lead without knowing.
-        if let Gate::Closed { .. } = self.fleet.registry.pass_gate(VERSION).await? {
+        if let EngineGate::Closed { .. } = self.fleet.registry.pass_gate(VERSION).await? {
             return Ok(None);
         }
         let leader = Leader {
@@ -107,7 +109,7 @@ impl<S: KeyStore> Engine<S> {
                 tracing::info!(epoch = leading.epoch, "Engine leadership acquired");
                 let since = self.clock.as_ref().map(|clock| clock.now().timestamp());
                 telemetry::leads(leading.epoch, since);
-                Ok(Some(Term::keep(self, leading, asked_at)))
+                Ok(Some(Term::start(self, leading, asked_at)))
             }
             // Another engine led in between and is gone again.
             Ok(Acquired::Standby(_)) | Err(Error::Deposed) => Ok(None),
@@ -121,11 +123,12 @@ impl<S: KeyStore> Engine<S> {
 }
 
 /// In the older fleet's words where it had some.
-fn tell(before: Option<&Standing>, now: &Standing) {
+fn log_reason(before: Option<&StandbyReason>, now: &StandbyReason) {
     match (before, now) {
-        (Some(Standing::Behind { leader: old, .. }), Standing::Behind { leader, epoch })
-            if old.id != leader.id =>
-        {
+        (
+            Some(StandbyReason::Behind { leader: old, .. }),
+            StandbyReason::Behind { leader, epoch },
+        ) if old.id != leader.id => {
             tracing::info!(
                 epoch,
                 "Engine leadership changed from {} to {}",
@@ -133,13 +136,13 @@ fn tell(before: Option<&Standing>, now: &Standing) {
                 leader.id
             );
         }
-        (_, Standing::Behind { leader, epoch }) => {
+        (_, StandbyReason::Behind { leader, epoch }) => {
             tracing::info!(epoch, "Engine leader is {}", leader.id);
         }
-        (_, Standing::BehindForeign) => {
+        (_, StandbyReason::BehindUnreadable) => {
             tracing::warn!("leader record unreadable: standing by");
         }
-        (_, Standing::Closed(version)) => {
+        (_, StandbyReason::Closed(version)) => {
             tracing::warn!(
                 version = version.unwrap_or_default(),
                 ours = VERSION,

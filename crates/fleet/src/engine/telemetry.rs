@@ -15,7 +15,7 @@ use hyperfleet_server_kit::telemetry::{Metric, MetricTable};
 const TOLD_STEPS_MAX: usize = 100;
 
 /// Most keys that are logged at a time. The others are counted.
-const TOLD_KEYS_MAX: usize = 100;
+const LOGGED_KEYS_MAX: usize = 100;
 /// Longest key that is logged in full. All of ours are shorter.
 const KEY_CHARACTERS_MAX: usize = 1024;
 
@@ -77,7 +77,7 @@ pub fn count_from_zero() {
         counter!(PASS_FAILURES, "type" => why).absolute(0);
     }
     counter!(PASSES).absolute(0);
-    leads_no_more();
+    record_leadership_end();
 }
 
 #[expect(
@@ -92,7 +92,7 @@ pub(super) fn leads(epoch: Revision, since: Option<i64>) {
     }
 }
 
-pub(super) fn leads_no_more() {
+pub(super) fn record_leadership_end() {
     for name in [
         LEADING,
         EPOCH,
@@ -131,18 +131,18 @@ pub(super) fn set_gauges(gauges: &ClusterGauges) {
 
 /// Logs new keys that are unreadable or unknown.
 pub(super) fn left_alone(
-    foreign: impl Iterator<Item = (String, Option<u64>)>,
+    unreadable: impl Iterator<Item = (String, Option<u64>)>,
     unknown: Vec<String>,
 ) {
-    let foreign = foreign.map(|(key, version)| match version {
+    let unreadable = unreadable.map(|(key, version)| match version {
         Some(version) if is_newer(Some(version)) => (key, format!("of version {version}")),
         _ => (key, "not to be read".to_owned()),
     });
     let unknown = unknown
         .into_iter()
         .map(|key| (key, "of no known name".to_owned()));
-    for (told, (key, what)) in foreign.chain(unknown).enumerate() {
-        if told == TOLD_KEYS_MAX {
+    for (logged, (key, what)) in unreadable.chain(unknown).enumerate() {
+        if logged == LOGGED_KEYS_MAX {
             tracing::warn!("more unreadable or unknown keys in etcd: see {KEYS_LEFT_ALONE}");
             return;
         }
@@ -253,7 +253,7 @@ pub(super) fn carried(step: &Step, carried: Written, pass: Option<&mut Pass>) {
     if let Some(failure) = failure(&task.reason) {
         counter!(PASS_FAILURES, "type" => failure).increment(1);
     }
-    tell(task, is_long);
+    log_task(task, is_long);
 }
 
 /// Why a unit had to leave, if no user ordered it.
@@ -273,7 +273,7 @@ fn failure(reason: &Reason) -> Option<&'static str> {
 }
 
 /// Logs a step, in the older fleet's words where it had some.
-fn tell(task: &Task, is_long: bool) {
+fn log_task(task: &Task, is_long: bool) {
     let (unit, reason) = (task.unit.as_str(), task.reason.to_string());
     macro_rules! say {
         ($($field:tt)*) => {

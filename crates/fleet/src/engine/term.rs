@@ -24,27 +24,27 @@ pub(super) struct Term {
 
 impl Term {
     /// Renews a term that was acquired by a request at this time.
-    pub(super) fn keep<S: KeyStore>(
+    pub(super) fn start<S: KeyStore>(
         engine: &Engine<S>,
         leading: Leading,
         asked_at: Instant,
     ) -> Self {
         let lease = engine.lease();
         let contact = Contact::begin(engine.settings.machine_lease);
-        let (tell, lasts) = watch::channel(Some(asked_at + lease));
-        let keeper = Keeper {
+        let (end_sender, lasts) = watch::channel(Some(asked_at + lease));
+        let keeper = TermKeeper {
             registry: engine.fleet.registry.clone(),
             leading: leading.clone(),
             lease,
             contact: contact.clone(),
             outages: engine.outages.clone(),
-            tell,
+            end_sender,
         };
         Self {
             leading,
             contact,
             lasts,
-            keeper: tokio::spawn(keeper.keep()).abort_handle(),
+            keeper: tokio::spawn(keeper.run()).abort_handle(),
         }
     }
 
@@ -68,39 +68,39 @@ impl Drop for Term {
     }
 }
 
-struct Keeper<S> {
+struct TermKeeper<S> {
     registry: Registry<S>,
     leading: Leading,
     lease: Duration,
     contact: Contact,
     outages: Outages,
-    tell: watch::Sender<Option<Instant>>,
+    end_sender: watch::Sender<Option<Instant>>,
 }
 
-impl<S: KeyStore> Keeper<S> {
-    async fn keep(self) {
+impl<S: KeyStore> TermKeeper<S> {
+    async fn run(self) {
         let usual = (self.lease / KEPT_PER_LEASE).min(self.contact.pause_max());
         let mut pause = usual;
         loop {
-            let Some(until) = *self.tell.borrow() else {
+            let Some(until) = *self.end_sender.borrow() else {
                 return;
             };
             // Counted from before the request: the store started to count later.
             tokio::time::sleep_until(until.min(Instant::now() + pause)).await;
             let asked_at = Instant::now();
-            let kept = self.registry.keep_leading(&self.leading);
+            let kept = self.registry.renew_leadership(&self.leading);
             pause = match tokio::time::timeout_at(until, kept).await {
                 Ok(Ok(())) => {
                     self.contact.answered();
                     self.outages.is_well(Part::Lease);
-                    self.tell.send_replace(Some(asked_at + self.lease));
+                    self.end_sender.send_replace(Some(asked_at + self.lease));
                     usual
                 }
                 Ok(Err(error @ Error::Store(_))) if asked_at < until => {
                     self.outages.failed(Part::Lease, &error).min(usual)
                 }
                 Ok(Err(_)) | Err(_) => {
-                    self.tell.send_replace(None);
+                    self.end_sender.send_replace(None);
                     return;
                 }
             };

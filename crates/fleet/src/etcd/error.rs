@@ -34,7 +34,7 @@ pub(super) fn is_unsent(error: &Source) -> bool {
 }
 
 /// Classifies an error of etcd. `doing` is a verb and its object.
-pub(super) fn sort(source: Source, doing: &'static str) -> Error {
+pub(super) fn classify(source: Source, doing: &'static str) -> Error {
     let (code, message) = match &source {
         Source::GRpcStatus(status) => (status.code() as i32, status.message()),
         Source::TransportError(_) | Source::IoError(_) => (code::UNAVAILABLE, ""),

@@ -17,12 +17,12 @@ use etcd_client::{
 use tokio::runtime::Handle;
 use tokio::sync::OnceCell;
 
-use self::error::{is_unsent, sort};
-pub use self::settings::{Credentials, Identity, InvalidSettings, Settings, Tls};
+use self::error::{classify, is_unsent};
+pub use self::settings::{Credentials, EtcdTls, Identity, InvalidSettings, Settings};
 pub use self::watch::EtcdWatch;
 use crate::keys::{
-    Entry, Error, Guard, Kept, KeyStore, Lease, Listing, Operation, Outcome, Position, Range,
-    Revision, Transaction,
+    Entry, Error, Guard, KeyOperation, KeyStore, Lease, Range, RangePart, ReadPosition, Renewal,
+    Revision, Transaction, TransactionOutcome,
 };
 
 /// Largest response, in bytes: a chunk of the largest values (`registry`), with a margin.
@@ -142,7 +142,7 @@ where
         call().await
     };
     match tokio::time::timeout(settings.request_timeout, answered).await {
-        Ok(answer) => answer.map_err(|source| sort(source, doing)),
+        Ok(answer) => answer.map_err(|source| classify(source, doing)),
         Err(elapsed) => Err(Error::Unavailable {
             doing,
             source: Box::new(elapsed),
@@ -153,7 +153,7 @@ where
 impl KeyStore for EtcdKeys {
     type Watch = EtcdWatch;
 
-    async fn commit(&self, transaction: Transaction) -> Result<Outcome, Error> {
+    async fn commit(&self, transaction: Transaction) -> Result<TransactionOutcome, Error> {
         let doing = "commit a transaction";
         let (kv, txn) = (self.clients().await?.kv, txn(transaction));
         let committed = || {
@@ -167,7 +167,7 @@ impl KeyStore for EtcdKeys {
                 found.extend(get.take_kvs().into_iter().map(entry));
             }
         }
-        Ok(Outcome {
+        Ok(TransactionOutcome {
             succeeded: answer.succeeded(),
             revision: revision(answer.header(), doing)?,
             found,
@@ -179,7 +179,7 @@ impl KeyStore for EtcdKeys {
         range: Range,
         limit: usize,
         at: Option<Revision>,
-    ) -> Result<Listing, Error> {
+    ) -> Result<RangePart, Error> {
         let doing = "read a range";
         let mut options = GetOptions::new()
             .with_range(range.to)
@@ -193,7 +193,7 @@ impl KeyStore for EtcdKeys {
             async move { kv.get(from, Some(options)).await }
         };
         let mut answer = within(&self.settings, doing, read).await?;
-        Ok(Listing {
+        Ok(RangePart {
             more: answer.more(),
             revision: at.map_or_else(|| revision(answer.header(), doing), Ok)?,
             entries: answer.take_kvs().into_iter().map(entry).collect(),
@@ -222,15 +222,15 @@ impl KeyStore for EtcdKeys {
         Ok(Lease(answer.id()))
     }
 
-    async fn keep(&self, lease: Lease) -> Result<Kept, Error> {
+    async fn renew(&self, lease: Lease) -> Result<Renewal, Error> {
         let leases = self.clients().await?.leases;
         // The first message of the stream confirms the renewal. The stream ends with this call.
         let kept = || {
             let mut leases = leases.clone();
             async move {
                 match leases.keep_alive(lease.0).await {
-                    Ok(_) => Ok(Kept::Alive),
-                    Err(etcd_client::Error::LeaseKeepAliveError(_)) => Ok(Kept::Gone),
+                    Ok(_) => Ok(Renewal::Renewed),
+                    Err(etcd_client::Error::LeaseKeepAliveError(_)) => Ok(Renewal::Expired),
                     Err(error) => Err(error),
                 }
             }
@@ -250,7 +250,7 @@ impl KeyStore for EtcdKeys {
         }
     }
 
-    fn watch(&self, range: Range, after: Position) -> EtcdWatch {
+    fn watch(&self, range: Range, after: ReadPosition) -> EtcdWatch {
         EtcdWatch::new(self.clone(), range, after)
     }
 }
@@ -279,15 +279,15 @@ fn compare(guard: Guard) -> Compare {
     }
 }
 
-fn operation(operation: Operation) -> TxnOp {
+fn operation(operation: KeyOperation) -> TxnOp {
     match operation {
-        Operation::Get(key) => TxnOp::get(key, None),
-        Operation::GetAt(key, at) => TxnOp::get(key, Some(GetOptions::new().with_revision(at))),
-        Operation::Put(key, value, lease) => {
+        KeyOperation::Get(key) => TxnOp::get(key, None),
+        KeyOperation::GetAt(key, at) => TxnOp::get(key, Some(GetOptions::new().with_revision(at))),
+        KeyOperation::Put(key, value, lease) => {
             let options = lease.map(|lease| PutOptions::new().with_lease(lease.0));
             TxnOp::put(key, value, options)
         }
-        Operation::Delete(key) => TxnOp::delete(key, None::<DeleteOptions>),
+        KeyOperation::Delete(key) => TxnOp::delete(key, None::<DeleteOptions>),
     }
 }
 

@@ -18,7 +18,7 @@ pub struct Settings {
     /// User to log in as, if etcd authenticates users.
     pub credentials: Option<Credentials>,
     /// Required for `https`.
-    pub tls: Option<Tls>,
+    pub tls: Option<EtcdTls>,
     pub request_timeout: Duration,
     pub connect_timeout: Duration,
 }
@@ -31,7 +31,7 @@ pub struct Credentials {
 
 /// Trusted authorities and the client certificate. Servers are always verified.
 #[derive(Debug, Clone)]
-pub struct Tls {
+pub struct EtcdTls {
     /// Authorities of the servers' certificates, as PEM.
     pub authorities_pem: Vec<u8>,
     /// Client certificate for servers that require one.
@@ -113,7 +113,7 @@ impl Settings {
     }
 
     /// The TLS settings; `None` for `http`.
-    fn checked_tls(&self) -> Result<Option<&Tls>, InvalidSettings> {
+    fn checked_tls(&self) -> Result<Option<&EtcdTls>, InvalidSettings> {
         let secure = |url: &&String| url.starts_with("https://");
         let plain = |url: &&String| url.starts_with("http://");
         let count = self.endpoints.len();
@@ -132,7 +132,7 @@ impl Settings {
     }
 }
 
-impl Tls {
+impl EtcdTls {
     fn options(&self) -> TlsOptions {
         let authorities = Certificate::from_pem(&self.authorities_pem);
         let mut options = TlsOptions::new().ca_certificate(authorities);
@@ -153,15 +153,15 @@ impl Tls {
 mod tests {
     use super::*;
 
-    fn settings(endpoints: &[&str], tls: Option<Tls>) -> Settings {
+    fn settings(endpoints: &[&str], tls: Option<EtcdTls>) -> Settings {
         Settings {
             tls,
             ..Settings::plain(endpoints.iter().map(ToString::to_string).collect())
         }
     }
 
-    fn tls(authorities: &str) -> Tls {
-        Tls {
+    fn tls(authorities: &str) -> EtcdTls {
+        EtcdTls {
             authorities_pem: authorities.into(),
             identity: None,
             server_name: None,
@@ -202,7 +202,7 @@ mod tests {
                 user: "fleet".into(),
                 password: "s3cret".into(),
             }),
-            tls: Some(Tls {
+            tls: Some(EtcdTls {
                 identity: Some(identity),
                 ..tls("pem")
             }),

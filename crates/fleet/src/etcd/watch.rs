@@ -6,10 +6,10 @@ use etcd_client::{EventType, WatchOptions, WatchResponse, WatchStream};
 
 use futures_util::future::BoxFuture;
 
-use super::error::sort;
+use super::error::classify;
 use super::{EtcdKeys, entry, headless, revision, within};
 use crate::keys::{
-    Batch, Error, Event, KeyStore as _, KeyWatch, LastChange, Position, Range, Revision,
+    Batch, Error, Event, KeyStore as _, KeyWatch, LastChange, Range, ReadPosition, Revision,
 };
 
 const DOING: &str = "watch a range";
@@ -18,7 +18,7 @@ pub struct EtcdWatch {
     keys: EtcdKeys,
     range: Range,
     /// Position of the last delivered event. An etcd that does not know it was restored.
-    told: Position,
+    delivered: ReadPosition,
     /// The cluster of that history; `None` before the first message.
     cluster: Option<u64>,
     stream: Option<WatchStream>,
@@ -29,17 +29,22 @@ pub struct EtcdWatch {
 
 impl fmt::Debug for EtcdWatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { range, told, .. } = self;
-        f.debug_tuple("EtcdWatch").field(range).field(told).finish()
+        let Self {
+            range, delivered, ..
+        } = self;
+        f.debug_tuple("EtcdWatch")
+            .field(range)
+            .field(delivered)
+            .finish()
     }
 }
 
 impl EtcdWatch {
-    pub(super) fn new(keys: EtcdKeys, range: Range, told: Position) -> Self {
+    pub(super) fn new(keys: EtcdKeys, range: Range, delivered: ReadPosition) -> Self {
         Self {
             keys,
             range,
-            told,
+            delivered,
             cluster: None,
             stream: None,
             opening: None,
@@ -48,14 +53,14 @@ impl EtcdWatch {
 
     async fn message(&mut self) -> Result<WatchResponse, Error> {
         if self.stream.is_none() {
-            let (keys, range, told) = (&self.keys, &self.range, &self.told);
+            let (keys, range, delivered) = (&self.keys, &self.range, &self.delivered);
             let opening = self.opening.get_or_insert_with(|| {
-                let (keys, range, told) = (keys.clone(), range.clone(), told.clone());
+                let (keys, range, delivered) = (keys.clone(), range.clone(), delivered.clone());
                 Box::pin(async move {
-                    if let Some(last) = told.last {
+                    if let Some(last) = delivered.last {
                         check_history(&keys, &last).await?;
                     }
-                    open(keys, range, told.revision).await
+                    open(keys, range, delivered.revision).await
                 })
             });
             let opened = opening.await;
@@ -64,12 +69,12 @@ impl EtcdWatch {
         }
         let stream = self.stream.as_mut().ok_or_else(ended)?;
         let message = stream.message().await;
-        let message = message.map_err(|source| sort(source, DOING))?;
+        let message = message.map_err(|source| classify(source, DOING))?;
         message.ok_or_else(ended)
     }
 
     /// The batch of a message; `None` if it has none.
-    fn take(&mut self, message: &WatchResponse) -> Result<Option<Batch>, Error> {
+    fn batch_of(&mut self, message: &WatchResponse) -> Result<Option<Batch>, Error> {
         if message.compact_revision() > 0 {
             return Err(Error::Compacted);
         }
@@ -80,7 +85,7 @@ impl EtcdWatch {
             // etcd waits for a revision that may never come, or that comes with another history.
             let header = message.header().ok_or_else(|| headless(DOING))?;
             let cluster = *self.cluster.get_or_insert(header.cluster_id());
-            if header.revision() < self.told.revision || header.cluster_id() != cluster {
+            if header.revision() < self.delivered.revision || header.cluster_id() != cluster {
                 return Err(Error::Future);
             }
             return Ok(None);
@@ -107,12 +112,12 @@ impl EtcdWatch {
             Some(last) => last.revision,
             None => revision(message.header(), DOING)?,
         };
-        if newest <= self.told.revision {
+        if newest <= self.delivered.revision {
             return Ok(None);
         }
-        self.told = Position {
+        self.delivered = ReadPosition {
             revision: newest,
-            last: last.or(self.told.last.take()),
+            last: last.or(self.delivered.last.take()),
         };
         Ok(Some(Batch {
             revision: newest,
@@ -138,10 +143,10 @@ async fn check_history(keys: &EtcdKeys, last: &LastChange) -> Result<(), Error> 
     if is_known { Ok(()) } else { Err(Error::Future) }
 }
 
-async fn open(keys: EtcdKeys, range: Range, told: Revision) -> Result<WatchStream, Error> {
+async fn open(keys: EtcdKeys, range: Range, delivered: Revision) -> Result<WatchStream, Error> {
     let options = WatchOptions::new()
         .with_range(range.to)
-        .with_start_revision(told + 1)
+        .with_start_revision(delivered + 1)
         .with_progress_notify();
     let watches = keys.clients().await?.watches;
     let opened = || {
@@ -155,7 +160,7 @@ impl KeyWatch for EtcdWatch {
     async fn next(&mut self) -> Result<Batch, Error> {
         loop {
             let taken = match self.message().await {
-                Ok(message) => self.take(&message),
+                Ok(message) => self.batch_of(&message),
                 Err(error) => Err(error),
             };
             match taken {

@@ -7,14 +7,14 @@ use std::collections::{BTreeSet, VecDeque};
 use tokio::sync::watch;
 
 pub use self::source::Followed;
-use super::mirror::{News, Picture, Since, Touch, touches_of};
-use super::states::given;
+use super::mirror::{MirrorProgress, Picture, Since, Touch, touches_of};
+use super::states::without_empty;
 use super::{Error, Fleet, StateView, UnitView};
 use crate::keys::{KeyStore, Revision};
-use crate::registry::{self, PageToken, Scope, StateFilter, Watch};
+use crate::registry::{self, PageToken, StateFilter, Watch, WatchScope};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Told<T: Followed> {
+pub enum FollowUpdate<T: Followed> {
     /// The initial list, in parts, by name. It comes first unless the follower resumes.
     Listed {
         /// Set in the last part: the revision to resume after.
@@ -44,9 +44,9 @@ const PART_BYTES: usize = 64 * 1024;
 
 /// A follower. However slow it is, it costs only its position in the history. If that is older than what the
 /// mirror keeps, the history is read from etcd.
-pub struct Follow<S: KeyStore, T: Followed> {
+pub struct Follower<S: KeyStore, T: Followed> {
     fleet: Fleet<S>,
-    news: watch::Receiver<News>,
+    progress: watch::Receiver<MirrorProgress>,
     /// How often etcd had been restored before it began.
     restores: u32,
     filter: T::Filter,
@@ -64,7 +64,7 @@ struct Due<K> {
 
 enum Stage<S: KeyStore> {
     /// Delivering the initial list.
-    Listing {
+    Initial {
         after: Option<PageToken>,
         began: Option<Revision>,
     },
@@ -72,7 +72,7 @@ enum Stage<S: KeyStore> {
     Catching {
         watch: Box<Watch<S>>,
         /// Result of the watch, up to a revision that the mirror must reach first.
-        told: Option<(Revision, Vec<Touch>)>,
+        caught_up: Option<(Revision, Vec<Touch>)>,
     },
     /// Everything up to this revision was delivered.
     At(Revision),
@@ -87,7 +87,7 @@ impl<S: KeyStore> Fleet<S> {
     pub async fn follow_units(
         &self,
         after: Option<Revision>,
-    ) -> Result<Follow<S, UnitView>, Error> {
+    ) -> Result<Follower<S, UnitView>, Error> {
         self.follow((), after).await
     }
 
@@ -96,30 +96,30 @@ impl<S: KeyStore> Fleet<S> {
         &self,
         filter: StateFilter,
         after: Option<Revision>,
-    ) -> Result<Follow<S, StateView>, Error> {
-        self.follow(given(&filter), after).await
+    ) -> Result<Follower<S, StateView>, Error> {
+        self.follow(without_empty(&filter), after).await
     }
 
     async fn follow<T: Followed>(
         &self,
         filter: T::Filter,
         after: Option<Revision>,
-    ) -> Result<Follow<S, T>, Error> {
+    ) -> Result<Follower<S, T>, Error> {
         if !self.is_connected() {
             return Err(Error::Unavailable(None));
         }
-        let news = self.mirror.subscribe();
-        let restores = news.borrow().restores;
+        let progress = self.mirror.subscribe();
+        let restores = progress.borrow().restores;
         let stage = match after {
             Some(after) => self.stage_at(after).await?,
-            None => Stage::Listing {
+            None => Stage::Initial {
                 after: None,
                 began: None,
             },
         };
-        Ok(Follow {
+        Ok(Follower {
             fleet: self.clone(),
-            news,
+            progress,
             restores,
             filter,
             stage,
@@ -130,7 +130,7 @@ impl<S: KeyStore> Fleet<S> {
     async fn stage_at(&self, after: Revision) -> Result<Stage<S>, Error> {
         let (is_known, newest) = self
             .mirror
-            .read(|picture| (picture.remembers(after), picture.known.revision));
+            .read(|picture| (picture.remembers(after), picture.snapshot.revision));
         if is_known && after <= newest {
             return Ok(Stage::At(after));
         }
@@ -146,15 +146,15 @@ impl<S: KeyStore> Fleet<S> {
             // The mirror has not reached this revision.
             return Ok(Stage::At(after));
         }
-        let watch = self.registry.watch(&Scope::Everything, after)?;
+        let watch = self.registry.watch(&WatchScope::Everything, after)?;
         Ok(Stage::Catching {
             watch: Box::new(watch),
-            told: None,
+            caught_up: None,
         })
     }
 }
 
-impl<S: KeyStore, T: Followed> Follow<S, T> {
+impl<S: KeyStore, T: Followed> Follower<S, T> {
     /// Waits for the next update. Cancel-safe.
     ///
     /// # Guarantees
@@ -163,27 +163,27 @@ impl<S: KeyStore, T: Followed> Follow<S, T> {
     /// # Errors
     /// [`Error::Stale`] if too much has happened since the last call, or if etcd was restored;
     /// [`Error::Unavailable`] if the history had to be read from etcd and could not be. Follow again then.
-    pub async fn next(&mut self) -> Result<Told<T>, Error> {
+    pub async fn next(&mut self) -> Result<FollowUpdate<T>, Error> {
         loop {
-            if self.news.borrow().restores != self.restores {
+            if self.progress.borrow().restores != self.restores {
                 return Err(Error::Stale);
             }
-            if let Some(told) = self.tell_due() {
-                return Ok(told);
+            if let Some(update) = self.next_due() {
+                return Ok(update);
             }
             match &mut self.stage {
-                Stage::Listing { .. } => return self.list(),
+                Stage::Initial { .. } => return self.list(),
                 Stage::Catching { .. } => self.catch_up().await?,
                 Stage::At(at) => {
                     let at = *at;
                     // Before the check, so that later news wakes it.
-                    self.news.mark_unchanged();
-                    match self.look(at) {
+                    self.progress.mark_unchanged();
+                    match self.touched_after(at) {
                         Some((upto, keys)) if upto > at => {
                             self.stage = Stage::At(upto);
                             self.due = due(keys, upto);
                         }
-                        Some(_) => self.news.changed().await.map_err(|_| never())?,
+                        Some(_) => self.progress.changed().await.map_err(|_| never())?,
                         None => self.stage = self.fleet.stage_at(at).await?,
                     }
                 }
@@ -192,7 +192,7 @@ impl<S: KeyStore, T: Followed> Follow<S, T> {
     }
 
     /// The next part of the due items; `None` if there are none.
-    fn tell_due(&mut self) -> Option<Told<T>> {
+    fn next_due(&mut self) -> Option<FollowUpdate<T>> {
         let Due { keys, upto } = self.due.as_mut()?;
         let (items, upto) = self.fleet.mirror.read(|picture| {
             let mut items = Vec::new();
@@ -209,19 +209,19 @@ impl<S: KeyStore, T: Followed> Follow<S, T> {
         if upto.is_some() {
             self.due = None;
         }
-        Some(Told::Changed {
+        Some(FollowUpdate::Changed {
             revision: upto,
             items,
         })
     }
 
-    fn list(&mut self) -> Result<Told<T>, Error> {
-        let Stage::Listing { after, began } = &mut self.stage else {
+    fn list(&mut self) -> Result<FollowUpdate<T>, Error> {
+        let Stage::Initial { after, began } = &mut self.stage else {
             return Err(Error::Stale);
         };
         let (part, now) = self.fleet.mirror.read(|picture| {
             let part = part::<T>(picture, &self.filter, after.take());
-            (part, picture.known.revision)
+            (part, picture.snapshot.revision)
         });
         let (items, next) = part?;
         // Changes during the list are delivered after it.
@@ -231,14 +231,14 @@ impl<S: KeyStore, T: Followed> Follow<S, T> {
         if is_last {
             self.stage = Stage::At(began);
         }
-        Ok(Told::Listed {
+        Ok(FollowUpdate::Listed {
             revision: is_last.then_some(began),
             items,
         })
     }
 
     /// What was touched after a revision, and up to which; `None` if the mirror does not know.
-    fn look(&self, after: Revision) -> Option<(Revision, BTreeSet<T::Key>)> {
+    fn touched_after(&self, after: Revision) -> Option<(Revision, BTreeSet<T::Key>)> {
         self.fleet
             .mirror
             .read(|picture| match picture.since(after) {
@@ -249,26 +249,31 @@ impl<S: KeyStore, T: Followed> Follow<S, T> {
 
     /// Reads the next part of the history.
     async fn catch_up(&mut self) -> Result<(), Error> {
-        let Stage::Catching { watch, told } = &mut self.stage else {
+        let Stage::Catching { watch, caught_up } = &mut self.stage else {
             return Ok(());
         };
-        if told.is_none() {
-            *told = match watch.next().await? {
-                registry::Told::Changes { revision, changes } => {
+        if caught_up.is_none() {
+            *caught_up = match watch.next().await? {
+                registry::WatchUpdate::Changes { revision, changes } => {
                     let touches = changes.iter().flat_map(touches_of);
                     Some((revision, touches.collect()))
                 }
-                registry::Told::Relisted { .. } => return Err(Error::Stale),
+                registry::WatchUpdate::Relisted { .. } => return Err(Error::Stale),
             };
         }
-        let Some(revision) = told.as_ref().map(|(revision, _)| *revision) else {
+        let Some(revision) = caught_up.as_ref().map(|(revision, _)| *revision) else {
             return Ok(());
         };
         let restores = self.restores;
-        let is_there = |news: &News| news.revision >= revision || news.restores != restores;
-        let come = self.news.wait_for(is_there).await;
+        let is_there = |progress: &MirrorProgress| {
+            progress.revision >= revision || progress.restores != restores
+        };
+        let come = self.progress.wait_for(is_there).await;
         come.map_err(|_| never())?;
-        let touches = told.take().map(|(_, touches)| touches).unwrap_or_default();
+        let touches = caught_up
+            .take()
+            .map(|(_, touches)| touches)
+            .unwrap_or_default();
         self.due = due(keys::<T>(&self.filter, &touches), revision);
         if self
             .fleet

@@ -43,7 +43,7 @@ impl Followed for UnitView {
         after: Option<&PageToken>,
         limit: usize,
     ) -> Result<Page<Self>, Error> {
-        Ok(picture.known.list_units(after, limit)?.map(unit_view))
+        Ok(picture.snapshot.list_units(after, limit)?.map(unit_view))
     }
 
     fn key(touch: &Touch, (): &()) -> Option<String> {
@@ -54,7 +54,7 @@ impl Followed for UnitView {
     }
 
     fn find(picture: &Picture, name: &String) -> Option<Self> {
-        picture.known.unit(name).map(unit_view)
+        picture.snapshot.unit(name).map(unit_view)
     }
 
     fn bytes(&self) -> usize {
@@ -88,7 +88,7 @@ impl Followed for StateView {
     }
 
     fn find(picture: &Picture, key: &StateKey) -> Option<Self> {
-        picture.known.state(key.clone()).map(state_view)
+        picture.snapshot.state(key.clone()).map(state_view)
     }
 
     fn bytes(&self) -> usize {

@@ -122,7 +122,7 @@ impl JournalEvents {
                 // Kept over heartbeats, so a silent unit starts no further process.
                 Next::Awaited(entries) => match timeout_at(beat_at, entries.next()).await {
                     Err(_) => return Ok(wire::heartbeat().into()),
-                    Ok(found) => self.next = self.found(found?).await?,
+                    Ok(found) => self.next = self.next_line(found?).await?,
                 },
                 Next::Found(_) | Next::Likely => {
                     sleep_until(self.print_at).await;
@@ -134,7 +134,7 @@ impl JournalEvents {
         }
     }
 
-    async fn found(&mut self, cursor: Option<String>) -> Result<Next, Failure> {
+    async fn next_line(&mut self, cursor: Option<String>) -> Result<Next, Failure> {
         let before = std::mem::replace(&mut self.next, Next::Nothing);
         match (cursor, before) {
             (Some(cursor), _) => Ok(Next::Found(cursor)),

@@ -167,7 +167,7 @@ fn take_cursor(text: &mut Vec<u8>) -> Option<String> {
 #[cfg(test)]
 impl Journal {
     /// A journal that another program prints.
-    pub(super) fn told_by(program: &std::path::Path) -> Self {
+    pub(super) fn printed_by(program: &std::path::Path) -> Self {
         Self {
             program: program.display().to_string(),
             ..Self::new(Bus::System, "a.service", "cat")

@@ -245,8 +245,8 @@ async fn machine_of(fleet: &EtcdFleet, request: &Request<'_>) -> Result<String, 
     let on: Vec<String> = if stored.body.value.global.is_some() {
         fleet.machines_reporting(request.unit)
     } else {
-        let place = stored.place.into_iter();
-        place.map(|place| place.value.machine).collect()
+        let placement = stored.placement.into_iter();
+        placement.map(|placement| placement.value.machine).collect()
     };
     match (request.machine, on.as_slice()) {
         (_, []) => Err(Error::OnNoMachine { unit }),
@@ -268,7 +268,7 @@ impl EtcdFleet {
             machine: String::new(),
         };
         self.mirror.read(|picture| {
-            let states = picture.known.states.range(first..).map(|(key, _)| key);
+            let states = picture.snapshot.states.range(first..).map(|(key, _)| key);
             let states = states.take_while(|key| key.unit == unit);
             states.map(|key| key.machine.clone()).collect()
         })

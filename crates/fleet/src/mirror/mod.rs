@@ -1,8 +1,8 @@
 //! The whole registry in the memory of this process, kept current by one watch. Lists, followers and the engine
 //! read it.
 
-mod keep;
 mod picture;
+mod run;
 mod touched;
 
 use std::sync::{Mutex, PoisonError, RwLock};
@@ -13,7 +13,7 @@ use tokio::sync::{mpsc, watch};
 pub(super) use self::picture::{Picture, touches_of};
 pub(super) use self::touched::{Since, Touch};
 use crate::keys::Revision;
-use crate::registry::{Change, Key, Snapshot};
+use crate::registry::{Key, KeyChange, Snapshot};
 
 /// How long a list waits for this process's own writes. They return through the watch within milliseconds,
 /// unless etcd is in trouble.
@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 pub(super) struct Mirror {
     /// Locked briefly: for a page, a batch of the watch, or a lookup by the engine. Never across an await.
     picture: RwLock<Picture>,
-    news: watch::Sender<News>,
+    progress: watch::Sender<MirrorProgress>,
     /// Followers of every key.
     followers: Mutex<Vec<mpsc::UnboundedSender<KeysTouched>>>,
     /// Newest revision that this process has written.
@@ -42,7 +42,7 @@ pub(crate) enum KeysTouched {
 
 /// The mirror's progress.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct News {
+pub(super) struct MirrorProgress {
     /// Revision of the picture; 0 before the first list.
     pub(super) revision: Revision,
     /// Whether the watch is open.
@@ -53,38 +53,39 @@ pub(super) struct News {
 
 impl Mirror {
     pub(super) fn is_connected(&self) -> bool {
-        self.news.borrow().is_connected
+        self.progress.borrow().is_connected
     }
 
     /// How often earlier revisions became void.
     pub(super) fn restores(&self) -> u32 {
-        self.news.borrow().restores
+        self.progress.borrow().restores
     }
 
     /// Subscribes to news. Current news counts as seen.
-    pub(super) fn subscribe(&self) -> watch::Receiver<News> {
-        self.news.subscribe()
+    pub(super) fn subscribe(&self) -> watch::Receiver<MirrorProgress> {
+        self.progress.subscribe()
     }
 
     /// Waits until the mirror is connected and has reached a revision.
-    pub(super) async fn comes_to(&self, revision: Revision) {
-        let is_there = |news: &News| news.is_connected && news.revision >= revision;
+    pub(super) async fn wait_for_revision(&self, revision: Revision) {
+        let is_there =
+            |progress: &MirrorProgress| progress.is_connected && progress.revision >= revision;
         // The sender lives as long as the mirror.
         let _ = self.subscribe().wait_for(is_there).await;
     }
 
     /// Follows every key. Followers are notified before the changed picture can be read.
     pub(super) fn follow_keys(&self) -> mpsc::UnboundedReceiver<KeysTouched> {
-        let (tell, told) = mpsc::unbounded_channel();
+        let (sender, receiver) = mpsc::unbounded_channel();
         let mut followers = self
             .followers
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        followers.push(tell);
-        told
+        followers.push(sender);
+        receiver
     }
 
-    fn tell_followers(&self, touched: &KeysTouched) {
+    fn notify_followers(&self, touched: &KeysTouched) {
         let mut followers = self
             .followers
             .lock()
@@ -92,12 +93,12 @@ impl Mirror {
         followers.retain(|follower| follower.send(touched.clone()).is_ok());
     }
 
-    pub(super) fn read<T>(&self, look: impl FnOnce(&Picture) -> T) -> T {
-        look(&self.picture.read().unwrap_or_else(PoisonError::into_inner))
+    pub(super) fn read<T>(&self, read: impl FnOnce(&Picture) -> T) -> T {
+        read(&self.picture.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Records a revision that this process has written.
-    pub(super) fn wrote(&self, revision: Revision) {
+    pub(super) fn record_written(&self, revision: Revision) {
         self.written.send_if_modified(|written| {
             let is_newer = *written < revision;
             *written = revision.max(*written);
@@ -106,27 +107,28 @@ impl Mirror {
     }
 
     /// Whether the mirror reaches a revision in time.
-    pub(super) async fn comes_soon_to(&self, revision: Revision) -> bool {
-        let waited = tokio::time::timeout(PATIENCE, self.comes_to(revision));
+    pub(super) async fn reaches(&self, revision: Revision) -> bool {
+        let waited = tokio::time::timeout(PATIENCE, self.wait_for_revision(revision));
         waited.await.is_ok()
     }
 
     /// Whether the mirror is connected and has reached this process's earlier writes. Waits a while for it.
     pub(super) async fn has_own_writes(&self) -> bool {
         let written = *self.written.borrow();
-        let has = |news: &News| !news.is_connected || news.revision >= written;
-        let mut news = self.subscribe();
-        let waited = tokio::time::timeout(PATIENCE, news.wait_for(has)).await;
-        matches!(waited, Ok(Ok(news)) if news.is_connected)
+        let has =
+            |progress: &MirrorProgress| !progress.is_connected || progress.revision >= written;
+        let mut progress = self.subscribe();
+        let waited = tokio::time::timeout(PATIENCE, progress.wait_for(has)).await;
+        matches!(waited, Ok(Ok(progress)) if progress.is_connected)
     }
 
     /// Applies changes up to a revision.
-    pub(super) fn apply(&self, revision: Revision, changes: Vec<Change>) {
+    pub(super) fn apply(&self, revision: Revision, changes: Vec<KeyChange>) {
         let mut picture = self.picture.write().unwrap_or_else(PoisonError::into_inner);
         let keys = picture.apply(revision, changes);
-        self.tell_followers(&KeysTouched::These(keys));
+        self.notify_followers(&KeysTouched::These(keys));
         drop(picture);
-        self.tell(revision);
+        self.publish(revision);
     }
 
     /// Replaces the picture by a new list.
@@ -136,29 +138,29 @@ impl Mirror {
         let next = self.read(|picture| picture.next(snapshot));
         let mut picture = self.picture.write().unwrap_or_else(PoisonError::into_inner);
         let before = std::mem::replace(&mut *picture, next);
-        self.tell_followers(&KeysTouched::All);
+        self.notify_followers(&KeysTouched::All);
         drop(picture);
         // Dropping a large picture takes a while.
         drop(before);
-        if revision < self.news.borrow().revision {
+        if revision < self.progress.borrow().revision {
             // This process's earlier writes will never arrive.
             self.written.send_replace(revision);
-            self.news.send_modify(|news| news.restores += 1);
+            self.progress.send_modify(|progress| progress.restores += 1);
         }
-        self.tell(revision);
+        self.publish(revision);
     }
 
-    fn tell(&self, revision: Revision) {
-        self.news.send_modify(|news| {
-            news.revision = revision;
-            news.is_connected = true;
+    fn publish(&self, revision: Revision) {
+        self.progress.send_modify(|progress| {
+            progress.revision = revision;
+            progress.is_connected = true;
         });
     }
 
     fn set_connected(&self, is_connected: bool) {
-        self.news.send_if_modified(|news| {
-            let is_new = news.is_connected != is_connected;
-            news.is_connected = is_connected;
+        self.progress.send_if_modified(|progress| {
+            let is_new = progress.is_connected != is_connected;
+            progress.is_connected = is_connected;
             is_new
         });
     }
@@ -172,14 +174,14 @@ mod tests {
     async fn what_was_written_here_is_waited_for_and_not_for_ever() {
         let mirror = Mirror::default();
         assert!(!mirror.has_own_writes().await, "nothing was listed");
-        mirror.tell(5);
+        mirror.publish(5);
         assert!(mirror.has_own_writes().await);
-        mirror.wrote(7);
-        mirror.wrote(6); // of two that write at the same time
+        mirror.record_written(7);
+        mirror.record_written(6); // of two that write at the same time
         assert!(!mirror.has_own_writes().await, "it does not come");
-        let (has, ()) = tokio::join!(mirror.has_own_writes(), async { mirror.tell(7) });
+        let (has, ()) = tokio::join!(mirror.has_own_writes(), async { mirror.publish(7) });
         assert!(has);
-        mirror.wrote(9);
+        mirror.record_written(9);
         let (has, ()) = tokio::join!(mirror.has_own_writes(), async {
             mirror.set_connected(false);
         });
@@ -190,7 +192,7 @@ mod tests {
     async fn what_a_restored_store_has_lost_is_not_waited_for() {
         let mirror = Mirror::default();
         mirror.replace(Snapshot::of(9, []));
-        mirror.wrote(10);
+        mirror.record_written(10);
         mirror.replace(Snapshot::of(9, []));
         assert!(!mirror.has_own_writes().await, "it may still come");
         mirror.replace(Snapshot::of(5, []));

@@ -6,7 +6,7 @@ use std::ops::Bound;
 use super::touched::{Since, Touch, Touched};
 use crate::keys::Revision;
 use crate::registry::{
-    Change, Error, Key, Page, PageToken, ReportedState, Seen, Snapshot, StateFilter, StateKey,
+    Error, Key, KeyChange, Page, PageToken, Record, ReportedState, Snapshot, StateFilter, StateKey,
     UnitState,
 };
 use crate::view::current;
@@ -14,8 +14,8 @@ use hyperfleet_fleet_model::unit::Replacing;
 
 #[derive(Debug, Default)]
 pub struct Picture {
-    pub(crate) known: Snapshot,
-    /// Machines and the units that they report: the reverse index of `known.states`.
+    pub(crate) snapshot: Snapshot,
+    /// Machines and the units that they report: the reverse index of `snapshot.states`.
     by_machine: BTreeSet<(String, String)>,
     pub(crate) replacing: Replacing,
     touched: Touched,
@@ -23,49 +23,49 @@ pub struct Picture {
 
 impl Picture {
     /// Applies changes up to a revision. Returns their keys.
-    pub(super) fn apply(&mut self, revision: Revision, changes: Vec<Change>) -> Vec<Key> {
+    pub(super) fn apply(&mut self, revision: Revision, changes: Vec<KeyChange>) -> Vec<Key> {
         let (mut touches, mut keys) = (BTreeSet::new(), Vec::new());
         for change in changes {
             self.touch(&change, &mut touches);
             self.index(&change);
-            keys.extend(self.known.apply(change));
+            keys.extend(self.snapshot.apply(change));
         }
-        self.known.revision = revision;
+        self.snapshot.revision = revision;
         self.touched.add(revision, touches);
         keys
     }
 
     /// The picture of a later revision whose history is unknown. Whatever differs was touched.
-    pub(super) fn next(&self, known: Snapshot) -> Self {
-        let revision = known.revision;
-        let mut next = Self::of(known);
-        if self.known.revision > 0 && revision >= self.known.revision {
+    pub(super) fn next(&self, snapshot: Snapshot) -> Self {
+        let revision = snapshot.revision;
+        let mut next = Self::of(snapshot);
+        if self.snapshot.revision > 0 && revision >= self.snapshot.revision {
             next.touched = self.touched.clone();
             next.touched
-                .add(revision, differences(&self.known, &next.known));
+                .add(revision, differences(&self.snapshot, &next.snapshot));
         }
         next
     }
 
-    pub(crate) fn of(known: Snapshot) -> Self {
-        let by_machine = known.states.keys();
+    pub(crate) fn of(snapshot: Snapshot) -> Self {
+        let by_machine = snapshot.states.keys();
         let by_machine = by_machine.map(|key| (key.machine.clone(), key.unit.clone()));
         let mut replacing = Replacing::default();
-        for (name, body) in &known.bodies {
+        for (name, body) in &snapshot.bodies {
             replacing.set(name, &body.value.options);
         }
         Self {
             by_machine: by_machine.collect(),
             replacing,
-            touched: Touched::since_now(known.revision),
-            known,
+            touched: Touched::since_now(snapshot.revision),
+            snapshot,
         }
     }
 
     /// Adds what a change touches, given the previous state.
-    fn touch(&self, change: &Change, touches: &mut BTreeSet<Touch>) {
+    fn touch(&self, change: &KeyChange, touches: &mut BTreeSet<Touch>) {
         let is_noticed = |touch: &Touch| match (touch, change) {
-            (Touch::Unit(_), Change::State(key, state)) => self.changes_unit(key, state),
+            (Touch::Unit(_), KeyChange::State(key, state)) => self.changes_unit(key, state),
             _ => true,
         };
         touches.extend(touches_of(change).filter(is_noticed));
@@ -73,33 +73,33 @@ impl Picture {
 
     /// Whether a reported state changes the unit itself: it does on the machine where the unit is placed, if it
     /// changes the unit's current state.
-    fn changes_unit(&self, key: &StateKey, state: &Seen<UnitState>) -> bool {
-        let place = self.known.places.get(&key.unit);
-        if place.is_none_or(|place| place.value.machine != key.machine) {
+    fn changes_unit(&self, key: &StateKey, state: &Record<UnitState>) -> bool {
+        let placement = self.snapshot.placements.get(&key.unit);
+        if placement.is_none_or(|placement| placement.value.machine != key.machine) {
             return false;
         }
-        let before = self.known.states.get(key).map(|state| &state.value);
+        let before = self.snapshot.states.get(key).map(|state| &state.value);
         let after = match state {
-            Seen::Here(state) => Some(&state.value),
-            Seen::Gone | Seen::Foreign { .. } => None,
+            Record::Present(state) => Some(&state.value),
+            Record::Absent | Record::Unreadable { .. } => None,
         };
         current(before) != current(after)
     }
 
-    fn index(&mut self, change: &Change) {
+    fn index(&mut self, change: &KeyChange) {
         match change {
-            Change::State(key, state) => {
+            KeyChange::State(key, state) => {
                 let pair = (key.machine.clone(), key.unit.clone());
-                if matches!(state, Seen::Here(_)) {
+                if matches!(state, Record::Present(_)) {
                     self.by_machine.insert(pair);
                 } else {
                     self.by_machine.remove(&pair);
                 }
             }
-            Change::Unit(name, Seen::Here(body)) => {
+            KeyChange::Unit(name, Record::Present(body)) => {
                 self.replacing.set(name, &body.value.options);
             }
-            Change::Unit(name, Seen::Gone | Seen::Foreign { .. }) => {
+            KeyChange::Unit(name, Record::Absent | Record::Unreadable { .. }) => {
                 self.replacing.remove(name);
             }
             _ => {}
@@ -114,7 +114,7 @@ impl Picture {
         limit: usize,
     ) -> Result<Page<ReportedState>, Error> {
         let of_machine = |machine: &str, behind: Option<&str>| self.units_on(machine, behind);
-        self.known.list_states(filter, after, limit, of_machine)
+        self.snapshot.list_states(filter, after, limit, of_machine)
     }
 
     /// Units that a machine reports, by name, after one of them.
@@ -145,27 +145,27 @@ impl Picture {
 }
 
 /// What a change may touch, whatever the previous state.
-pub(crate) fn touches_of(change: &Change) -> impl Iterator<Item = Touch> + use<> {
+pub(crate) fn touches_of(change: &KeyChange) -> impl Iterator<Item = Touch> + use<> {
     let (unit, state) = match change {
         // `global/` says the same as the file, unless it is unreadable: the unit is hidden then.
-        Change::Unit(name, _)
-        | Change::Want(name, _)
-        | Change::Place(name, _)
-        | Change::Global(name, _) => (Some(name), None),
-        Change::State(key, _) => (Some(&key.unit), Some(key)),
-        Change::Run(..)
-        | Change::Machine(..)
-        | Change::Label(..)
-        | Change::Cordon(..)
-        | Change::Drain(..)
-        | Change::Move(..)
-        | Change::Why(..)
-        | Change::LastReport(..)
-        | Change::Leader(_)
-        | Change::EngineVersion(_)
-        | Change::ReplacesOrder(_)
-        | Change::Resume(_)
-        | Change::Unknown { .. } => (None, None),
+        KeyChange::Unit(name, _)
+        | KeyChange::Desired(name, _)
+        | KeyChange::Placement(name, _)
+        | KeyChange::Global(name, _) => (Some(name), None),
+        KeyChange::State(key, _) => (Some(&key.unit), Some(key)),
+        KeyChange::Run(..)
+        | KeyChange::Machine(..)
+        | KeyChange::Label(..)
+        | KeyChange::Cordon(..)
+        | KeyChange::Drain(..)
+        | KeyChange::Move(..)
+        | KeyChange::Why(..)
+        | KeyChange::LastReport(..)
+        | KeyChange::Leader(_)
+        | KeyChange::EngineVersion(_)
+        | KeyChange::ReplacesOrder(_)
+        | KeyChange::Resume(_)
+        | KeyChange::Unknown { .. } => (None, None),
     };
     let (unit, state) = (unit.cloned(), state.cloned());
     let state = state.map(Touch::State);
@@ -194,15 +194,15 @@ fn marks(snapshot: &Snapshot, name: &str) -> [Option<Revision>; 4] {
     if snapshot.is_unreadable(name) {
         return [None; 4];
     }
-    let place = snapshot.places.get(name);
-    let state = place.and_then(|place| {
-        let (unit, machine) = (name.to_owned(), place.value.machine.clone());
+    let placement = snapshot.placements.get(name);
+    let state = placement.and_then(|placement| {
+        let (unit, machine) = (name.to_owned(), placement.value.machine.clone());
         snapshot.states.get(&StateKey { unit, machine })
     });
     [
         snapshot.bodies.get(name).map(|stored| stored.revision),
-        snapshot.wants.get(name).map(|stored| stored.revision),
-        place.map(|stored| stored.revision),
+        snapshot.desired.get(name).map(|stored| stored.revision),
+        placement.map(|stored| stored.revision),
         state.map(|stored| stored.revision),
     ]
 }

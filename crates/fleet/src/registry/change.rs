@@ -2,31 +2,31 @@
 
 use super::key::{Key, LabelKey, Prefix, RunKey, StateKey};
 use super::record::{
-    Body, Cordon, Drain, EngineVersion, Global, Label, LastReport, Leader, Machine, MoveOrder,
-    Place, ReplacesOrder, Resume, Run, Seen, UnitState, Want, Why, read,
+    Body, Cordon, DesiredRecord, Drain, EngineVersion, Global, Label, LastReport, Leader,
+    MachineRecord, MoveOrder, Placement, Record, ReplacesOrder, Resume, Run, UnitState, Why, read,
 };
 use crate::keys::{Entry, Event};
 
 /// The state of a key, as found or after a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Change {
-    Unit(String, Seen<Body>),
-    Want(String, Seen<Want>),
-    Place(String, Seen<Place>),
-    Run(RunKey, Seen<Run>),
-    Global(String, Seen<Global>),
-    Machine(String, Seen<Machine>),
-    Label(LabelKey, Seen<Label>),
-    Cordon(String, Seen<Cordon>),
-    Drain(String, Seen<Drain>),
-    Move(String, Seen<MoveOrder>),
-    State(StateKey, Seen<UnitState>),
-    LastReport(String, Seen<LastReport>),
-    Why(String, Seen<Why>),
-    Leader(Seen<Leader>),
-    EngineVersion(Seen<EngineVersion>),
-    ReplacesOrder(Seen<ReplacesOrder>),
-    Resume(Seen<Resume>),
+pub enum KeyChange {
+    Unit(String, Record<Body>),
+    Desired(String, Record<DesiredRecord>),
+    Placement(String, Record<Placement>),
+    Run(RunKey, Record<Run>),
+    Global(String, Record<Global>),
+    Machine(String, Record<MachineRecord>),
+    Label(LabelKey, Record<Label>),
+    Cordon(String, Record<Cordon>),
+    Drain(String, Record<Drain>),
+    Move(String, Record<MoveOrder>),
+    State(StateKey, Record<UnitState>),
+    LastReport(String, Record<LastReport>),
+    Why(String, Record<Why>),
+    Leader(Record<Leader>),
+    EngineVersion(Record<EngineVersion>),
+    ReplacesOrder(Record<ReplacesOrder>),
+    Resume(Record<Resume>),
     /// A key below our prefix that this version does not know. A newer program may use it.
     Unknown {
         /// With U+FFFD in place of bytes that are not UTF-8.
@@ -35,7 +35,7 @@ pub enum Change {
     },
 }
 
-impl Change {
+impl KeyChange {
     pub(super) fn of_event(prefix: &Prefix, event: &Event) -> Self {
         Self::new(prefix, &event.key, event.entry.as_ref())
     }
@@ -53,8 +53,8 @@ impl Change {
         };
         match key {
             Key::Unit(name) => Self::Unit(name, read(entry)),
-            Key::Want(name) => Self::Want(name, read(entry)),
-            Key::Place(name) => Self::Place(name, read(entry)),
+            Key::Desired(name) => Self::Desired(name, read(entry)),
+            Key::Placement(name) => Self::Placement(name, read(entry)),
             Key::Run(key) => Self::Run(key, read(entry)),
             Key::Global(name) => Self::Global(name, read(entry)),
             Key::Machine(id) => Self::Machine(id, read(entry)),

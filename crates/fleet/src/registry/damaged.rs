@@ -5,7 +5,8 @@ use super::record::{Run, is_newer};
 use super::units::Written;
 use super::{Error, Registry};
 use crate::keys::{
-    Entry, Guard, KeyStore, Operation, Outcome, TRANSACTION_OPERATIONS_MAX, Transaction,
+    Entry, Guard, KeyOperation, KeyStore, TRANSACTION_OPERATIONS_MAX, Transaction,
+    TransactionOutcome,
 };
 
 impl<S: KeyStore> Registry<S> {
@@ -17,19 +18,21 @@ impl<S: KeyStore> Registry<S> {
     /// damaged again.
     ///
     /// # Errors
-    /// [`Error::Foreign`] if a record is from a newer version: nothing was done.
+    /// [`Error::Unreadable`] if a record is from a newer version: nothing was done.
     pub async fn destroy_damaged_unit(&self, name: &str) -> Result<Written, Error> {
         check_part("unit name", name)?;
         let found = self.get(&Key::own(name)).await?;
-        match self.known(&found).unreadable_key(name) {
-            Some((key, version)) if is_newer(version) => return Err(self.foreign(key, version)),
+        match self.snapshot_of(&found).unreadable_key(name) {
+            Some((key, version)) if is_newer(version) => {
+                return Err(self.unreadable_error(key, version));
+            }
             None if found.found.is_empty() => return Ok(Written::Stale),
             _ => {}
         }
-        let own = self.own_as_found(name, &found);
+        let own = self.guard_unit_keys(name, &found);
         let runs = self.runs_of(name).await?;
         for some in runs.chunks(TRANSACTION_OPERATIONS_MAX - own.len()) {
-            let delete = |run: &Guard| Operation::Delete(run.key().to_owned());
+            let delete = |run: &Guard| KeyOperation::Delete(run.key().to_owned());
             let deleted = some.iter().map(delete).collect();
             let guards = [&own, some].concat();
             if !self.commit(guards, deleted).await?.succeeded {
@@ -49,25 +52,25 @@ impl<S: KeyStore> Registry<S> {
     pub(super) async fn over_leftovers(
         &self,
         name: &str,
-        found: &Outcome,
+        found: &TransactionOutcome,
         is_global: bool,
-        mut then: Vec<Operation>,
+        mut then: Vec<KeyOperation>,
     ) -> Result<Option<Transaction>, Error> {
-        let (known, unit) = (self.known(found), Key::Unit(name.to_owned()));
-        if known.bodies.contains_key(name) || known.foreign.contains_key(&unit) {
+        let (known, unit) = (self.snapshot_of(found), Key::Unit(name.to_owned()));
+        if known.bodies.contains_key(name) || known.unreadable.contains_key(&unit) {
             return Ok(None);
         }
         if let Some((key, version)) = known.unreadable_key(name) {
-            return Err(self.foreign(key, version));
+            return Err(self.unreadable_error(key, version));
         }
         let delete = |key: fn(String) -> Key| self.delete(&key(name.to_owned()));
-        then.extend([delete(Key::Place), delete(Key::Why)]);
+        then.extend([delete(Key::Placement), delete(Key::Why)]);
         if !is_global {
             then.push(delete(Key::Global));
         }
-        let mut guards = self.own_as_found(name, found);
-        if let Some(place) = known.places.get(name) {
-            let run = Key::run(&place.value.machine, name);
+        let mut guards = self.guard_unit_keys(name, found);
+        if let Some(placement) = known.placements.get(name) {
+            let run = Key::run(&placement.value.machine, name);
             let found = self.get(std::slice::from_ref(&run)).await?;
             guards.push(self.overwritable::<Run>(&run, &found)?);
             then.push(self.delete(&run));
@@ -80,9 +83,11 @@ impl<S: KeyStore> Registry<S> {
     }
 
     /// Guards that all keys of a unit are as a transaction found them.
-    fn own_as_found(&self, name: &str, found: &Outcome) -> Vec<Guard> {
+    fn guard_unit_keys(&self, name: &str, found: &TransactionOutcome) -> Vec<Guard> {
         let own = Key::own(name);
-        own.iter().map(|key| self.as_found(key, found)).collect()
+        own.iter()
+            .map(|key| self.guard_as_found(key, found))
+            .collect()
     }
 
     /// Guards on `run/` of every agent that has the unit.
@@ -99,7 +104,7 @@ impl<S: KeyStore> Registry<S> {
         };
         let range = self.prefix.family(Family::Run);
         let read = self.read_each(range, None, take).await?;
-        let found = Outcome {
+        let found = TransactionOutcome {
             succeeded: true,
             revision: read.revision,
             found,

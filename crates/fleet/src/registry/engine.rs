@@ -4,7 +4,9 @@
 use super::key::{Key, check_part};
 use super::record::{self, EngineVersion, Leader, Stored};
 use super::{Error, Registry};
-use crate::keys::{Guard, Kept, KeyStore, Lease, Operation, Outcome, Revision, Transaction};
+use crate::keys::{
+    Guard, KeyOperation, KeyStore, Lease, Renewal, Revision, Transaction, TransactionOutcome,
+};
 
 /// A term as leader. It may have ended without the engine's knowledge: its writes then change nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,7 +27,7 @@ pub enum Acquired {
 
 /// Whether an engine of our version may decide at all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Gate {
+pub enum EngineGate {
     /// No newer engine has ever led.
     Open,
     /// A newer engine has led.
@@ -37,7 +39,7 @@ impl<S: KeyStore> Registry<S> {
     /// is deposed. Writes nothing while another leads.
     ///
     /// # Errors
-    /// [`Error::Foreign`] if the leader's record is unreadable: some engine leads.
+    /// [`Error::Unreadable`] if the leader's record is unreadable: some engine leads.
     pub async fn acquire_leadership(
         &self,
         leader: &Leader,
@@ -66,25 +68,25 @@ impl<S: KeyStore> Registry<S> {
     /// The current leader, if any.
     ///
     /// # Errors
-    /// [`Error::Foreign`] if its record is unreadable.
+    /// [`Error::Unreadable`] if its record is unreadable.
     pub async fn find_leader(&self) -> Result<Option<Stored<Leader>>, Error> {
         self.find(Key::Leader).await
     }
 
     async fn campaign(&self, leader: &Leader, lease: Lease) -> Result<Acquired, Error> {
         let name = self.name(&Key::Leader);
-        let put = Operation::Put(name.clone(), record::write(leader), Some(lease));
+        let put = KeyOperation::Put(name.clone(), record::write(leader), Some(lease));
         let transaction = Transaction {
             guards: vec![Guard::Absent(name.clone())],
             then: vec![put],
-            otherwise: vec![Operation::Get(name)],
+            otherwise: vec![KeyOperation::Get(name)],
         };
         let outcome = self.store.commit(transaction).await?;
         if outcome.succeeded {
             let epoch = outcome.revision;
             return Ok(Acquired::Leading(Leading { epoch, lease }));
         }
-        let other = self.ours::<Leader>(&outcome, Key::Leader)?;
+        let other = self.read_record::<Leader>(&outcome, Key::Leader)?;
         let other = other.ok_or(Error::Deposed)?;
         Ok(Acquired::Standby(other.value))
     }
@@ -93,8 +95,8 @@ impl<S: KeyStore> Registry<S> {
     ///
     /// # Errors
     /// [`Error::Deposed`] once the term has ended.
-    pub async fn keep_leading(&self, leading: &Leading) -> Result<(), Error> {
-        if self.store.keep(leading.lease).await? == Kept::Gone {
+    pub async fn renew_leadership(&self, leading: &Leading) -> Result<(), Error> {
+        if self.store.renew(leading.lease).await? == Renewal::Expired {
             return Err(Error::Deposed);
         }
         // The lease outlives a term that a newer engine has ended.
@@ -119,26 +121,26 @@ impl<S: KeyStore> Registry<S> {
     /// Records that an engine of this version decides, unless a newer one ever has.
     ///
     /// # Errors
-    /// [`Error::Foreign`] if the record is unreadable: a newer program has been here, and no engine of ours may
+    /// [`Error::Unreadable`] if the record is unreadable: a newer program has been here, and no engine of ours may
     /// decide.
-    pub async fn pass_gate(&self, version: u64) -> Result<Gate, Error> {
+    pub async fn pass_gate(&self, version: u64) -> Result<EngineGate, Error> {
         let key = Key::EngineVersion;
         loop {
             let stored = self.find::<EngineVersion>(key.clone()).await?;
             match &stored {
                 Some(newest) if newest.value.version > version => {
                     let version = newest.value.version;
-                    return Ok(Gate::Closed { version });
+                    return Ok(EngineGate::Closed { version });
                 }
-                Some(newest) if newest.value.version == version => return Ok(Gate::Open),
+                Some(newest) if newest.value.version == version => return Ok(EngineGate::Open),
                 _ => {}
             }
             let guard = self.unchanged(&key, stored.as_ref());
             let put = self.put(&key, &EngineVersion { version });
-            let Outcome { succeeded, .. } = self.commit(vec![guard], vec![put]).await?;
+            let TransactionOutcome { succeeded, .. } = self.commit(vec![guard], vec![put]).await?;
             // Otherwise another engine has passed. Versions only grow, so this ends.
             if succeeded {
-                return Ok(Gate::Open);
+                return Ok(EngineGate::Open);
             }
         }
     }

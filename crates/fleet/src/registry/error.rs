@@ -11,7 +11,7 @@ pub enum Error {
     Token,
     /// The key is unreadable or missing. It was not changed.
     #[error("{name} {}", if super::is_newer(*version) { "was written by a newer version" } else { "holds nothing that can be read" })]
-    Foreign {
+    Unreadable {
         key: Key,
         /// Its name in etcd.
         name: String,

@@ -17,9 +17,9 @@ pub enum Key {
     /// `unit/<name>`: the unit's file.
     Unit(String),
     /// `want/<name>`: its desired state.
-    Want(String),
+    Desired(String),
     /// `place/<name>`: its machine.
-    Place(String),
+    Placement(String),
     /// `run/<machine>/<name>`: an order to one agent.
     Run(RunKey),
     /// `global/<name>`: an order to every matching agent.
@@ -87,15 +87,15 @@ impl Key {
     /// The keys that make up a unit: all that are named after it alone, except the reason, which the engine
     /// finds again.
     pub(super) fn own(unit: &str) -> [Self; 4] {
-        [Self::Unit, Self::Want, Self::Place, Self::Global].map(|key| key(unit.to_owned()))
+        [Self::Unit, Self::Desired, Self::Placement, Self::Global].map(|key| key(unit.to_owned()))
     }
 
     /// The unit that the key is about, if any.
     pub(crate) fn unit(&self) -> Option<&str> {
         match self {
             Self::Unit(unit)
-            | Self::Want(unit)
-            | Self::Place(unit)
+            | Self::Desired(unit)
+            | Self::Placement(unit)
             | Self::Global(unit)
             | Self::Why(unit)
             | Self::Move(unit)
@@ -125,8 +125,8 @@ impl Key {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Family {
     Unit,
-    Want,
-    Place,
+    Desired,
+    Placement,
     Run,
     Global,
     Machine,
@@ -142,8 +142,8 @@ impl Family {
     const fn folder(self) -> &'static str {
         match self {
             Self::Unit => "unit/",
-            Self::Want => "want/",
-            Self::Place => "place/",
+            Self::Desired => "want/",
+            Self::Placement => "place/",
             Self::Run => "run/",
             Self::Global => "global/",
             Self::Machine => "machine/",
@@ -222,8 +222,8 @@ impl Prefix {
         let prefix = &self.0;
         match key {
             Key::Unit(name) => format!("{prefix}unit/{name}"),
-            Key::Want(name) => format!("{prefix}want/{name}"),
-            Key::Place(name) => format!("{prefix}place/{name}"),
+            Key::Desired(name) => format!("{prefix}want/{name}"),
+            Key::Placement(name) => format!("{prefix}place/{name}"),
             Key::Run(RunKey { machine, unit }) => format!("{prefix}run/{machine}/{unit}"),
             Key::Global(name) => format!("{prefix}global/{name}"),
             Key::Machine(id) => format!("{prefix}machine/{id}"),
@@ -252,8 +252,8 @@ impl Prefix {
         };
         Some(match folder {
             "unit" => Key::Unit(one(rest)?),
-            "want" => Key::Want(one(rest)?),
-            "place" => Key::Place(one(rest)?),
+            "want" => Key::Desired(one(rest)?),
+            "place" => Key::Placement(one(rest)?),
             "global" => Key::Global(one(rest)?),
             "machine" => Key::Machine(one(rest)?),
             "report" => Key::LastReport(one(rest)?),
@@ -310,8 +310,8 @@ mod tests {
         let (unit, machine) = ("a@1.service".to_owned(), "m1".to_owned());
         vec![
             Key::Unit(unit.clone()),
-            Key::Want(unit.clone()),
-            Key::Place(unit.clone()),
+            Key::Desired(unit.clone()),
+            Key::Placement(unit.clone()),
             Key::run(&machine, &unit),
             Key::Global(unit.clone()),
             Key::Machine(machine.clone()),

@@ -2,7 +2,7 @@
 
 use std::iter;
 
-use super::change::Change;
+use super::change::KeyChange;
 use super::key::{Family, Key, StateKey, check_part};
 use super::machines::KnownMachine;
 use super::reading::PART_KEYS;
@@ -11,7 +11,9 @@ use super::snapshot::Snapshot;
 use super::token::PageToken;
 use super::units::UnitRecord;
 use super::{Error, Registry};
-use crate::keys::{KeyStore, Operation, Range, Revision, TRANSACTION_OPERATIONS_MAX, Transaction};
+use crate::keys::{
+    KeyOperation, KeyStore, Range, Revision, TRANSACTION_OPERATIONS_MAX, Transaction,
+};
 
 /// Largest page.
 pub const LISTED_MAX: usize = PART_KEYS;
@@ -70,7 +72,7 @@ impl<S: KeyStore> Registry<S> {
     ) -> Result<Page<ListedUnit>, Error> {
         let (mut known, ends, next) = self.page(Family::Unit, after, limit).await?;
         if let Some([first, last]) = &ends {
-            for family in [Family::Want, Family::Place, Family::Global] {
+            for family in [Family::Desired, Family::Placement, Family::Global] {
                 let range = self.between(family, first, last);
                 self.read_into(&mut known, range).await?;
             }
@@ -83,10 +85,10 @@ impl<S: KeyStore> Registry<S> {
     /// Reads the reports of the machines where the units were placed at that revision.
     async fn read_states(&self, known: &mut Snapshot) -> Result<(), Error> {
         let placed = known.bodies.keys().filter_map(|unit| {
-            let machine = known.places.get(unit)?.value.machine.clone();
+            let machine = known.placements.get(unit)?.value.machine.clone();
             let unit = unit.clone();
             let name = self.name(&Key::State(StateKey { unit, machine }));
-            Some(Operation::GetAt(name, known.revision))
+            Some(KeyOperation::GetAt(name, known.revision))
         });
         let keys: Vec<_> = placed.collect();
         for some in keys.chunks(TRANSACTION_OPERATIONS_MAX) {
@@ -95,7 +97,7 @@ impl<S: KeyStore> Registry<S> {
                 ..Transaction::default()
             };
             let found = self.store.commit(transaction).await?.found.into_iter();
-            known.extend(found.map(|entry| Change::of_entry(&self.prefix, &entry)));
+            known.extend(found.map(|entry| KeyChange::of_entry(&self.prefix, &entry)));
         }
         Ok(())
     }
@@ -103,7 +105,7 @@ impl<S: KeyStore> Registry<S> {
     /// Reads a range at a snapshot's revision.
     pub(super) async fn read_into(&self, known: &mut Snapshot, range: Range) -> Result<(), Error> {
         let at = Some(known.revision);
-        let take = |entry| _ = known.apply(Change::of_entry(&self.prefix, &entry));
+        let take = |entry| _ = known.apply(KeyChange::of_entry(&self.prefix, &entry));
         self.read_each(range, at, take).await?;
         Ok(())
     }
@@ -134,9 +136,9 @@ impl<S: KeyStore> Registry<S> {
             at = Some(some.revision);
             known.revision = some.revision;
             let states = some.entries.iter();
-            let states = states.map(|entry| Change::of_entry(&self.prefix, entry));
+            let states = states.map(|entry| KeyChange::of_entry(&self.prefix, entry));
             known.extend(states.filter(|change| match (change, &filter.machine) {
-                (Change::State(key, _), Some(asked)) => key.machine == *asked,
+                (KeyChange::State(key, _), Some(asked)) => key.machine == *asked,
                 _ => true,
             }));
             match some.entries.last() {
@@ -190,7 +192,7 @@ impl<S: KeyStore> Registry<S> {
     /// What a machine reports of a unit.
     ///
     /// # Errors
-    /// [`Error::Foreign`] if it is unreadable.
+    /// [`Error::Unreadable`] if it is unreadable.
     pub async fn find_state(
         &self,
         unit: &str,
@@ -205,7 +207,7 @@ impl<S: KeyStore> Registry<S> {
     /// The engine's stored reason why a unit is not placed.
     ///
     /// # Errors
-    /// [`Error::Foreign`] if it is unreadable.
+    /// [`Error::Unreadable`] if it is unreadable.
     pub async fn find_why(&self, unit: &str) -> Result<Option<Stored<Why>>, Error> {
         check_part("unit name", unit)?;
         self.find(Key::Why(unit.to_owned())).await
@@ -222,11 +224,12 @@ impl<S: KeyStore> Registry<S> {
         let limit = limit.clamp(1, LISTED_MAX);
         let listing = self.store.list(range, limit, at).await?;
         let ends = listing.entries.first().zip(listing.entries.last());
-        let ends = ends.map(|(first, last)| [first, last].map(|e| self.rest(family, &e.key)));
+        let ends =
+            ends.map(|(first, last)| [first, last].map(|e| self.without_folder(family, &e.key)));
         let next = ends.as_ref().filter(|_| listing.more);
         let next = next.map(|[_, last]| last.clone());
         let entries = listing.entries.iter();
-        let found = entries.map(|entry| Change::of_entry(&self.prefix, entry));
+        let found = entries.map(|entry| KeyChange::of_entry(&self.prefix, entry));
         Ok((Snapshot::of(listing.revision, found), ends, next))
     }
 
@@ -249,7 +252,7 @@ impl<S: KeyStore> Registry<S> {
     }
 
     /// A key without the folder of its family.
-    fn rest(&self, family: Family, key: &[u8]) -> String {
+    fn without_folder(&self, family: Family, key: &[u8]) -> String {
         let folder = self.prefix.family(family).from.len();
         String::from_utf8_lossy(key.get(folder..).unwrap_or_default()).into_owned()
     }

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::key::{Key, LabelKey, UnusablePart, check_part};
-use super::record::{self, Cordon, Drain, Label, Machine, MoveOrder, Resume, Stored};
+use super::record::{self, Cordon, Drain, Label, MachineRecord, MoveOrder, Resume, Stored};
 use super::{Error, Registry};
 use crate::keys::{
-    self, Guard, Kept, KeyStore, Lease, Operation, Revision, TRANSACTION_OPERATIONS_MAX,
+    self, Guard, KeyOperation, KeyStore, Lease, Renewal, Revision, TRANSACTION_OPERATIONS_MAX,
 };
 use hyperfleet_fleet_model::schedule::Availability;
 
@@ -47,7 +47,7 @@ pub enum Registered {
 pub struct KnownMachine {
     pub id: String,
     /// As its agent describes it.
-    pub machine: Stored<Machine>,
+    pub machine: Stored<MachineRecord>,
     /// Configured metadata and labels.
     pub metadata: BTreeMap<String, String>,
     pub availability: Availability,
@@ -61,13 +61,13 @@ impl<S: KeyStore> Registry<S> {
     pub async fn register_machine(
         &self,
         id: &str,
-        machine: &Machine,
+        machine: &MachineRecord,
         lease_seconds: u32,
     ) -> Result<Registered, Error> {
         check_part("machine id", id)?;
         let key = Key::Machine(id.to_owned());
         let lease = self.store.grant(lease_seconds).await?;
-        let put = Operation::Put(self.name(&key), record::write(machine), Some(lease));
+        let put = KeyOperation::Put(self.name(&key), record::write(machine), Some(lease));
         let guard = Guard::Absent(self.name(&key));
         match self.commit(vec![guard], vec![put]).await {
             Ok(outcome) if outcome.succeeded => Ok(Registered::As(Registration {
@@ -91,10 +91,10 @@ impl<S: KeyStore> Registry<S> {
     ///
     /// # Errors
     /// [`Error::Unregistered`] once the lease has expired: all keys of the machine are gone.
-    pub async fn keep_machine(&self, registration: &Registration) -> Result<(), Error> {
-        match self.store.keep(registration.lease).await? {
-            Kept::Alive => Ok(()),
-            Kept::Gone => Err(Error::Unregistered),
+    pub async fn renew_machine(&self, registration: &Registration) -> Result<(), Error> {
+        match self.store.renew(registration.lease).await? {
+            Renewal::Renewed => Ok(()),
+            Renewal::Expired => Err(Error::Unregistered),
         }
     }
 
@@ -113,10 +113,10 @@ impl<S: KeyStore> Registry<S> {
     pub async fn update_machine(
         &self,
         registration: &Registration,
-        machine: &Machine,
+        machine: &MachineRecord,
     ) -> Result<(), Error> {
         let name = self.name(&Key::Machine(registration.id.clone()));
-        let put = Operation::Put(name, record::write(machine), Some(registration.lease));
+        let put = KeyOperation::Put(name, record::write(machine), Some(registration.lease));
         self.commit_registered(registration, vec![put]).await
     }
 
@@ -164,7 +164,7 @@ impl<S: KeyStore> Registry<S> {
     async fn commit_registered(
         &self,
         registration: &Registration,
-        then: Vec<Operation>,
+        then: Vec<KeyOperation>,
     ) -> Result<(), Error> {
         match self.commit(vec![self.registered(registration)], then).await {
             Ok(outcome) if outcome.succeeded => Ok(()),
@@ -201,7 +201,7 @@ impl<S: KeyStore> Registry<S> {
     /// need not exist, and labels outlive it. Returns the revision; `None` if there was nothing to set.
     ///
     /// # Errors
-    /// [`Error::Unusable`] as [`check_labels`](Self::check_labels); [`Error::Foreign`] for a record of a newer
+    /// [`Error::Unusable`] as [`check_labels`](Self::check_labels); [`Error::Unreadable`] for a record of a newer
     /// version.
     pub async fn set_labels(
         &self,
@@ -221,7 +221,7 @@ impl<S: KeyStore> Registry<S> {
             let found = self.get(&keys).await?;
             let (mut guards, mut then) = (Vec::new(), Vec::new());
             for (key, value) in keys.iter().zip(labels.values()) {
-                let before = self.ours::<Label>(&found, key.clone())?;
+                let before = self.read_record::<Label>(&found, key.clone())?;
                 guards.push(self.unchanged(key, before.as_ref()));
                 let value = value.clone();
                 then.push(self.put(key, &Label { value }));
@@ -237,7 +237,7 @@ impl<S: KeyStore> Registry<S> {
     /// Cordons a machine. Returns the revision.
     ///
     /// # Errors
-    /// [`Error::Unusable`] for an id that is no key; [`Error::Foreign`] for a record of a newer version.
+    /// [`Error::Unusable`] for an id that is no key; [`Error::Unreadable`] for a record of a newer version.
     pub async fn cordon_machine(&self, id: &str) -> Result<Revision, Error> {
         self.set_availability(id, |cordon, _| vec![self.put(cordon, &Cordon {})])
             .await
@@ -266,7 +266,7 @@ impl<S: KeyStore> Registry<S> {
         };
         let drained = self.set_availability(id, |cordon, drain| {
             let value = record::write(&lease.map_or_else(Drain::default, Drain::on));
-            let drain = Operation::Put(self.name(drain), value, lease);
+            let drain = KeyOperation::Put(self.name(drain), value, lease);
             vec![self.put(cordon, &Cordon {}), drain]
         });
         let drained = drained.await;
@@ -285,7 +285,7 @@ impl<S: KeyStore> Registry<S> {
         check_part("machine id", id)?;
         let key = Key::Drain(id.to_owned());
         let lease = self.store.grant(seconds).await?;
-        let put = Operation::Put(
+        let put = KeyOperation::Put(
             self.name(&key),
             record::write(&Drain::on(lease)),
             Some(lease),
@@ -324,7 +324,7 @@ impl<S: KeyStore> Registry<S> {
     async fn set_availability(
         &self,
         id: &str,
-        then: impl Fn(&Key, &Key) -> Vec<Operation>,
+        then: impl Fn(&Key, &Key) -> Vec<KeyOperation>,
     ) -> Result<Revision, Error> {
         check_part("machine id", id)?;
         let keys = [Key::Cordon(id.to_owned()), Key::Drain(id.to_owned())];
@@ -340,7 +340,7 @@ impl<S: KeyStore> Registry<S> {
             let changes_drain = then.iter().any(|operation| operation.key() == drain);
             let outcome = self.commit(guards, then).await?;
             if outcome.succeeded {
-                let lease = before.here().and_then(|drain| drain.value.lease);
+                let lease = before.into_stored().and_then(|drain| drain.value.lease);
                 if let Some(lease) = lease.filter(|_| changes_drain) {
                     // The lease has no keys any more. If this fails, it expires.
                     let _ = self.store.revoke(lease).await;
@@ -354,7 +354,7 @@ impl<S: KeyStore> Registry<S> {
     /// Orders the engine to move units, in one transaction. Returns the revision.
     ///
     /// # Errors
-    /// [`Error::Unusable`] for names that are no keys; [`Error::Foreign`] for an order of a newer version.
+    /// [`Error::Unusable`] for names that are no keys; [`Error::Unreadable`] for an order of a newer version.
     pub async fn order_moves(
         &self,
         orders: &BTreeMap<String, MoveOrder>,
@@ -372,7 +372,7 @@ impl<S: KeyStore> Registry<S> {
             let guards = guards.map(|key| self.overwritable::<MoveOrder>(key, &found));
             let puts = keys.iter().zip(orders.values());
             let put = |(key, order): (&Key, &MoveOrder)| {
-                Operation::Put(self.name(key), record::write(order), Some(lease))
+                KeyOperation::Put(self.name(key), record::write(order), Some(lease))
             };
             let then = puts.map(put).collect();
             let outcome = self.commit(guards.collect::<Result<_, _>>()?, then).await?;
@@ -386,15 +386,15 @@ impl<S: KeyStore> Registry<S> {
     /// The machine with this id.
     ///
     /// # Errors
-    /// [`Error::Foreign`] if it is unreadable.
+    /// [`Error::Unreadable`] if it is unreadable.
     pub async fn find_machine(&self, id: &str) -> Result<Option<KnownMachine>, Error> {
         check_part("machine id", id)?;
         let key = Key::Machine(id.to_owned());
         let found = self.get(std::slice::from_ref(&key)).await?;
-        if self.ours::<Machine>(&found, key)?.is_none() {
+        if self.read_record::<MachineRecord>(&found, key)?.is_none() {
             return Ok(None);
         }
-        let mut known = self.known(&found);
+        let mut known = self.snapshot_of(&found);
         self.read_about_machines(&mut known, id, id).await?;
         Ok(known.machine(id))
     }

@@ -29,28 +29,30 @@ mod token;
 mod units;
 mod watch;
 
-pub use change::Change;
-pub use engine::{Acquired, Gate, Leading};
+pub use change::KeyChange;
+pub use engine::{Acquired, EngineGate, Leading};
 pub use error::Error;
 pub use key::{Key, LabelKey, PART_BYTES_MAX, Prefix, RunKey, StateKey, UnusablePart, is_part};
 pub use lists::{LISTED_MAX, ListedUnit, Page, ReportedState, StateFilter};
 pub use machines::{BriefDrain, KnownMachine, LABELS_MAX, Registered, Registration};
 pub use record::{
-    Body, EngineVersion, Global, GlobalRule, Label, Leader, Machine, MoveOrder, Place, Refusal,
-    ReplacesOrder, Resume, Run, Seen, Stored, UnitState, Want, Why, is_newer,
+    Body, DesiredRecord, EngineVersion, Global, GlobalRule, Label, Leader, MachineRecord,
+    MoveOrder, Placement, Record, RefusalRecord, ReplacesOrder, Resume, Run, Stored, UnitState,
+    Why, is_newer,
 };
 pub use reports::Reports;
 pub use snapshot::{Snapshot, UnreadableKeys};
 pub use steps::Step;
 pub use token::{PageToken, TOKEN_CHARACTERS_MAX};
 pub use units::{BODY_BYTES_MAX, ReplacesTurn, UnitRecord, Written};
-pub use watch::{Scope, Told, Watch};
+pub use watch::{Watch, WatchScope, WatchUpdate};
 
 use serde::de::DeserializeOwned;
 
 use self::reading::Reading;
 use crate::keys::{
-    Entry, Guard, KeyStore, Operation, Outcome, Position, Range, Revision, Transaction,
+    Entry, Guard, KeyOperation, KeyStore, Range, ReadPosition, Revision, Transaction,
+    TransactionOutcome,
 };
 
 /// The state of fleet in a key store.
@@ -71,7 +73,7 @@ impl<S: KeyStore> Registry<S> {
     /// # Errors
     /// [`Error::Compacted`] if the history was compacted meanwhile: start over.
     pub async fn snapshot(&self) -> Result<Snapshot, Error> {
-        let (found, position) = self.list(&Scope::Everything).await?;
+        let (found, position) = self.list(&WatchScope::Everything).await?;
         Ok(Snapshot::of(position.revision, found))
     }
 
@@ -99,7 +101,7 @@ impl<S: KeyStore> Registry<S> {
         range: Range,
         at: Option<Revision>,
         mut take: impl FnMut(Entry) + Send,
-    ) -> Result<Position, Error> {
+    ) -> Result<ReadPosition, Error> {
         let mut reading = Reading::new(range, at);
         loop {
             let (entries, ended) = reading.next(self).await?;
@@ -116,45 +118,45 @@ impl<S: KeyStore> Registry<S> {
     }
 
     /// The records of a transaction as a snapshot of those keys alone.
-    fn known(&self, found: &Outcome) -> Snapshot {
+    fn snapshot_of(&self, found: &TransactionOutcome) -> Snapshot {
         let entries = found.found.iter();
-        let changes = entries.map(|entry| Change::of_entry(&self.prefix, entry));
+        let changes = entries.map(|entry| KeyChange::of_entry(&self.prefix, entry));
         Snapshot::of(found.revision, changes)
     }
 
     /// Reads a key.
     ///
     /// # Errors
-    /// [`Error::Foreign`] if it is unreadable.
+    /// [`Error::Unreadable`] if it is unreadable.
     async fn find<T: DeserializeOwned>(&self, key: Key) -> Result<Option<Stored<T>>, Error> {
         let found = self.get(std::slice::from_ref(&key)).await?;
-        self.ours(&found, key)
+        self.read_record(&found, key)
     }
 
     /// Reads a key from the result of a transaction.
     ///
     /// # Errors
-    /// [`Error::Foreign`] if it is unreadable.
-    fn ours<T: DeserializeOwned>(
+    /// [`Error::Unreadable`] if it is unreadable.
+    fn read_record<T: DeserializeOwned>(
         &self,
-        found: &Outcome,
+        found: &TransactionOutcome,
         key: Key,
     ) -> Result<Option<Stored<T>>, Error> {
         match record::read(found.entry(&self.name(&key))) {
-            Seen::Here(stored) => Ok(Some(stored)),
-            Seen::Gone => Ok(None),
-            Seen::Foreign { version } => Err(self.foreign(key, version)),
+            Record::Present(stored) => Ok(Some(stored)),
+            Record::Absent => Ok(None),
+            Record::Unreadable { version } => Err(self.unreadable_error(key, version)),
         }
     }
 
-    fn foreign(&self, key: Key, version: Option<u64>) -> Error {
+    fn unreadable_error(&self, key: Key, version: Option<u64>) -> Error {
         let name = self.name(&key);
-        Error::Foreign { key, name, version }
+        Error::Unreadable { key, name, version }
     }
 
     /// Reads some keys, all at one revision.
-    async fn get(&self, keys: &[Key]) -> Result<Outcome, Error> {
-        let gets = keys.iter().map(|key| Operation::Get(self.name(key)));
+    async fn get(&self, keys: &[Key]) -> Result<TransactionOutcome, Error> {
+        let gets = keys.iter().map(|key| KeyOperation::Get(self.name(key)));
         let transaction = Transaction {
             then: gets.collect(),
             ..Transaction::default()
@@ -162,7 +164,11 @@ impl<S: KeyStore> Registry<S> {
         Ok(self.store.commit(transaction).await?)
     }
 
-    async fn commit(&self, guards: Vec<Guard>, then: Vec<Operation>) -> Result<Outcome, Error> {
+    async fn commit(
+        &self,
+        guards: Vec<Guard>,
+        then: Vec<KeyOperation>,
+    ) -> Result<TransactionOutcome, Error> {
         let transaction = Transaction {
             guards,
             then,
@@ -172,9 +178,9 @@ impl<S: KeyStore> Registry<S> {
     }
 
     /// Guards that a key is unchanged since a transaction read it.
-    fn as_found(&self, key: &Key, found: &Outcome) -> Guard {
+    fn guard_as_found(&self, key: &Key, found: &TransactionOutcome) -> Guard {
         let entry = found.entry(&self.name(key));
-        self.as_known(key, entry.map(|entry| entry.modified))
+        self.guard_at(key, entry.map(|entry| entry.modified))
     }
 
     /// Guards a key that is to be overwritten or deleted. Damaged records may be overwritten, records of a
@@ -182,31 +188,31 @@ impl<S: KeyStore> Registry<S> {
     fn overwritable<T: DeserializeOwned>(
         &self,
         key: &Key,
-        found: &Outcome,
+        found: &TransactionOutcome,
     ) -> Result<Guard, Error> {
         match record::read::<T>(found.entry(&self.name(key))) {
-            Seen::Foreign { version } if is_newer(version) => {
-                Err(self.foreign(key.clone(), version))
+            Record::Unreadable { version } if is_newer(version) => {
+                Err(self.unreadable_error(key.clone(), version))
             }
-            _ => Ok(self.as_found(key, found)),
+            _ => Ok(self.guard_as_found(key, found)),
         }
     }
 
-    fn put(&self, key: &Key, value: &impl serde::Serialize) -> Operation {
-        Operation::Put(self.name(key), record::write(value), None)
+    fn put(&self, key: &Key, value: &impl serde::Serialize) -> KeyOperation {
+        KeyOperation::Put(self.name(key), record::write(value), None)
     }
 
-    fn delete(&self, key: &Key) -> Operation {
-        Operation::Delete(self.name(key))
+    fn delete(&self, key: &Key) -> KeyOperation {
+        KeyOperation::Delete(self.name(key))
     }
 
     /// Guards that a key is as it was read, or still absent.
     fn unchanged<T>(&self, key: &Key, stored: Option<&Stored<T>>) -> Guard {
-        self.as_known(key, stored.map(|stored| stored.revision))
+        self.guard_at(key, stored.map(|stored| stored.revision))
     }
 
     /// Guards that a key was last put at a revision, or is absent.
-    fn as_known(&self, key: &Key, revision: Option<Revision>) -> Guard {
+    fn guard_at(&self, key: &Key, revision: Option<Revision>) -> Guard {
         let name = self.name(key);
         match revision {
             Some(revision) => Guard::Modified(name, revision),

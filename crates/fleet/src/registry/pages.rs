@@ -20,16 +20,16 @@ impl Snapshot {
         if self.is_unreadable(name) {
             return None;
         }
-        let place = self.places.get(name).cloned();
-        let state = place.as_ref().and_then(|place| {
-            let (unit, machine) = (name.to_owned(), place.value.machine.clone());
+        let placement = self.placements.get(name).cloned();
+        let state = placement.as_ref().and_then(|placement| {
+            let (unit, machine) = (name.to_owned(), placement.value.machine.clone());
             self.states.get(&StateKey { unit, machine }).cloned()
         });
         let unit = UnitRecord {
             name: name.to_owned(),
             body: self.bodies.get(name)?.clone(),
-            want: self.wants.get(name)?.clone(),
-            place,
+            desired: self.desired.get(name)?.clone(),
+            placement,
         };
         Some((unit, state))
     }

@@ -5,7 +5,7 @@
 
 use super::Registry;
 use super::key::{Family, Prefix};
-use crate::keys::{Entry, Error, KeyStore, LastChange, Position, Range, Revision};
+use crate::keys::{Entry, Error, KeyStore, LastChange, Range, ReadPosition, Revision};
 
 /// Keys per part. With the largest values a part still fits the store client's limit.
 pub(super) const PART_KEYS: usize = 256;
@@ -14,10 +14,10 @@ const SMALL_PART_KEYS: usize = 2048;
 /// These families, in the order of their keys.
 const SMALL: [Family; 5] = [
     Family::Label,
-    Family::Place,
+    Family::Placement,
     Family::Run,
     Family::State,
-    Family::Want,
+    Family::Desired,
 ];
 
 /// A range being read. A cancelled read continues where it was.
@@ -44,7 +44,7 @@ impl Reading {
     pub(super) async fn next<S: KeyStore>(
         &mut self,
         registry: &Registry<S>,
-    ) -> Result<(Vec<Entry>, Option<Position>), Error> {
+    ) -> Result<(Vec<Entry>, Option<ReadPosition>), Error> {
         let (part, limit) = first_part(&registry.prefix, &self.rest);
         let end = part.to.clone();
         let some = registry.store.list(part, limit, self.at).await?;
@@ -57,7 +57,7 @@ impl Reading {
             _ => self.rest.from = end,
         }
         let is_last = self.rest.from >= self.rest.to;
-        let read = is_last.then(|| Position {
+        let read = is_last.then(|| ReadPosition {
             revision: some.revision,
             last: self.last.take(),
         });

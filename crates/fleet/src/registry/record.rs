@@ -84,7 +84,7 @@ impl GlobalRule {
 
 /// A unit's desired state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Want {
+pub struct DesiredRecord {
     pub state: DesiredState,
     /// 1 at first, and one more with each change of the file or the desired state.
     pub generation: u64,
@@ -102,7 +102,7 @@ fn is_zero(count: &u64) -> bool {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Place {
+pub struct Placement {
     pub machine: String,
     /// Digest of the placed file.
     pub hash: String,
@@ -140,7 +140,7 @@ pub struct Global {
 
 /// A machine, as its agent describes it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Machine {
+pub struct MachineRecord {
     /// Address for users.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub ip: String,
@@ -215,12 +215,12 @@ pub struct Why {
     #[serde(default)]
     pub reason: String,
     /// How many machines refuse for which requirement; empty if the reason is another.
-    pub refusals: Vec<Refusal>,
+    pub refusals: Vec<RefusalRecord>,
 }
 
 /// Machines that refuse a unit for the same requirement.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Refusal {
+pub struct RefusalRecord {
     pub requirement: String,
     /// How many machines refuse.
     pub count: u64,
@@ -228,8 +228,8 @@ pub struct Refusal {
     pub machines: Vec<String>,
 }
 
-impl From<Refusal> for RefusalView {
-    fn from(refusal: Refusal) -> Self {
+impl From<RefusalRecord> for RefusalView {
+    fn from(refusal: RefusalRecord) -> Self {
         Self {
             count: refusal.count,
             machines: refusal.machines,
@@ -276,22 +276,22 @@ pub struct Stored<T> {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Seen<T> {
-    Here(Stored<T>),
-    Gone,
+pub enum Record<T> {
+    Present(Stored<T>),
+    Absent,
     /// The value cannot be read.
-    Foreign {
+    Unreadable {
         /// The version that it names.
         version: Option<u64>,
     },
 }
 
-impl<T> Seen<T> {
+impl<T> Record<T> {
     /// The value, if the key exists and is readable.
-    pub fn here(self) -> Option<Stored<T>> {
+    pub fn into_stored(self) -> Option<Stored<T>> {
         match self {
-            Self::Here(stored) => Some(stored),
-            Self::Gone | Self::Foreign { .. } => None,
+            Self::Present(stored) => Some(stored),
+            Self::Absent | Self::Unreadable { .. } => None,
         }
     }
 }
@@ -315,12 +315,12 @@ pub(super) fn write(value: &impl Serialize) -> Vec<u8> {
 }
 
 /// The value of an entry, if it is of our version.
-pub(super) fn read<T: DeserializeOwned>(entry: Option<&Entry>) -> Seen<T> {
+pub(super) fn read<T: DeserializeOwned>(entry: Option<&Entry>) -> Record<T> {
     let Some(entry) = entry else {
-        return Seen::Gone;
+        return Record::Absent;
     };
     if let Ok(Versioned { v: VERSION, value }) = serde_json::from_slice(&entry.value) {
-        return Seen::Here(Stored {
+        return Record::Present(Stored {
             value,
             created: entry.created,
             revision: entry.modified,
@@ -328,7 +328,7 @@ pub(super) fn read<T: DeserializeOwned>(entry: Option<&Entry>) -> Seen<T> {
     }
     let only = serde_json::from_slice::<VersionOnly>(&entry.value).ok();
     let version = only.and_then(|only| only.v);
-    Seen::Foreign { version }
+    Record::Unreadable { version }
 }
 
 #[cfg(test)]
@@ -365,12 +365,12 @@ mod tests {
 
     #[test]
     fn values_are_what_the_documentation_says() {
-        let want = Want {
+        let desired = DesiredRecord {
             state: DesiredState::Launched,
             generation: 2,
             restarts: 0,
         };
-        let text = String::from_utf8(write(&want)).unwrap();
+        let text = String::from_utf8(write(&desired)).unwrap();
         assert_eq!(text, r#"{"v":1,"state":"launched","generation":2}"#);
         let global = Global {
             hash: "h".into(),
@@ -381,7 +381,10 @@ mod tests {
         let text = String::from_utf8(write(&global)).unwrap();
         assert_eq!(text, r#"{"v":1,"hash":"h","state":"loaded"}"#);
         assert_eq!(
-            read::<Global>(Some(&entry(&text))).here().unwrap().value,
+            read::<Global>(Some(&entry(&text)))
+                .into_stored()
+                .unwrap()
+                .value,
             global
         );
     }
@@ -390,7 +393,7 @@ mod tests {
     fn fields_that_are_not_ours_are_passed_over() {
         let seen = read::<Label>(Some(&entry(r#"{"v":1,"value":"x","since":7}"#)));
         let value = Some("x".to_owned());
-        assert_eq!(seen.here().unwrap().value, Label { value });
+        assert_eq!(seen.into_stored().unwrap().value, Label { value });
     }
 
     #[test]
@@ -404,11 +407,11 @@ mod tests {
             ("", None),
         ] {
             assert_eq!(
-                read::<Want>(Some(&entry(text))),
-                Seen::Foreign { version },
+                read::<DesiredRecord>(Some(&entry(text))),
+                Record::Unreadable { version },
                 "{text}"
             );
         }
-        assert_eq!(read::<Want>(None), Seen::Gone);
+        assert_eq!(read::<DesiredRecord>(None), Record::Absent);
     }
 }

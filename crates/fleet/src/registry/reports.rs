@@ -9,7 +9,7 @@ use super::machines::Registration;
 use super::record::{self, LastReport, UnitState};
 use super::{Error, Registry};
 use crate::keys::{
-    self, Guard, KeyStore, Operation, Revision, TRANSACTION_OPERATIONS_MAX, Transaction,
+    self, Guard, KeyOperation, KeyStore, Revision, TRANSACTION_OPERATIONS_MAX, Transaction,
 };
 
 /// What an agent has reported under one registration. A new registration starts empty.
@@ -67,7 +67,7 @@ impl Reports {
                 match state {
                     Some(state) => {
                         let lease = Some(self.registration.lease);
-                        Operation::Put(registry.name(&key), record::write(state), lease)
+                        KeyOperation::Put(registry.name(&key), record::write(state), lease)
                     }
                     None => registry.delete(&key),
                 }
@@ -97,17 +97,17 @@ impl Reports {
         &mut self,
         registry: &Registry<S>,
         guard: Option<Guard>,
-        mut then: Vec<Operation>,
+        mut then: Vec<KeyOperation>,
     ) -> Result<bool, Error> {
         let is_registered = registry.registered(&self.registration);
         let key = Key::LastReport(self.registration.id.clone());
         then.push(registry.put(&key, &LastReport {}));
         loop {
-            let is_last = registry.as_known(&key, (self.last > 0).then_some(self.last));
+            let is_last = registry.guard_at(&key, (self.last > 0).then_some(self.last));
             let guards = [is_registered.clone(), is_last.clone()];
             let guards: Vec<_> = guards.into_iter().chain(guard.clone()).collect();
             let gets = guards.iter();
-            let gets = gets.map(|guard| Operation::Get(guard.key().to_owned()));
+            let gets = gets.map(|guard| KeyOperation::Get(guard.key().to_owned()));
             let transaction = Transaction {
                 otherwise: gets.collect(),
                 then: then.clone(),
@@ -172,7 +172,7 @@ impl Reports {
             unit: unit_key.clone(),
             machine,
         });
-        let put = Operation::Put(registry.name(&key), record::write(&state), Some(lease));
+        let put = KeyOperation::Put(registry.name(&key), record::write(&state), Some(lease));
         let before = self.written.insert(unit_key.clone(), None);
         let is_claimed = self.write(registry, Some(is_ordered), vec![put]).await?;
         if is_claimed {

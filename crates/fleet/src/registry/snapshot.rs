@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::change::Change;
+use super::change::KeyChange;
 use super::key::{Key, LabelKey, RunKey, StateKey};
 use super::record::{
-    Body, Cordon, Drain, EngineVersion, Global, Label, Leader, Machine, MoveOrder, Place, Resume,
-    Run, Seen, Stored, UnitState, Want, Why, is_newer,
+    Body, Cordon, DesiredRecord, Drain, EngineVersion, Global, Label, Leader, MachineRecord,
+    MoveOrder, Placement, Record, Resume, Run, Stored, UnitState, Why, is_newer,
 };
 use crate::keys::Revision;
 use hyperfleet_fleet_model::schedule::Availability;
@@ -23,15 +23,15 @@ pub struct Snapshot {
     /// Unit files by name.
     pub bodies: BTreeMap<String, Stored<Body>>,
     /// Desired states by name.
-    pub wants: BTreeMap<String, Stored<Want>>,
+    pub desired: BTreeMap<String, Stored<DesiredRecord>>,
     /// By unit.
-    pub places: BTreeMap<String, Stored<Place>>,
+    pub placements: BTreeMap<String, Stored<Placement>>,
     /// Orders to agents, by machine and unit.
     pub runs: BTreeMap<RunKey, Stored<Run>>,
     /// Orders to every matching agent, by unit.
     pub globals: BTreeMap<String, Stored<Global>>,
     /// Registered machines by id.
-    pub machines: BTreeMap<String, Stored<Machine>>,
+    pub machines: BTreeMap<String, Stored<MachineRecord>>,
     /// Metadata that users set, by machine and key.
     pub labels: BTreeMap<LabelKey, Stored<Label>>,
     /// Machines that take no further units, by id.
@@ -48,14 +48,14 @@ pub struct Snapshot {
     pub engine_version: Option<Stored<EngineVersion>>,
     /// The last order to resume after the registry went back in time.
     pub resume: Option<Stored<Resume>>,
-    pub foreign: UnreadableKeys,
+    pub unreadable: UnreadableKeys,
     /// Unknown keys below the prefix.
     pub unknown: BTreeSet<String>,
 }
 
 impl Snapshot {
     /// The snapshot of these records at a revision.
-    pub fn of(revision: Revision, found: impl IntoIterator<Item = Change>) -> Self {
+    pub fn of(revision: Revision, found: impl IntoIterator<Item = KeyChange>) -> Self {
         let mut snapshot = Self {
             revision,
             ..Self::default()
@@ -65,46 +65,72 @@ impl Snapshot {
     }
 
     /// Applies a change. Returns its key; `None` for an unknown one.
-    pub fn apply(&mut self, change: Change) -> Option<Key> {
-        let foreign = &mut self.foreign;
+    pub fn apply(&mut self, change: KeyChange) -> Option<Key> {
+        let unreadable = &mut self.unreadable;
         Some(match change {
-            Change::Unit(name, seen) => put(&mut self.bodies, name, seen, Key::Unit, foreign),
-            Change::Want(name, seen) => put(&mut self.wants, name, seen, Key::Want, foreign),
-            Change::Place(name, seen) => put(&mut self.places, name, seen, Key::Place, foreign),
-            Change::Run(key, seen) => put(&mut self.runs, key, seen, Key::Run, foreign),
-            Change::Global(name, seen) => put(&mut self.globals, name, seen, Key::Global, foreign),
-            Change::Machine(id, seen) => put(&mut self.machines, id, seen, Key::Machine, foreign),
-            Change::Label(key, seen) => put(&mut self.labels, key, seen, Key::Label, foreign),
-            Change::Cordon(id, seen) => put(&mut self.cordons, id, seen, Key::Cordon, foreign),
-            Change::Drain(id, seen) => put(&mut self.drains, id, seen, Key::Drain, foreign),
-            Change::Move(name, seen) => put(&mut self.moves, name, seen, Key::Move, foreign),
-            Change::State(key, seen) => put(&mut self.states, key, seen, Key::State, foreign),
-            Change::Why(name, seen) => put(&mut self.whys, name, seen, Key::Why, foreign),
-            Change::LastReport(id, seen) => {
+            KeyChange::Unit(name, record) => {
+                store(&mut self.bodies, name, record, Key::Unit, unreadable)
+            }
+            KeyChange::Desired(name, record) => {
+                store(&mut self.desired, name, record, Key::Desired, unreadable)
+            }
+            KeyChange::Placement(name, record) => store(
+                &mut self.placements,
+                name,
+                record,
+                Key::Placement,
+                unreadable,
+            ),
+            KeyChange::Run(key, record) => store(&mut self.runs, key, record, Key::Run, unreadable),
+            KeyChange::Global(name, record) => {
+                store(&mut self.globals, name, record, Key::Global, unreadable)
+            }
+            KeyChange::Machine(id, record) => {
+                store(&mut self.machines, id, record, Key::Machine, unreadable)
+            }
+            KeyChange::Label(key, record) => {
+                store(&mut self.labels, key, record, Key::Label, unreadable)
+            }
+            KeyChange::Cordon(id, record) => {
+                store(&mut self.cordons, id, record, Key::Cordon, unreadable)
+            }
+            KeyChange::Drain(id, record) => {
+                store(&mut self.drains, id, record, Key::Drain, unreadable)
+            }
+            KeyChange::Move(name, record) => {
+                store(&mut self.moves, name, record, Key::Move, unreadable)
+            }
+            KeyChange::State(key, record) => {
+                store(&mut self.states, key, record, Key::State, unreadable)
+            }
+            KeyChange::Why(name, record) => {
+                store(&mut self.whys, name, record, Key::Why, unreadable)
+            }
+            KeyChange::LastReport(id, record) => {
                 let key = Key::LastReport(id);
-                note(foreign, &key, &seen);
+                record_unreadable(unreadable, &key, &record);
                 key
             }
-            Change::Leader(seen) => {
-                note(foreign, &Key::Leader, &seen);
-                self.leader = seen.here();
+            KeyChange::Leader(record) => {
+                record_unreadable(unreadable, &Key::Leader, &record);
+                self.leader = record.into_stored();
                 Key::Leader
             }
-            Change::EngineVersion(seen) => {
-                note(foreign, &Key::EngineVersion, &seen);
-                self.engine_version = seen.here();
+            KeyChange::EngineVersion(record) => {
+                record_unreadable(unreadable, &Key::EngineVersion, &record);
+                self.engine_version = record.into_stored();
                 Key::EngineVersion
             }
-            Change::ReplacesOrder(seen) => {
-                note(foreign, &Key::ReplacesOrder, &seen);
+            KeyChange::ReplacesOrder(record) => {
+                record_unreadable(unreadable, &Key::ReplacesOrder, &record);
                 Key::ReplacesOrder
             }
-            Change::Resume(seen) => {
-                note(foreign, &Key::Resume, &seen);
-                self.resume = seen.here();
+            KeyChange::Resume(record) => {
+                record_unreadable(unreadable, &Key::Resume, &record);
+                self.resume = record.into_stored();
                 Key::Resume
             }
-            Change::Unknown { name, exists } => {
+            KeyChange::Unknown { name, exists } => {
                 if exists {
                     self.unknown.insert(name);
                 } else {
@@ -120,12 +146,12 @@ impl Snapshot {
     /// newer version's key comes first, because it decides what may be done.
     pub fn unreadable_key(&self, unit: &str) -> Option<(Key, Option<u64>)> {
         let misses_desired_state = self.misses_desired_state(unit);
-        if self.foreign.is_empty() && !misses_desired_state {
+        if self.unreadable.is_empty() && !misses_desired_state {
             return None;
         }
         let unreadable = Key::own(unit).into_iter().filter_map(|key| {
-            let is_missing = misses_desired_state && matches!(&key, Key::Want(_));
-            let version = self.foreign.get(&key).copied();
+            let is_missing = misses_desired_state && matches!(&key, Key::Desired(_));
+            let version = self.unreadable.get(&key).copied();
             Some((key, version.or(is_missing.then_some(None))?))
         });
         unreadable.min_by_key(|(_, version)| !is_newer(*version))
@@ -133,7 +159,7 @@ impl Snapshot {
 
     /// Whether a unit has a file and no readable desired state.
     pub fn misses_desired_state(&self, unit: &str) -> bool {
-        self.bodies.contains_key(unit) && !self.wants.contains_key(unit)
+        self.bodies.contains_key(unit) && !self.desired.contains_key(unit)
     }
 
     pub fn is_unreadable(&self, unit: &str) -> bool {
@@ -150,7 +176,7 @@ impl Snapshot {
     /// Machines whose `run/` of a unit is unreadable.
     pub fn unreadable_runs(&self, unit: &str) -> impl Iterator<Item = &str> {
         let runs = self
-            .foreign
+            .unreadable
             .range(Key::run("", "")..Key::Global(String::new()));
         runs.filter_map(move |(key, _)| match key {
             Key::Run(run) if run.unit == unit => Some(run.machine.as_str()),
@@ -171,7 +197,7 @@ impl Snapshot {
             return Availability::Draining;
         }
         let is_unreadable = |key: fn(String) -> Key| {
-            !self.foreign.is_empty() && self.foreign.contains_key(&key(machine.to_owned()))
+            !self.unreadable.is_empty() && self.unreadable.contains_key(&key(machine.to_owned()))
         };
         let is_cordoned = self.cordons.contains_key(machine)
             || is_unreadable(Key::Cordon)
@@ -215,8 +241,8 @@ impl Snapshot {
     }
 }
 
-impl Extend<Change> for Snapshot {
-    fn extend<I: IntoIterator<Item = Change>>(&mut self, changes: I) {
+impl Extend<KeyChange> for Snapshot {
+    fn extend<I: IntoIterator<Item = KeyChange>>(&mut self, changes: I) {
         for change in changes {
             let _ = self.apply(change);
         }
@@ -224,25 +250,25 @@ impl Extend<Change> for Snapshot {
 }
 
 /// Stores the state of a key. Returns the key.
-fn put<K: Ord + Clone, T>(
+fn store<K: Ord + Clone, T>(
     map: &mut BTreeMap<K, Stored<T>>,
     name: K,
-    seen: Seen<T>,
+    record: Record<T>,
     key: fn(K) -> Key,
-    foreign: &mut UnreadableKeys,
+    unreadable: &mut UnreadableKeys,
 ) -> Key {
     let key = key(name.clone());
-    note(foreign, &key, &seen);
-    match seen.here() {
+    record_unreadable(unreadable, &key, &record);
+    match record.into_stored() {
         Some(stored) => _ = map.insert(name, stored),
         None => _ = map.remove(&name),
     }
     key
 }
 
-fn note<T>(foreign: &mut UnreadableKeys, key: &Key, seen: &Seen<T>) {
-    match seen {
-        Seen::Foreign { version } => _ = foreign.insert(key.clone(), *version),
-        Seen::Here(_) | Seen::Gone => _ = foreign.remove(key),
+fn record_unreadable<T>(unreadable: &mut UnreadableKeys, key: &Key, record: &Record<T>) {
+    match record {
+        Record::Unreadable { version } => _ = unreadable.insert(key.clone(), *version),
+        Record::Present(_) | Record::Absent => _ = unreadable.remove(key),
     }
 }

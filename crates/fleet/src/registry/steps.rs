@@ -5,10 +5,12 @@ use std::collections::BTreeSet;
 
 use super::engine::Leading;
 use super::key::{Key, check_part};
-use super::record::{Place, Run, Why};
+use super::record::{Placement, Run, Why};
 use super::units::Written;
 use super::{Error, Registry};
-use crate::keys::{Guard, KeyStore, Operation, Revision, TRANSACTION_OPERATIONS_MAX, Transaction};
+use crate::keys::{
+    Guard, KeyOperation, KeyStore, Revision, TRANSACTION_OPERATIONS_MAX, Transaction,
+};
 use hyperfleet_fleet_model::schedule::Task;
 
 /// Largest transaction, in bytes of values. etcd accepts requests of 1.5 MiB (`--max-request-bytes`).
@@ -23,9 +25,9 @@ pub enum Step {
         /// The order to its machine, if it is placed. The epoch is the writer's.
         run: Run,
         /// Revision of the desired state that was decided on.
-        want: Revision,
+        desired: Revision,
         /// Revision of the place that it leaves, if any.
-        place: Revision,
+        placement: Revision,
         /// Revision of `run/` on the machine that it leaves or stays on; `None` if absent.
         run_from: Option<Revision>,
         /// Revision of `run/` on the machine that it goes to; `None` if absent.
@@ -36,7 +38,7 @@ pub enum Step {
         unit: String,
         why: Why,
         /// Revision of the desired state that was decided on.
-        want: Revision,
+        desired: Revision,
     },
     /// Removes an order to move a unit.
     Unmove {
@@ -53,7 +55,7 @@ struct Write<'a> {
     index: usize,
     unit: &'a str,
     guards: Vec<Guard>,
-    then: Vec<Operation>,
+    then: Vec<KeyOperation>,
 }
 
 impl Step {
@@ -136,7 +138,7 @@ impl<S: KeyStore> Registry<S> {
         guards.extend(steps.iter().flat_map(|step| step.guards.iter().cloned()));
         let read = guards
             .iter()
-            .map(|guard| Operation::Get(guard.key().to_owned()));
+            .map(|guard| KeyOperation::Get(guard.key().to_owned()));
         Transaction {
             otherwise: read.collect(),
             then: steps
@@ -149,36 +151,36 @@ impl<S: KeyStore> Registry<S> {
 
     fn written<'a>(&self, leading: &Leading, index: usize, step: &'a Step) -> Write<'a> {
         let unit = step.unit();
-        let place_key = Key::Place(unit.to_owned());
+        let placement_key = Key::Placement(unit.to_owned());
         let at = |key: &Key, revision: Revision| Guard::Modified(self.name(key), revision);
-        let wanted = |revision: Revision| at(&Key::Want(unit.to_owned()), revision);
+        let wanted = |revision: Revision| at(&Key::Desired(unit.to_owned()), revision);
         let (guards, then) = match step {
             Step::Planned {
                 task,
                 run,
-                want,
-                place,
+                desired,
+                placement,
                 run_from,
                 run_to,
             } => {
                 let placed = match task.from {
-                    Some(_) => at(&place_key, *place),
-                    None => Guard::Absent(self.name(&place_key)),
+                    Some(_) => at(&placement_key, *placement),
+                    None => Guard::Absent(self.name(&placement_key)),
                 };
-                let mut guards = vec![placed, wanted(*want)];
+                let mut guards = vec![placed, wanted(*desired)];
                 let mut then = match &task.to {
                     Some(machine) => {
                         let run_key = Key::run(machine.as_str(), unit);
-                        guards.push(self.as_known(&run_key, *run_to));
-                        self.placed(leading, unit, machine.as_str(), run)
+                        guards.push(self.guard_at(&run_key, *run_to));
+                        self.placement_operations(leading, unit, machine.as_str(), run)
                     }
-                    None => vec![self.delete(&place_key)],
+                    None => vec![self.delete(&placement_key)],
                 };
                 if task.from != task.to
                     && let Some(from) = &task.from
                 {
                     let run_key = Key::run(from.as_str(), unit);
-                    guards.push(self.as_known(&run_key, *run_from));
+                    guards.push(self.guard_at(&run_key, *run_from));
                     then.push(self.delete(&run_key));
                 }
                 (guards, then)
@@ -187,9 +189,9 @@ impl<S: KeyStore> Registry<S> {
                 let key = Key::Move(unit.to_owned());
                 (vec![at(&key, *order)], vec![self.delete(&key)])
             }
-            Step::Explain { why, want, .. } => {
+            Step::Explain { why, desired, .. } => {
                 let why = self.put(&Key::Why(unit.to_owned()), why);
-                (vec![wanted(*want)], vec![why])
+                (vec![wanted(*desired)], vec![why])
             }
             Step::Unexplain { .. } => (Vec::new(), vec![self.delete(&Key::Why(unit.to_owned()))]),
         };
@@ -201,9 +203,15 @@ impl<S: KeyStore> Registry<S> {
         }
     }
 
-    fn placed(&self, leading: &Leading, unit: &str, machine: &str, run: &Run) -> Vec<Operation> {
+    fn placement_operations(
+        &self,
+        leading: &Leading,
+        unit: &str,
+        machine: &str,
+        run: &Run,
+    ) -> Vec<KeyOperation> {
         let epoch = leading.epoch;
-        let place = Place {
+        let placement = Placement {
             machine: machine.to_owned(),
             hash: run.hash.clone(),
             epoch,
@@ -213,7 +221,7 @@ impl<S: KeyStore> Registry<S> {
             ..run.clone()
         };
         vec![
-            self.put(&Key::Place(unit.to_owned()), &place),
+            self.put(&Key::Placement(unit.to_owned()), &placement),
             self.put(&Key::run(machine, unit), &run),
             self.delete(&Key::Why(unit.to_owned())),
         ]
@@ -240,9 +248,11 @@ fn fitting(steps: &[Write<'_>]) -> usize {
     count.max(1)
 }
 
-fn size(operation: &Operation) -> usize {
+fn size(operation: &KeyOperation) -> usize {
     match operation {
-        Operation::Put(key, value, _) => key.len() + value.len(),
-        Operation::Get(key) | Operation::GetAt(key, _) | Operation::Delete(key) => key.len(),
+        KeyOperation::Put(key, value, _) => key.len() + value.len(),
+        KeyOperation::Get(key) | KeyOperation::GetAt(key, _) | KeyOperation::Delete(key) => {
+            key.len()
+        }
     }
 }

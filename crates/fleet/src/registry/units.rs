@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::key::{Key, UnusablePart, check_part};
-use super::record::{self, Body, Global, Place, ReplacesOrder, Run, Stored, Want};
+use super::record::{self, Body, DesiredRecord, Global, Placement, ReplacesOrder, Run, Stored};
 use super::{Error, Registry};
-use crate::keys::{Guard, KeyStore, Operation, Outcome, Revision, Transaction};
+use crate::keys::{Guard, KeyOperation, KeyStore, Revision, Transaction, TransactionOutcome};
 use hyperfleet_fleet_model::unit::DesiredState;
 
 /// Largest stored unit, in bytes. etcd accepts 1.5 MiB per request, and reads fetch many units at once.
@@ -19,9 +19,9 @@ const BODIES_READ_MAX: usize = 64;
 pub struct UnitRecord {
     pub name: String,
     pub body: Stored<Body>,
-    pub want: Stored<Want>,
+    pub desired: Stored<DesiredRecord>,
     /// Never set for a global unit.
-    pub place: Option<Stored<Place>>,
+    pub placement: Option<Stored<Placement>>,
 }
 
 /// The state of the order in which units are given `Replaces`. A write guarded by it was checked against all
@@ -41,8 +41,8 @@ pub enum Written {
     Stale,
 }
 
-impl From<Outcome> for Written {
-    fn from(outcome: Outcome) -> Self {
+impl From<TransactionOutcome> for Written {
+    fn from(outcome: TransactionOutcome) -> Self {
         if outcome.succeeded {
             Self::At(outcome.revision)
         } else {
@@ -55,12 +55,12 @@ impl<S: KeyStore> Registry<S> {
     /// The unit with this name.
     ///
     /// # Errors
-    /// [`Error::Foreign`] if it is [unreadable](super::Snapshot::unreadable_key).
+    /// [`Error::Unreadable`] if it is [unreadable](super::Snapshot::unreadable_key).
     pub async fn find_unit(&self, name: &str) -> Result<Option<UnitRecord>, Error> {
         check_part("unit name", name)?;
-        let known = self.known(&self.get(&Key::own(name)).await?);
+        let known = self.snapshot_of(&self.get(&Key::own(name)).await?);
         match known.unreadable_key(name) {
-            Some((key, version)) => Err(self.foreign(key, version)),
+            Some((key, version)) => Err(self.unreadable_error(key, version)),
             None => Ok(known.unit(name).map(|(unit, _)| unit)),
         }
     }
@@ -76,7 +76,7 @@ impl<S: KeyStore> Registry<S> {
                 check_part("unit name", name)?;
             }
             let keys: Vec<_> = some.iter().cloned().map(Key::Unit).collect();
-            let found = self.known(&self.get(&keys).await?).bodies;
+            let found = self.snapshot_of(&self.get(&keys).await?).bodies;
             bodies.extend(found.into_iter().map(|(name, body)| (name, body.value)));
         }
         Ok(bodies)
@@ -85,21 +85,25 @@ impl<S: KeyStore> Registry<S> {
     /// Starts to give a unit `Replaces`.
     ///
     /// # Errors
-    /// [`Error::Foreign`] if the order is unreadable.
+    /// [`Error::Unreadable`] if the order is unreadable.
     pub async fn begin_replaces(&self) -> Result<ReplacesTurn, Error> {
         let key = Key::ReplacesOrder;
         let found = self.get(std::slice::from_ref(&key)).await?;
-        let last = self.ours::<ReplacesOrder>(&found, key)?;
+        let last = self.read_record::<ReplacesOrder>(&found, key)?;
         let last = last.map(|last| last.revision);
         Ok(ReplacesTurn { last })
     }
 
     /// Guards that no unit was given `Replaces` since a turn started, and records this one.
-    fn end_replaces(&self, unit: &str, turn: Option<ReplacesTurn>) -> (Vec<Guard>, Vec<Operation>) {
+    fn end_replaces(
+        &self,
+        unit: &str,
+        turn: Option<ReplacesTurn>,
+    ) -> (Vec<Guard>, Vec<KeyOperation>) {
         let end = turn.map(|turn| {
             let unit = unit.to_owned();
             let put = self.put(&Key::ReplacesOrder, &ReplacesOrder { unit });
-            (self.as_known(&Key::ReplacesOrder, turn.last), put)
+            (self.guard_at(&Key::ReplacesOrder, turn.last), put)
         });
         end.into_iter().unzip()
     }
@@ -109,7 +113,7 @@ impl<S: KeyStore> Registry<S> {
     /// was given it meanwhile.
     ///
     /// # Errors
-    /// [`Error::Unusable`] for a name that is no key, or a unit that is too large; [`Error::Foreign`] for an
+    /// [`Error::Unusable`] for a name that is no key, or a unit that is too large; [`Error::Unreadable`] for an
     /// unreadable leftover.
     pub async fn create_unit(
         &self,
@@ -119,7 +123,7 @@ impl<S: KeyStore> Registry<S> {
         replaces: Option<ReplacesTurn>,
     ) -> Result<Written, Error> {
         check_part("unit name", name)?;
-        let want = Want {
+        let desired = DesiredRecord {
             state,
             generation: 1,
             restarts: 0,
@@ -127,9 +131,9 @@ impl<S: KeyStore> Registry<S> {
         let (in_turn, mut then) = self.end_replaces(name, replaces);
         then.extend([
             self.put_body(name, body)?,
-            self.put(&Key::Want(name.to_owned()), &want),
+            self.put(&Key::Desired(name.to_owned()), &desired),
         ]);
-        then.extend(self.put_global(name, body, &want));
+        then.extend(self.put_global(name, body, &desired));
         let own = Key::own(name);
         let absent = own.iter().map(|key| Guard::Absent(self.name(key)));
         let transaction = Transaction {
@@ -137,7 +141,7 @@ impl<S: KeyStore> Registry<S> {
             then: then.clone(),
             otherwise: own
                 .iter()
-                .map(|key| Operation::Get(self.name(key)))
+                .map(|key| KeyOperation::Get(self.name(key)))
                 .collect(),
         };
         let mut outcome = self.store.commit(transaction).await?;
@@ -157,7 +161,7 @@ impl<S: KeyStore> Registry<S> {
     /// a difference nothing is written. `replaces` is as for [`create_unit`](Self::create_unit).
     ///
     /// # Errors
-    /// [`Error::Unusable`] if it is too large; [`Error::Foreign`] if its `run/` is of a newer version.
+    /// [`Error::Unusable`] if it is too large; [`Error::Unreadable`] if its `run/` is of a newer version.
     pub async fn replace_unit(
         &self,
         unit: &UnitRecord,
@@ -169,18 +173,21 @@ impl<S: KeyStore> Registry<S> {
             return self.set_desired_state(unit, state).await;
         }
         let (in_turn, mut then) = self.end_replaces(&unit.name, replaces);
-        let want = next_want(unit, state);
-        let want_key = Key::Want(unit.name.clone());
-        then.extend([self.put_body(&unit.name, body)?, self.put(&want_key, &want)]);
-        then.extend(self.put_global(&unit.name, body, &want));
+        let desired = next_desired(unit, state);
+        let desired_key = Key::Desired(unit.name.clone());
+        then.extend([
+            self.put_body(&unit.name, body)?,
+            self.put(&desired_key, &desired),
+        ]);
+        then.extend(self.put_global(&unit.name, body, &desired));
         if body.global.is_some() {
-            then.extend(self.delete_place(unit));
+            then.extend(self.delete_placement(unit));
             then.push(self.delete(&Key::Why(unit.name.clone())));
         } else {
             if unit.body.value.global.is_some() {
                 then.push(self.delete(&Key::Global(unit.name.clone())));
             }
-            then.extend(self.put_run(unit, &body.hash, &want));
+            then.extend(self.put_run(unit, &body.hash, &desired));
         }
         self.write(unit, in_turn, then).await
     }
@@ -190,49 +197,53 @@ impl<S: KeyStore> Registry<S> {
     /// The same write changes the order to its machine, or to all machines, so it works without an engine.
     ///
     /// # Errors
-    /// [`Error::Foreign`] if its `run/` is of a newer version.
+    /// [`Error::Unreadable`] if its `run/` is of a newer version.
     pub async fn set_desired_state(
         &self,
         unit: &UnitRecord,
         state: DesiredState,
     ) -> Result<Written, Error> {
-        if state == unit.want.value.state {
-            let revision = unit.body.revision.max(unit.want.revision);
+        if state == unit.desired.value.state {
+            let revision = unit.body.revision.max(unit.desired.revision);
             return Ok(Written::At(revision));
         }
-        self.set_want(unit, &next_want(unit, state)).await
+        self.set_desired(unit, &next_desired(unit, state)).await
     }
 
     /// Requests a restart from all machines that run a unit.
     ///
     /// # Errors
-    /// [`Error::Foreign`] if its `run/` is of a newer version.
+    /// [`Error::Unreadable`] if its `run/` is of a newer version.
     pub async fn restart_unit(&self, unit: &UnitRecord) -> Result<Written, Error> {
-        let want = &unit.want.value;
-        let want = Want {
-            restarts: want.restarts.saturating_add(1),
-            ..want.clone()
+        let desired = &unit.desired.value;
+        let desired = DesiredRecord {
+            restarts: desired.restarts.saturating_add(1),
+            ..desired.clone()
         };
-        self.set_want(unit, &want).await
+        self.set_desired(unit, &desired).await
     }
 
-    async fn set_want(&self, unit: &UnitRecord, want: &Want) -> Result<Written, Error> {
+    async fn set_desired(
+        &self,
+        unit: &UnitRecord,
+        desired: &DesiredRecord,
+    ) -> Result<Written, Error> {
         let body = &unit.body.value;
-        let mut then = vec![self.put(&Key::Want(unit.name.clone()), want)];
-        then.extend(self.put_global(&unit.name, body, want));
-        then.extend(self.put_run(unit, &body.hash, want));
+        let mut then = vec![self.put(&Key::Desired(unit.name.clone()), desired)];
+        then.extend(self.put_global(&unit.name, body, desired));
+        then.extend(self.put_run(unit, &body.hash, desired));
         self.write(unit, Vec::new(), then).await
     }
 
     /// Removes all records of a unit, except what agents report until they have unloaded it.
     ///
     /// # Errors
-    /// [`Error::Foreign`] if its `run/` is of a newer version.
+    /// [`Error::Unreadable`] if its `run/` is of a newer version.
     pub async fn destroy_unit(&self, unit: &UnitRecord) -> Result<Written, Error> {
-        let gone = [Key::Unit, Key::Want, Key::Global, Key::Why];
+        let gone = [Key::Unit, Key::Desired, Key::Global, Key::Why];
         let gone = gone.map(|key| self.delete(&key(unit.name.clone())));
         let mut then = Vec::from(gone);
-        then.extend(self.delete_place(unit));
+        then.extend(self.delete_placement(unit));
         self.write(unit, Vec::new(), then).await
     }
 
@@ -240,25 +251,25 @@ impl<S: KeyStore> Registry<S> {
         &self,
         unit: &UnitRecord,
         mut guards: Vec<Guard>,
-        then: Vec<Operation>,
+        then: Vec<KeyOperation>,
     ) -> Result<Written, Error> {
         guards.extend([
             self.unchanged(&Key::Unit(unit.name.clone()), Some(&unit.body)),
-            self.unchanged(&Key::Want(unit.name.clone()), Some(&unit.want)),
-            self.unchanged(&Key::Place(unit.name.clone()), unit.place.as_ref()),
+            self.unchanged(&Key::Desired(unit.name.clone()), Some(&unit.desired)),
+            self.unchanged(&Key::Placement(unit.name.clone()), unit.placement.as_ref()),
         ]);
-        let Some(place) = &unit.place else {
+        let Some(placement) = &unit.placement else {
             return Ok(self.commit(guards, then).await?.into());
         };
         // A change of a placed unit changes `run/` too. `run/` was put with `place/` or later with `want/`, so
         // its revision is known without a read.
-        let run = Key::run(&place.value.machine, &unit.name);
-        let revision = place.revision.max(unit.want.revision);
+        let run = Key::run(&placement.value.machine, &unit.name);
+        let revision = placement.revision.max(unit.desired.revision);
         let run_guard = Guard::Modified(self.name(&run), revision);
         let all = [guards.as_slice(), &[run_guard]].concat();
         let reads = all
             .iter()
-            .map(|guard| Operation::Get(guard.key().to_owned()));
+            .map(|guard| KeyOperation::Get(guard.key().to_owned()));
         let transaction = Transaction {
             otherwise: reads.collect(),
             then: then.clone(),
@@ -273,55 +284,60 @@ impl<S: KeyStore> Registry<S> {
         Ok(self.commit(guards, then).await?.into())
     }
 
-    fn put_body(&self, name: &str, body: &Body) -> Result<Operation, Error> {
+    fn put_body(&self, name: &str, body: &Body) -> Result<KeyOperation, Error> {
         let value = record::write(body);
         if value.len() > BODY_BYTES_MAX {
             let rule = format!("at most {BODY_BYTES_MAX} bytes as it is stored");
             return Err(UnusablePart { what: "unit", rule }.into());
         }
         let name = self.name(&Key::Unit(name.to_owned()));
-        Ok(Operation::Put(name, value, None))
+        Ok(KeyOperation::Put(name, value, None))
     }
 
-    fn put_global(&self, name: &str, body: &Body, want: &Want) -> Option<Operation> {
+    fn put_global(&self, name: &str, body: &Body, desired: &DesiredRecord) -> Option<KeyOperation> {
         let global = Global {
             hash: body.hash.clone(),
-            state: want.state,
-            restarts: want.restarts,
+            state: desired.state,
+            restarts: desired.restarts,
             rule: body.global.clone()?,
         };
         Some(self.put(&Key::Global(name.to_owned()), &global))
     }
 
     /// Writes the order to the unit's machine.
-    fn put_run(&self, unit: &UnitRecord, hash: &str, want: &Want) -> Option<Operation> {
-        let place = unit.place.as_ref()?;
+    fn put_run(
+        &self,
+        unit: &UnitRecord,
+        hash: &str,
+        desired: &DesiredRecord,
+    ) -> Option<KeyOperation> {
+        let placement = unit.placement.as_ref()?;
         let run = Run {
             hash: hash.to_owned(),
-            state: want.state,
-            epoch: place.value.epoch,
-            restarts: want.restarts,
+            state: desired.state,
+            epoch: placement.value.epoch,
+            restarts: desired.restarts,
         };
-        Some(self.put(&Key::run(&place.value.machine, &unit.name), &run))
+        Some(self.put(&Key::run(&placement.value.machine, &unit.name), &run))
     }
 
-    fn delete_place(&self, unit: &UnitRecord) -> Vec<Operation> {
-        let Some(place) = &unit.place else {
+    fn delete_placement(&self, unit: &UnitRecord) -> Vec<KeyOperation> {
+        let Some(placement) = &unit.placement else {
             return Vec::new();
         };
-        let run = Key::run(&place.value.machine, &unit.name);
+        let run = Key::run(&placement.value.machine, &unit.name);
         vec![
-            self.delete(&Key::Place(unit.name.clone())),
+            self.delete(&Key::Placement(unit.name.clone())),
             self.delete(&run),
         ]
     }
 }
 
 /// A unit's desired state after a change.
-fn next_want(unit: &UnitRecord, state: DesiredState) -> Want {
-    Want {
+fn next_desired(unit: &UnitRecord, state: DesiredState) -> DesiredRecord {
+    DesiredRecord {
         state,
-        generation: unit.want.value.generation.saturating_add(1),
-        restarts: unit.want.value.restarts,
+        generation: unit.desired.value.generation.saturating_add(1),
+        restarts: unit.desired.value.restarts,
     }
 }

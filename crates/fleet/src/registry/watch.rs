@@ -1,14 +1,14 @@
 //! Watches of the registry.
 
-use super::change::Change;
+use super::change::KeyChange;
 use super::key::{Family, check_part};
 use super::reading::Reading;
 use super::{Error, Registry};
-use crate::keys::{self, KeyStore, KeyWatch as _, Position, Range, Revision};
+use crate::keys::{self, KeyStore, KeyWatch as _, Range, ReadPosition, Revision};
 
 /// The keys to watch.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Scope {
+pub enum WatchScope {
     /// All keys: for engines and caches.
     Everything,
     /// Orders to one machine's agent.
@@ -24,18 +24,18 @@ pub enum Scope {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Told {
+pub enum WatchUpdate {
     /// Changes since the previous update, oldest first; empty if there were none up to the revision.
     Changes {
         revision: Revision,
-        changes: Vec<Change>,
+        changes: Vec<KeyChange>,
     },
     /// The current records, because the history in between was compacted, is too large, or belongs to a store
     /// that was restored. Records that are not among them are gone.
     Relisted {
         revision: Revision,
         /// By key.
-        found: Vec<Change>,
+        found: Vec<KeyChange>,
     },
 }
 
@@ -53,7 +53,7 @@ pub struct Watch<S: KeyStore> {
 #[derive(Debug)]
 struct Listed {
     reading: Reading,
-    found: Vec<Change>,
+    found: Vec<KeyChange>,
 }
 
 impl<S: KeyStore> Registry<S> {
@@ -61,10 +61,10 @@ impl<S: KeyStore> Registry<S> {
     ///
     /// # Errors
     /// [`Error::Unusable`] for a machine id that is no key.
-    pub async fn list(&self, scope: &Scope) -> Result<(Vec<Change>, Position), Error> {
+    pub async fn list(&self, scope: &WatchScope) -> Result<(Vec<KeyChange>, ReadPosition), Error> {
         // In chunks: all of a large registry at once would block other tasks of the thread.
         let mut found = Vec::new();
-        let take = |entry| found.push(Change::of_entry(&self.prefix, &entry));
+        let take = |entry| found.push(KeyChange::of_entry(&self.prefix, &entry));
         let position = self.read_each(self.range(scope)?, None, take).await?;
         Ok((found, position))
     }
@@ -74,7 +74,11 @@ impl<S: KeyStore> Registry<S> {
     ///
     /// # Errors
     /// [`Error::Unusable`] for a machine id that is no key.
-    pub fn watch(&self, scope: &Scope, after: impl Into<Position>) -> Result<Watch<S>, Error> {
+    pub fn watch(
+        &self,
+        scope: &WatchScope,
+        after: impl Into<ReadPosition>,
+    ) -> Result<Watch<S>, Error> {
         let range = self.range(scope)?;
         Ok(Watch {
             keys: self.store.watch(range.clone(), after.into()),
@@ -84,17 +88,17 @@ impl<S: KeyStore> Registry<S> {
         })
     }
 
-    fn range(&self, scope: &Scope) -> Result<Range, Error> {
+    fn range(&self, scope: &WatchScope) -> Result<Range, Error> {
         Ok(match scope {
-            Scope::Everything => self.prefix.everything(),
-            Scope::Globals => self.prefix.family(Family::Global),
-            Scope::Leader => self.prefix.family(Family::Engine),
-            Scope::Order => self.prefix.family(Family::Order),
-            Scope::Runs { machine } => {
+            WatchScope::Everything => self.prefix.everything(),
+            WatchScope::Globals => self.prefix.family(Family::Global),
+            WatchScope::Leader => self.prefix.family(Family::Engine),
+            WatchScope::Order => self.prefix.family(Family::Order),
+            WatchScope::Runs { machine } => {
                 check_part("machine id", machine)?;
                 self.prefix.part(Family::Run, machine)
             }
-            Scope::Labels { machine } => {
+            WatchScope::Labels { machine } => {
                 check_part("machine id", machine)?;
                 self.prefix.part(Family::Label, machine)
             }
@@ -107,7 +111,7 @@ impl<S: KeyStore> Watch<S> {
     ///
     /// # Errors
     /// Those of the store. The watch resumes when it is called again; the caller chooses the pause.
-    pub async fn next(&mut self) -> Result<Told, Error> {
+    pub async fn next(&mut self) -> Result<WatchUpdate, Error> {
         loop {
             if self.listed.is_some() {
                 match self.list_on().await {
@@ -124,10 +128,10 @@ impl<S: KeyStore> Watch<S> {
                 Ok(batch) => {
                     let prefix = &self.registry.prefix;
                     let events = batch.events.iter();
-                    return Ok(Told::Changes {
+                    return Ok(WatchUpdate::Changes {
                         revision: batch.revision,
                         changes: events
-                            .map(|event| Change::of_event(prefix, event))
+                            .map(|event| KeyChange::of_event(prefix, event))
                             .collect(),
                     });
                 }
@@ -151,14 +155,14 @@ impl<S: KeyStore> Watch<S> {
     }
 
     /// Reads the next part of the list; returns the whole list after the last part.
-    async fn list_on(&mut self) -> Result<Option<Told>, keys::Error> {
+    async fn list_on(&mut self) -> Result<Option<WatchUpdate>, keys::Error> {
         let Some(listed) = &mut self.listed else {
             return Ok(None);
         };
         let (entries, ended) = listed.reading.next(&self.registry).await?;
         let prefix = &self.registry.prefix;
         let found = entries.iter();
-        let found = found.map(|entry| Change::of_entry(prefix, entry));
+        let found = found.map(|entry| KeyChange::of_entry(prefix, entry));
         listed.found.extend(found);
         let Some(position) = ended else {
             return Ok(None);
@@ -166,6 +170,6 @@ impl<S: KeyStore> Watch<S> {
         let (found, revision) = (std::mem::take(&mut listed.found), position.revision);
         self.keys = self.registry.store.watch(self.range.clone(), position);
         self.listed = None;
-        Ok(Some(Told::Relisted { revision, found }))
+        Ok(Some(WatchUpdate::Relisted { revision, found }))
     }
 }

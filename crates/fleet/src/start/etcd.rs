@@ -8,13 +8,13 @@ use std::path::Path;
 use anyhow::{Context as _, bail};
 use reqwest::Url;
 
-use crate::etcd::{Credentials, Identity, InvalidSettings, Settings, Tls};
+use crate::etcd::{Credentials, EtcdTls, Identity, InvalidSettings, Settings};
 use crate::settings::Etcd;
 use hyperfleet_server_kit::faults::Faults;
 use hyperfleet_server_kit::settings::Secret;
 use hyperfleet_server_kit::{files, tls};
 
-pub use watch::keep_told;
+pub use watch::log_connection;
 
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
 
@@ -44,7 +44,7 @@ pub fn settings(etcd: &Etcd, password: &Secret, names: &SettingNames) -> anyhow:
     let is_tls = authorities.is_some() || identity.is_some() || server_name.is_some();
     let settings = Settings {
         credentials,
-        tls: is_tls.then(|| Tls {
+        tls: is_tls.then(|| EtcdTls {
             authorities_pem: authorities.unwrap_or_default(),
             identity,
             server_name,

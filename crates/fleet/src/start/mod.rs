@@ -55,7 +55,7 @@ impl Prepared {
     }
 
     /// Starts the tasks that keep the mirror and log whether etcd is reachable.
-    pub fn keep(self, tasks: &mut JoinSet<()>) {
+    pub fn spawn(self, tasks: &mut JoinSet<()>) {
         let Self {
             fleet,
             registry,
@@ -64,11 +64,11 @@ impl Prepared {
         } = self;
         let mirrored = fleet.clone();
         tasks.spawn(supervise("keep the mirror of fleet", PAUSE, move || {
-            mirrored.clone().keep_mirror()
+            mirrored.clone().run_mirror()
         }));
         tasks.spawn(supervise("say whether etcd is there", PAUSE, move || {
             let fleet = fleet.clone();
-            etcd::keep_told(registry.clone(), etcd.clone(), move || fleet.is_connected())
+            etcd::log_connection(registry.clone(), etcd.clone(), move || fleet.is_connected())
         }));
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use hyperfleet_fleet::agent::Leave;
-use hyperfleet_fleet::keys::{KeyStore as _, Operation, Transaction};
+use hyperfleet_fleet::keys::{KeyOperation, KeyStore as _, Transaction};
 use hyperfleet_fleet::registry::{
     Acquired, Body, Leader, Leading, Prefix, Registry, Snapshot, UnitState, Written,
 };
@@ -47,7 +47,7 @@ impl World {
         SimulatedMachine::start(self.registry.clone(), "m1", LEASE_SECONDS)
     }
 
-    async fn write(&self, operation: impl FnOnce(String) -> Operation, key: &str) {
+    async fn write(&self, operation: impl FnOnce(String) -> KeyOperation, key: &str) {
         let transaction = Transaction {
             then: vec![operation(format!("{}{key}", self.prefix))],
             ..Transaction::default()
@@ -57,12 +57,12 @@ impl World {
 
     async fn put(&self, key: &str, value: &str) {
         let value = value.as_bytes().to_vec();
-        self.write(|key| Operation::Put(key, value, None), key)
+        self.write(|key| KeyOperation::Put(key, value, None), key)
             .await;
     }
 
     async fn delete(&self, key: &str) {
-        self.write(Operation::Delete, key).await;
+        self.write(KeyOperation::Delete, key).await;
     }
 
     async fn snapshot(&self) -> Snapshot {
@@ -83,7 +83,7 @@ impl World {
             }
         }
         let found = self.registry.find_unit(unit).await.unwrap().unwrap();
-        let step = match (&found.place, state) {
+        let step = match (&found.placement, state) {
             (None, Loaded | Launched) => place(&found, "m1"),
             (Some(_), Inactive) => withdraw(&found),
             _ => return,
@@ -454,7 +454,7 @@ async fn before_b_and_overtaken() -> (World, SimulatedMachine, MemoryKeys) {
     world.set("b.service", &file(1), Launched).await;
     world.until_state("b.service", "active").await;
     for number in 0..100 {
-        let put = Operation::Put(format!("{}/unknown/{number}", world.prefix), vec![], None);
+        let put = KeyOperation::Put(format!("{}/unknown/{number}", world.prefix), vec![], None);
         let transaction = Transaction {
             then: vec![put],
             ..Transaction::default()
@@ -746,7 +746,7 @@ async fn in_the_end(seed: u64) {
             _ => {
                 // Away to another machine and back.
                 let found = world.registry.find_unit(&unit).await.unwrap();
-                if let Some(found) = found.filter(|found| found.place.is_some()) {
+                if let Some(found) = found.filter(|found| found.placement.is_some()) {
                     let steps = [move_to(&found, "m2")];
                     world
                         .registry

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use hyperfleet_fleet::keys::{KeyStore, Operation, Range, Transaction};
+use hyperfleet_fleet::keys::{KeyOperation, KeyStore, Range, Transaction};
 use hyperfleet_fleet::registry::Reports;
-use hyperfleet_fleet::{Error, Followed, Item, MetadataChange, Set, Told};
+use hyperfleet_fleet::{Error, FollowUpdate, Followed, Item, MetadataChange, Set};
 use hyperfleet_testkit::MemoryKeys;
 
 use super::mirrored::{Mirrored, everything, on_shared, request};
@@ -16,7 +16,7 @@ const OWN: [&str; 4] = ["unit", "want", "place", "global"];
 impl<S: KeyStore> Mirrored<S> {
     async fn delete(&self, key: &str) {
         let transaction = Transaction {
-            then: vec![Operation::Delete(format!("{}{key}", self.prefix))],
+            then: vec![KeyOperation::Delete(format!("{}{key}", self.prefix))],
             ..Transaction::default()
         };
         self.store.commit(transaction).await.unwrap();
@@ -25,7 +25,7 @@ impl<S: KeyStore> Mirrored<S> {
     /// What stands there.
     async fn get(&self, key: &str) -> String {
         let transaction = Transaction {
-            then: vec![Operation::Get(format!("{}{key}", self.prefix))],
+            then: vec![KeyOperation::Get(format!("{}{key}", self.prefix))],
             ..Transaction::default()
         };
         let found = self.store.commit(transaction).await.unwrap().found;
@@ -50,7 +50,7 @@ impl<S: KeyStore> Mirrored<S> {
             self.fleet.explain(name).await.unwrap_err(),
             self.set(name).await.unwrap_err(),
         ] {
-            assert!(matches!(error, Error::Foreign(_)), "{error:?}");
+            assert!(matches!(error, Error::Unreadable(_)), "{error:?}");
             texts.insert(error.to_string());
         }
         assert_eq!(texts.len(), 1, "{texts:?}");
@@ -156,7 +156,7 @@ async fn lists_and_followers_show_what_can_be_asked_for() {
     let mut follow = world.fleet.follow_units(None).await.unwrap();
     while !matches!(
         next(&mut follow).await,
-        Told::Listed {
+        FollowUpdate::Listed {
             revision: Some(_),
             ..
         }
@@ -165,7 +165,7 @@ async fn lists_and_followers_show_what_can_be_asked_for() {
         world.put(&format!("{folder}/{name}"), r#"{"v":2}"#).await;
         let gone = Item::Gone(name.clone());
         loop {
-            let Told::Changed { items, .. } = next(&mut follow).await else {
+            let FollowUpdate::Changed { items, .. } = next(&mut follow).await else {
                 panic!("it was listed");
             };
             if items.contains(&gone) {
@@ -183,7 +183,9 @@ async fn lists_and_followers_show_what_can_be_asked_for() {
     assert_eq!(world.listed().await, ["global.service", "place.service"]);
 }
 
-async fn next<S: KeyStore, T: Followed>(follow: &mut hyperfleet_fleet::Follow<S, T>) -> Told<T> {
+async fn next<S: KeyStore, T: Followed>(
+    follow: &mut hyperfleet_fleet::Follower<S, T>,
+) -> FollowUpdate<T> {
     let told = tokio::time::timeout(PATIENCE, follow.next()).await;
     told.expect("news arrive in time").unwrap()
 }
@@ -191,14 +193,14 @@ async fn next<S: KeyStore, T: Followed>(follow: &mut hyperfleet_fleet::Follow<S,
 #[tokio::test]
 async fn what_is_left_of_another_gives_way_to_a_new_unit() {
     let world = on_shared().await;
-    let want = r#"{"v":1,"state":"launched","generation":7}"#;
+    let desired = r#"{"v":1,"state":"launched","generation":7}"#;
     let place = r#"{"v":1,"machine":"m1","hash":"h","epoch":1}"#;
     let global = r#"{"v":1,"hash":"h","state":"launched"}"#;
     for (number, left) in [
-        vec![("want", want)],
+        vec![("want", desired)],
         vec![("place", place)],
         vec![("global", global)],
-        vec![("want", want), ("place", place), ("global", global)],
+        vec![("want", desired), ("place", place), ("global", global)],
     ]
     .into_iter()
     .enumerate()
@@ -308,7 +310,7 @@ async fn damaged_work_is_mended_where_the_unit_is_placed_and_destroyed_with_it_e
     world.place(&leading, "a.service", "m1").await;
     world.put("run/m1/a.service", "junk").await;
     world.put("run/m2/a.service", "junk").await;
-    world.want("a.service", "loaded").await;
+    world.set_desired("a.service", "loaded").await;
     let mended = world.get("run/m1/a.service").await;
     assert!(mended.contains(r#""state":"loaded""#), "{mended}");
     assert_eq!(world.get("run/m2/a.service").await, "junk");
@@ -356,10 +358,10 @@ async fn unreadable_records_take_precedence_over_reasons() {
         // The mirror has come so far: what it lists is of that revision or later.
         loop {
             match next(&mut follow).await {
-                Told::Listed {
+                FollowUpdate::Listed {
                     revision: Some(at), ..
                 } if at >= newest => break,
-                Told::Listed {
+                FollowUpdate::Listed {
                     revision: Some(_), ..
                 } => {
                     tokio::task::yield_now().await;
@@ -382,14 +384,14 @@ async fn unreadable_records_take_precedence_over_reasons() {
         )
     };
     assert_eq!(said("a.service").await, stays("machine/m2"));
-    world.want("a.service", "inactive").await;
+    world.set_desired("a.service", "inactive").await;
     assert_eq!(said("a.service").await, stays("machine/m2"));
-    world.want("a.service", "launched").await;
+    world.set_desired("a.service", "launched").await;
     world.delete("machine/m2").await;
     let reports = Reports::new(world.register("m2", &[]).await);
     world.put("run/m2/a.service", "junk").await;
     assert_eq!(said("a.service").await, stays("run/m2/a.service"));
-    world.want("a.service", "loaded").await;
+    world.set_desired("a.service", "loaded").await;
     world.put("state/a.service,m2", r#"{"v":2}"#).await;
     assert_eq!(
         said("a.service").await,

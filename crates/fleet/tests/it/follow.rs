@@ -6,7 +6,8 @@ use std::time::Duration;
 use hyperfleet_fleet::keys::{KeyStore, Revision};
 use hyperfleet_fleet::registry::Reports;
 use hyperfleet_fleet::{
-    Error, Fleet, Follow, Followed, Item, StateFilter, StateKey, StateView, Told, UnitView,
+    Error, Fleet, FollowUpdate, Followed, Follower, Item, StateFilter, StateKey, StateView,
+    UnitView,
 };
 use hyperfleet_testkit::MemoryKeys;
 
@@ -18,7 +19,7 @@ const SLEEP: &str = "ExecStart=/bin/sleep 1";
 
 /// A following client, and the state that it has received.
 struct Client<S: KeyStore, T: Followed> {
-    follow: Follow<S, T>,
+    follow: Follower<S, T>,
     picture: BTreeMap<T::Key, T>,
     /// The revision to resume after.
     at: Option<Revision>,
@@ -60,7 +61,7 @@ async fn states<S: KeyStore>(
 
 impl<S: KeyStore, T: Followed> Client<S, T> {
     /// Applies the next update.
-    async fn next(&mut self) -> Told<T>
+    async fn next(&mut self) -> FollowUpdate<T>
     where
         T: Clone,
     {
@@ -70,14 +71,14 @@ impl<S: KeyStore, T: Followed> Client<S, T> {
         told
     }
 
-    fn take(&mut self, told: Told<T>) {
+    fn take(&mut self, told: FollowUpdate<T>) {
         match told {
-            Told::Listed { revision, items } => {
+            FollowUpdate::Listed { revision, items } => {
                 let items = items.into_iter().map(|item| ((self.key)(&item), item));
                 self.picture.extend(items);
                 self.at = revision;
             }
-            Told::Changed { revision, items } => {
+            FollowUpdate::Changed { revision, items } => {
                 if let Some(revision) = revision {
                     assert!(self.at.is_some_and(|at| at < revision));
                     self.at = Some(revision);
@@ -128,7 +129,7 @@ async fn everything_comes_first_and_then_what_changes() {
     world.create("b.service", &[SLEEP], "loaded").await;
     world.settle().await;
     let mut client = units(&world, None).await;
-    let Told::Listed {
+    let FollowUpdate::Listed {
         revision: Some(_),
         items,
     } = client.next().await
@@ -136,14 +137,14 @@ async fn everything_comes_first_and_then_what_changes() {
         panic!("two are one part, and the last");
     };
     assert_eq!(items.len(), 2);
-    world.want("a.service", "launched").await;
-    let Told::Changed { items, .. } = client.next().await else {
+    world.set_desired("a.service", "launched").await;
+    let FollowUpdate::Changed { items, .. } = client.next().await else {
         panic!("it was listed");
     };
     let a = world.fleet.find_unit("a.service").await.unwrap();
     assert_eq!(items, [Item::Is(a)], "and of the others nothing");
     world.fleet.destroy_unit("b.service").await.unwrap();
-    let Told::Changed { items, .. } = client.next().await else {
+    let FollowUpdate::Changed { items, .. } = client.next().await else {
         panic!("it was listed");
     };
     assert_eq!(items, [Item::Gone("b.service".to_owned())]);
@@ -171,7 +172,7 @@ async fn changes_that_users_cannot_see_are_not_sent() {
         .report(&mut here, &[("a.service", state("failed", true))])
         .await;
     world.create("b.service", &[SLEEP], "").await;
-    let Told::Changed { items, .. } = client.next().await else {
+    let FollowUpdate::Changed { items, .. } = client.next().await else {
         panic!("it was listed");
     };
     let b = world.fleet.find_unit("b.service").await.unwrap();
@@ -180,7 +181,7 @@ async fn changes_that_users_cannot_see_are_not_sent() {
     world
         .report(&mut here, &[("a.service", state("failed", false))])
         .await;
-    let Told::Changed { items, .. } = client.next().await else {
+    let FollowUpdate::Changed { items, .. } = client.next().await else {
         panic!("it was listed");
     };
     let a = world.fleet.find_unit("a.service").await.unwrap();
@@ -201,7 +202,7 @@ async fn states_are_followed_by_the_filter_of_lists() {
         machine: Some("m1".to_owned()),
     };
     let mut client = states(&world, of_m1, None).await;
-    let Told::Listed { items, .. } = client.next().await else {
+    let FollowUpdate::Listed { items, .. } = client.next().await else {
         panic!("everything comes first");
     };
     assert_eq!(items.len(), 1);
@@ -209,7 +210,7 @@ async fn states_are_followed_by_the_filter_of_lists() {
         .report(&mut there, &[("a.service", state("active", true))])
         .await;
     world.report(&mut here, &[]).await;
-    let Told::Changed { items, .. } = client.next().await else {
+    let FollowUpdate::Changed { items, .. } = client.next().await else {
         panic!("it was listed");
     };
     let key = StateKey {
@@ -229,7 +230,7 @@ async fn a_client_goes_on_where_it_was_on_any_server() {
     client.next().await;
     let picture = client.picture.clone();
     world.fleet.destroy_unit("a.service").await.unwrap();
-    world.want("b.service", "launched").await;
+    world.set_desired("b.service", "launched").await;
     world.create("c.service", &[SLEEP], "").await;
     let expected = all(async |token| world.fleet.list_units(token).await).await;
     // On the same server; on one that was started later and does not remember; on one that starts again.
@@ -243,7 +244,9 @@ async fn a_client_goes_on_where_it_was_on_any_server() {
         again.until_quiet().await;
         assert_eq!(again.at, Some(at));
         world.create(&format!("{at}-d.service"), &[SLEEP], "").await;
-        assert!(matches!(again.next().await, Told::Changed { items, .. } if items.len() == 1));
+        assert!(
+            matches!(again.next().await, FollowUpdate::Changed { items, .. } if items.len() == 1)
+        );
         world
             .fleet
             .destroy_unit(&format!("{at}-d.service"))
@@ -263,11 +266,11 @@ async fn a_resuming_client_waits_for_a_server_that_is_behind() {
     let world = Mirrored::start(MemoryKeys::new(), fresh_prefix()).await;
     world.create("a.service", &[SLEEP], "inactive").await;
     let before = world.registry.newest().await.unwrap();
-    world.want("a.service", "loaded").await;
+    world.set_desired("a.service", "loaded").await;
     let beside = world.beside().await;
     let mut client = units(&beside, Some(before)).await;
     // The keeper shares the thread: it sees this later than the history.
-    world.want("a.service", "launched").await;
+    world.set_desired("a.service", "launched").await;
     let expected = vec![world.fleet.find_unit("a.service").await.unwrap()];
     client.until_it_is(&expected).await;
 }
@@ -299,7 +302,7 @@ async fn what_was_compacted_or_has_not_come_is_not_gone_on_from() {
     let newest = elsewhere.put("x", "y").await;
     let mut client = units(&world, Some(newest)).await;
     world.create("b.service", &[SLEEP], "loaded").await;
-    assert!(matches!(client.next().await, Told::Changed { items, .. } if items.len() == 1));
+    assert!(matches!(client.next().await, FollowUpdate::Changed { items, .. } if items.len() == 1));
 }
 
 #[tokio::test]
@@ -330,7 +333,7 @@ async fn many_are_listed_in_parts_and_change_meanwhile() {
     }
     world.settle().await;
     let mut client = units(&world, None).await;
-    let Told::Listed {
+    let FollowUpdate::Listed {
         revision: None,
         items,
     } = client.next().await
@@ -341,7 +344,7 @@ async fn many_are_listed_in_parts_and_change_meanwhile() {
     // One that was delivered, one that is still to come, one in between.
     world.fleet.destroy_unit(&name(0)).await.unwrap();
     world.fleet.destroy_unit(&name(599)).await.unwrap();
-    world.want(&name(1), "launched").await;
+    world.set_desired(&name(1), "launched").await;
     world.create("u0300-more.service", &[SLEEP], "").await;
     let expected = all(async |token| world.fleet.list_units(token).await).await;
     client.until_it_is(&expected).await;
@@ -366,14 +369,14 @@ async fn followers_receive_what_a_new_list_changed() {
     reported.next().await;
     // The keeper shares the thread: before it looks, all of this has happened and is forgotten.
     world.fleet.destroy_unit("a.service").await.unwrap();
-    world.want("b.service", "launched").await;
+    world.set_desired("b.service", "launched").await;
     world.create("d.service", &[SLEEP], "").await;
     world
         .report(&mut reports, &[("d.service", state("active", true))])
         .await;
     store.compact(Revision::MAX);
     let expected = everything(&Fleet::new(world.registry.clone(), 100)).await;
-    let Told::Changed { items, .. } = client.next().await else {
+    let FollowUpdate::Changed { items, .. } = client.next().await else {
         panic!("it was listed");
     };
     assert_eq!(items.len(), 3, "what is as it was is not told: {items:?}");
@@ -411,7 +414,7 @@ async fn a_follower_that_was_away_for_long_catches_up_from_the_history() {
     // From there it resumes from memory.
     let at = away.at;
     world.report(&mut reports, &report("active")[1..]).await;
-    assert!(matches!(away.next().await, Told::Changed { items, .. } if items.len() == 1));
+    assert!(matches!(away.next().await, FollowUpdate::Changed { items, .. } if items.len() == 1));
     assert!(away.at > at);
     // A follower that would have to ask for forgotten history must start over.
     world.report(&mut reports, &report("failed")).await;

@@ -162,7 +162,7 @@ async fn a_writer_reads_its_own_writes() {
         world.create(&name, &[SLEEP], "loaded").await;
         let listed = all(async |token| world.fleet.list_units(token).await).await;
         assert_eq!(listed.last().unwrap().name, name);
-        world.want(&name, "launched").await;
+        world.set_desired(&name, "launched").await;
         let listed = all(async |token| world.fleet.list_units(token).await).await;
         assert_eq!(listed.last().unwrap().desired, DesiredState::Launched);
         if number % 3 == 0 {
@@ -231,16 +231,16 @@ pub(crate) async fn happen<S: KeyStore>(
 ) {
     let unit = name(random.below(UNITS));
     let desired = random.pick(&["inactive", "loaded", "launched"]);
-    let want = format!("want/{unit}");
+    let desired_key = format!("want/{unit}");
     let Ok(known) = world.registry.find_unit(&unit).await else {
         let ours = format!(r#"{{"v":1,"state":"{desired}","generation":7}}"#);
-        world.put(&want, &ours).await;
+        world.put(&desired_key, &ours).await;
         return;
     };
     match (random.below(9), known) {
         (0, Some(_)) => world.fleet.destroy_unit(&unit).await.unwrap(),
-        (1, Some(known)) if known.place.is_some() => world.withdraw(leading, &unit).await,
-        (2 | 3, Some(known)) if known.place.is_none() && known.body.value.global.is_none() => {
+        (1, Some(known)) if known.placement.is_some() => world.withdraw(leading, &unit).await,
+        (2 | 3, Some(known)) if known.placement.is_none() && known.body.value.global.is_none() => {
             let machine = format!("m{}", random.below(reports.len()));
             world.place(leading, &unit, &machine).await;
         }
@@ -257,9 +257,9 @@ pub(crate) async fn happen<S: KeyStore>(
         }
         // A newer version writes.
         (5, Some(_)) if random.below(4) == 0 => {
-            world.put(&want, r#"{"v":2}"#).await;
+            world.put(&desired_key, r#"{"v":2}"#).await;
         }
-        (6, Some(_)) => world.want(&unit, desired).await,
+        (6, Some(_)) => world.set_desired(&unit, desired).await,
         (7, _) => {
             let lines = ["Global=true", "MachineMetadata=zone=a"];
             world

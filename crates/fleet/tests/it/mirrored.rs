@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use etcd_client::Client;
 use hyperfleet_fleet::etcd::{EtcdKeys, Settings};
-use hyperfleet_fleet::keys::{KeyStore, Operation, Revision, Transaction};
+use hyperfleet_fleet::keys::{KeyOperation, KeyStore, Revision, Transaction};
 use hyperfleet_fleet::registry::{
-    Acquired, Leader, Leading, Machine, Prefix, Registered, Registration, Registry, Reports,
+    Acquired, Leader, Leading, MachineRecord, Prefix, Registered, Registration, Registry, Reports,
     StateFilter, UnitState,
 };
 use hyperfleet_fleet::{Error, Fleet, MachineView, Page, Set, SetUnit, StateView, UnitView};
@@ -77,7 +77,7 @@ impl<S: KeyStore> Mirrored<S> {
     }
 
     pub(crate) async fn keep(&mut self) {
-        self.keeper = Some(tokio::spawn(self.fleet.clone().keep_mirror()));
+        self.keeper = Some(tokio::spawn(self.fleet.clone().run_mirror()));
         until("the mirror is connected", async || {
             self.fleet.is_connected()
         })
@@ -95,7 +95,7 @@ impl<S: KeyStore> Mirrored<S> {
     pub(crate) async fn put(&self, key: &str, value: &str) -> Revision {
         let key = format!("{}{key}", self.prefix);
         let transaction = Transaction {
-            then: vec![Operation::Put(key, value.into(), None)],
+            then: vec![KeyOperation::Put(key, value.into(), None)],
             ..Transaction::default()
         };
         self.store.commit(transaction).await.unwrap().revision
@@ -106,7 +106,7 @@ impl<S: KeyStore> Mirrored<S> {
         assert_eq!(set.unwrap(), Set::Created, "{name}");
     }
 
-    pub(crate) async fn want(&self, name: &str, desired: &str) {
+    pub(crate) async fn set_desired(&self, name: &str, desired: &str) {
         let set = self.fleet.set_unit(name, request(&[], desired)).await;
         assert_eq!(set.unwrap(), Set::Updated, "{name}");
     }
@@ -210,9 +210,9 @@ pub(crate) fn option(line: &str) -> UnitOption {
     UnitOption::new(section, name, value)
 }
 
-pub(crate) fn machine(metadata: &[(&str, &str)]) -> Machine {
+pub(crate) fn machine(metadata: &[(&str, &str)]) -> MachineRecord {
     let owned = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());
-    Machine {
+    MachineRecord {
         address: String::new(),
         ip: "10.0.0.1".into(),
         metadata: metadata.iter().map(owned).collect(),

@@ -1,7 +1,7 @@
 //! Setting, reading and destroying units.
 
 use hyperfleet_fleet::keys::KeyStore;
-use hyperfleet_fleet::registry::{Label, Refusal, Reports, Step, Why};
+use hyperfleet_fleet::registry::{Label, RefusalRecord, Reports, Step, Why};
 use hyperfleet_fleet::{Error, Fleet, MetadataChange, Set, SetUnit, StateFilter, UnitView};
 use hyperfleet_fleet_model::unit::DesiredState::{Inactive, Launched, Loaded};
 use hyperfleet_fleet_model::unit::UnitOption;
@@ -254,7 +254,7 @@ async fn a_unit_that_gets_another_file_stays_where_it_is() {
         rule.metadata["zone"],
         ["a".to_owned(), "b".to_owned()].into()
     );
-    assert!(known.places.is_empty());
+    assert!(known.placements.is_empty());
 }
 
 #[tokio::test]
@@ -300,7 +300,7 @@ async fn records_of_a_newer_version_are_not_changed() {
         world.fleet.destroy_unit("a.service").await.unwrap_err(),
         world.fleet.explain("a.service").await.unwrap_err(),
     ] {
-        assert!(matches!(error, Error::Foreign(_)), "{error:?}");
+        assert!(matches!(error, Error::Unreadable(_)), "{error:?}");
     }
     world.settle().await;
     assert_eq!(everything(&world.fleet).await.units, []);
@@ -623,7 +623,7 @@ async fn it_is_said_why_a_unit_is_where_it_is() {
     };
     world.create("a.service", &[SLEEP], "").await;
     assert_eq!(said("a.service").await, "inactive: it needs no machine");
-    world.want("a.service", "loaded").await;
+    world.set_desired("a.service", "loaded").await;
     assert_eq!(
         said("a.service").await,
         "not looked at yet: no engine leads"
@@ -639,7 +639,7 @@ async fn it_is_said_why_a_unit_is_where_it_is() {
     let why = Why {
         generation: 1,
         reason: "no machine can run it: Conflicts: 1 machine (m1)".to_owned(),
-        refusals: vec![Refusal {
+        refusals: vec![RefusalRecord {
             requirement: "Conflicts".to_owned(),
             count: 1,
             machines: vec!["m1".to_owned()],
@@ -647,13 +647,13 @@ async fn it_is_said_why_a_unit_is_where_it_is() {
     };
     let step = Step::Explain {
         unit: "b.service".to_owned(),
-        want: world
+        desired: world
             .registry
             .find_unit("b.service")
             .await
             .unwrap()
             .unwrap()
-            .want
+            .desired
             .revision,
         why: why.clone(),
     };
@@ -666,7 +666,7 @@ async fn it_is_said_why_a_unit_is_where_it_is() {
             why.refusals.into_iter().map(Into::into).collect()
         )
     );
-    world.want("b.service", "launched").await;
+    world.set_desired("b.service", "launched").await;
     let waits = "not looked at yet: the engine on m9";
     assert!(said("b.service").await.starts_with(waits));
     world.place(&leading, "a.service", "m1").await;
@@ -683,7 +683,7 @@ async fn it_is_said_why_a_unit_is_where_it_is() {
         .report(&mut reports, &[("a.service", state("active", true))])
         .await;
     assert_eq!(said("a.service").await, "placed on m1, and launched there");
-    world.want("a.service", "inactive").await;
+    world.set_desired("a.service", "inactive").await;
     assert_eq!(said("a.service").await, "inactive: about to leave m1");
     // A global unit.
     world

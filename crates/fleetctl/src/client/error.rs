@@ -16,7 +16,7 @@ pub(crate) enum Error {
     )]
     TimedOut { endpoint: String, time: Duration },
     /// The server refused. Scripts may rely on these words of the older fleetctl.
-    #[error("googleapi: Error {status}: {}", said(*.status, .message))]
+    #[error("googleapi: Error {status}: {}", refusal_text(*.status, .message))]
     Refused { status: u16, message: String },
     #[error("the answer of {endpoint} is too long: it is not that of a fleet API")]
     TooLong { endpoint: String },
@@ -30,7 +30,7 @@ pub(crate) enum Error {
 }
 
 /// The message of a refusal, or the name of its status.
-fn said(status: u16, message: &str) -> &str {
+fn refusal_text(status: u16, message: &str) -> &str {
     let status = StatusCode::from_u16(status).ok();
     let name = status.and_then(|status| status.canonical_reason());
     match name {
@@ -52,7 +52,7 @@ impl Error {
     pub(crate) fn words(&self) -> String {
         match self {
             Self::Refused { status, message } if message.is_empty() => {
-                format!("status {status} {}", said(*status, message))
+                format!("status {status} {}", refusal_text(*status, message))
             }
             Self::Refused { message, .. } => message.clone(),
             other => other.to_string(),

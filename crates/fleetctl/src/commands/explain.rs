@@ -14,7 +14,7 @@ use crate::source::UnitArgument;
 
 pub(super) async fn run(session: &Session, args: &ExplainArgs) -> anyhow::Result<ExitCode> {
     if args.names.units.is_empty() {
-        named_units::none_given();
+        named_units::report_no_units();
         return Ok(ExitCode::SUCCESS);
     }
     let client = session.client().await?;

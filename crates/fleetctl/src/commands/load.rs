@@ -14,7 +14,7 @@ use crate::wait::Goal;
 pub(super) async fn run(session: &Session, args: &EnsureArgs) -> anyhow::Result<ExitCode> {
     let submit = &args.submit;
     if submit.names.units.is_empty() {
-        named_units::none_given();
+        named_units::report_no_units();
         return Ok(ExitCode::SUCCESS);
     }
     let (waiting, loaded) = (Waiting::of(args.block), DesiredState::Loaded);

@@ -15,7 +15,7 @@ use hyperfleet_fleet_model::wire::MachineView;
 const CALLS_MAX: usize = 16;
 
 /// Reports that a command names no units. Scripts rely on its status of 0.
-pub(super) fn none_given() {
+pub(super) fn report_no_units() {
     output::notice("No units given");
 }
 
@@ -40,7 +40,7 @@ pub(super) async fn find_any(
     arguments: &[String],
 ) -> anyhow::Result<Option<Vec<UnitView>>> {
     if arguments.is_empty() {
-        none_given();
+        report_no_units();
         return Ok(None);
     }
     let units = find(session.client().await?, arguments).await?;

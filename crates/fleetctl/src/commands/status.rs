@@ -16,7 +16,7 @@ const EXIT_STATUS: &str = "fleet-exit-status";
 
 pub(super) async fn run(session: &Session, args: &StatusArgs) -> anyhow::Result<ExitCode> {
     if args.names.units.is_empty() {
-        named_units::none_given();
+        named_units::report_no_units();
         return Ok(ExitCode::SUCCESS);
     }
     let mut exit = ExitCode::SUCCESS;

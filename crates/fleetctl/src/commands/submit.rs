@@ -12,7 +12,7 @@ use crate::wait::Patience;
 
 pub(super) async fn run(session: &Session, args: &SubmitArgs) -> anyhow::Result<ExitCode> {
     if args.names.units.is_empty() {
-        named_units::none_given();
+        named_units::report_no_units();
         return Ok(ExitCode::SUCCESS);
     }
     let waiting = Waiting::For(Patience::attempts(0));

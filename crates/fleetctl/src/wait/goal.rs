@@ -191,7 +191,7 @@ mod tests {
     /// The polling interval.
     const LATER: Duration = Duration::from_millis(250);
 
-    fn seen(current: Option<DesiredState>, state: Option<(&str, &str)>) -> Observation {
+    fn observation(current: Option<DesiredState>, state: Option<(&str, &str)>) -> Observation {
         let unit = UnitView {
             current,
             desired: DesiredState::Launched,
@@ -295,7 +295,7 @@ mod tests {
             ),
             (Goal::Active, Some(Launched), None, Verdict::NotYet),
         ] {
-            let mut observation = seen(current, state);
+            let mut observation = observation(current, state);
             let unit = observation.unit.as_mut().unwrap();
             unit.desired = goal.desired().unwrap();
             let judged = judge(goal, &observation);
@@ -306,7 +306,7 @@ mod tests {
         assert_eq!(judge(Goal::Active, &gone), Verdict::Destroyed);
         let reported = Observation {
             unit: None,
-            ..seen(None, Some(("loaded", "active")))
+            ..observation(None, Some(("loaded", "active")))
         };
         assert_eq!(judge(Goal::Gone, &reported), Verdict::NotYet);
     }
@@ -314,7 +314,8 @@ mod tests {
     #[test]
     fn reports_of_another_file_do_not_count() {
         for active in ["active", "inactive", "failed"] {
-            let mut observation = seen(Some(DesiredState::Launched), Some(("loaded", active)));
+            let mut observation =
+                observation(Some(DesiredState::Launched), Some(("loaded", active)));
             let of_unit = |observation: &mut Observation, hash: &str| {
                 observation.unit.as_mut().unwrap().hash = hash.to_owned();
             };
@@ -341,7 +342,7 @@ mod tests {
             (Goal::State(Loaded), Loaded, Verdict::Reached),
             (Goal::Gone, Launched, Verdict::Overruled(Order::Create)),
         ] {
-            let judged = judge(goal, &seen(Some(current), None));
+            let judged = judge(goal, &observation(Some(current), None));
             assert_eq!(judged, verdict, "{goal:?}");
         }
         let (start, mut settling) = (Instant::now(), Settling::default());

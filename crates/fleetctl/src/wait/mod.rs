@@ -106,7 +106,7 @@ pub(crate) async fn wait_for(
         outage: Outage::default(),
     };
     loop {
-        wait.look(&mut reached).await?;
+        wait.poll(&mut reached).await?;
         if wait.units.is_empty() {
             return Ok(());
         }
@@ -130,7 +130,7 @@ struct Wait<'c> {
 
 impl Wait<'_> {
     /// Asks about each unit once.
-    async fn look(
+    async fn poll(
         &mut self,
         reached: &mut impl AsyncFnMut(&str, &Observation) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {

@@ -182,7 +182,7 @@ async fn ctrl_c_leaves_a_drain_going_and_says_how_to_stop_it() {
     program.signal(Signal::INT);
     assert_eq!(program.ended().await.code(), Some(130));
     let words = format!("The drain goes on. Stop it with: fleetctl uncordon {FIRST}");
-    assert!(program.said().contains(&words), "{}", program.said());
+    assert!(program.output().contains(&words), "{}", program.output());
     assert!(stub.lines().iter().all(|line| !line.starts_with("DELETE")));
 }
 

@@ -101,9 +101,9 @@ async fn a_restart_that_is_interrupted_leaves_no_unit_stopped() {
         program.signal(signal);
         assert_eq!(program.ended().await.code(), Some(1), "{signal:?}");
         assert!(
-            program.said().starts_with("interrupted: "),
+            program.output().starts_with("interrupted: "),
             "{}",
-            program.said()
+            program.output()
         );
         let unit = cluster.get("units/a.service").await;
         assert_eq!(unit["desiredState"], json!("launched"));
@@ -189,5 +189,5 @@ async fn a_second_signal_names_units_that_are_left_stopped() {
     program.signal(Signal::INT);
     assert_eq!(program.ended().await.code(), Some(130));
     let words = "Unit a.service is left loaded: run fleetctl start a.service\n";
-    assert_eq!(program.said(), words);
+    assert_eq!(program.output(), words);
 }

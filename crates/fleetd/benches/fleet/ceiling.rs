@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use futures_util::future::join_all;
 use hyperfleet_fleet::etcd::EtcdKeys;
-use hyperfleet_fleet::keys::{Guard, KeyStore as _, Operation, Transaction};
+use hyperfleet_fleet::keys::{Guard, KeyOperation, KeyStore as _, Transaction};
 
 use super::connect;
 use super::figures::{print_row, print_times, print_title};
@@ -24,7 +24,7 @@ fn transaction(number: usize) -> Transaction {
     Transaction {
         guards: keys.clone().map(Guard::Absent).into(),
         then: keys
-            .map(|key| Operation::Put(key, vec![b'x'; VALUE_BYTES], None))
+            .map(|key| KeyOperation::Put(key, vec![b'x'; VALUE_BYTES], None))
             .into(),
         otherwise: Vec::new(),
     }

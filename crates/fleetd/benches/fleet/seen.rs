@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use hyperfleet_fleet::etcd::EtcdKeys;
-use hyperfleet_fleet::registry::{Change, Registry, Scope, Seen as Value, Told};
+use hyperfleet_fleet::registry::{KeyChange, Record, Registry, WatchScope, WatchUpdate};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
@@ -32,21 +32,21 @@ pub(crate) struct Times {
 }
 
 impl Times {
-    fn take_in(&mut self, change: Change, now: Instant) {
+    fn take_in(&mut self, change: KeyChange, now: Instant) {
         match change {
-            Change::Place(unit, Value::Here(place)) => {
+            KeyChange::Placement(unit, Record::Present(place)) => {
                 self.placed.insert(unit, (place.value.machine, now));
             }
-            Change::State(key, Value::Here(state)) if state.value.launched => {
+            KeyChange::State(key, Record::Present(state)) if state.value.launched => {
                 self.launched.entry(key.unit).or_insert(now);
             }
-            Change::Machine(_, Value::Here(_)) => self.machines += 1,
-            Change::Machine(id, _) => {
+            KeyChange::Machine(_, Record::Present(_)) => self.machines += 1,
+            KeyChange::Machine(id, _) => {
                 self.machines -= 1;
                 self.gone.insert(id, now);
             }
-            Change::Leader(leader) => {
-                self.leader = leader.here().map(|leader| (leader.value.id, now));
+            KeyChange::Leader(leader) => {
+                self.leader = leader.into_stored().map(|leader| (leader.value.id, now));
             }
             _ => {}
         }
@@ -56,7 +56,7 @@ impl Times {
 impl Seen {
     /// Watches from the first revision on.
     pub(crate) fn start(registry: &Registry<EtcdKeys>) -> Self {
-        let watched = registry.watch(&Scope::Everything, 1);
+        let watched = registry.watch(&WatchScope::Everything, 1);
         let mut watched = watched.expect("everything can be watched");
         let seen = Self {
             times: Arc::default(),
@@ -65,7 +65,7 @@ impl Seen {
         let keeper = seen.clone();
         tokio::spawn(async move {
             loop {
-                let Ok(Told::Changes { changes, .. }) = watched.next().await else {
+                let Ok(WatchUpdate::Changes { changes, .. }) = watched.next().await else {
                     continue;
                 };
                 let now = Instant::now();

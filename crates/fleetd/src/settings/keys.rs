@@ -11,7 +11,7 @@ use hyperfleet_server_kit::settings::SettingKind::{
     Bool, Choice, File, Number, Read, Secret, Text,
 };
 use hyperfleet_server_kit::settings::SettingStatus::{Gone, Reloaded};
-use hyperfleet_server_kit::settings::{Limits, Setting, SettingTable, Timeouts, row};
+use hyperfleet_server_kit::settings::{LimitSettings, Setting, SettingTable, Timeouts, row};
 
 pub(super) static TABLE: SettingTable = SettingTable {
     settings: SETTINGS,
@@ -61,9 +61,9 @@ const SETTINGS: &[Setting] = &[
     Setting { path: "listen.client_ca_file", ..row("listen_client_ca_file", File, "", "PEM file with the authorities of client certificates, which are then required; read again when it changes") },
     Setting { path: "listen.is_anonymous", ..row("listen_anonymous", Bool, "false", "Accept clients without a certificate over TCP from other machines; they can do anything everywhere") },
 
-    Setting { key: "max_connections", path: "limits.max_connections", ..Limits::CONNECTIONS },
-    Setting { key: "max_in_flight", path: "limits.max_in_flight", ..Limits::IN_FLIGHT },
-    Setting { key: "max_buffered_mib", path: "limits.max_buffered_mib", ..Limits::BUFFERED },
+    Setting { key: "max_connections", path: "limits.max_connections", ..LimitSettings::CONNECTIONS },
+    Setting { key: "max_in_flight", path: "limits.max_in_flight", ..LimitSettings::IN_FLIGHT },
+    Setting { key: "max_buffered_mib", path: "limits.max_buffered_mib", ..LimitSettings::BUFFERED },
     Setting { path: "limits.rate.per_second", range: Some(("0", "1000000")), ..row("rate_per_second", Number, "0", "Average requests per second of one address; beyond it requests get 429; clients of unix sockets count as one; 0 for no limit") },
     Setting { path: "limits.rate.burst", range: Some(("0", "1000000")), ..row("rate_burst", Number, "0", "Requests of one address at once; 0 for as many as per second") },
     Setting { key: "read_timeout", path: "timeouts.read", kind: Read(seconds), default: "5", unit: IN_SECONDS, ..Timeouts::READ },

@@ -15,7 +15,7 @@ pub use address::Address;
 pub use args::{Args, Command, ConfigCommand};
 pub use keys::reference;
 pub use load::load;
-pub use sections::{Agent, Engine, Listen, Settings};
+pub use sections::{AgentSettings, EngineSettings, Listen, Settings};
 pub use values::machine_id;
 
 pub type Loaded = kit::settings::Loaded<Settings>;

@@ -13,7 +13,8 @@ use hyperfleet_fleet::agent::{Bus, Leave};
 use hyperfleet_fleet::inspect::PeerFiles;
 use hyperfleet_fleet::settings::Etcd;
 use hyperfleet_server_kit::settings::{
-    Level, Limits, Logging, Masking, Output, Secret, Timeouts, Tracing, default_layers,
+    Level, LimitSettings, Logging, Output, RedactionSettings, Secret, Timeouts, Tracing,
+    default_layers,
 };
 
 /// All settings.
@@ -24,14 +25,14 @@ pub struct Settings {
     /// The password of etcd's user, if it is not in a file.
     #[serde(default)]
     pub etcd_password: Secret,
-    pub engine: Engine,
-    pub agent: Agent,
+    pub engine: EngineSettings,
+    pub agent: AgentSettings,
     /// Empty: the id in `/etc/machine-id`.
     pub machine_id: String,
     pub listen: Listen,
     /// Most items of a page.
     pub page_size: usize,
-    pub limits: Limits,
+    pub limits: LimitSettings,
     pub timeouts: Timeouts,
     /// How long requests in progress may take during shutdown.
     #[serde(with = "humantime_serde")]
@@ -46,7 +47,7 @@ pub struct Settings {
 /// The engine, which decides where units run.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Engine {
+pub struct EngineSettings {
     pub is_disabled: bool,
     /// How often everything is checked without a change.
     #[serde(with = "humantime_serde")]
@@ -59,7 +60,7 @@ pub struct Engine {
 /// The agent, which runs units.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Agent {
+pub struct AgentSettings {
     pub is_disabled: bool,
     /// Address of the machine; empty: detected.
     pub public_ip: String,
@@ -112,7 +113,7 @@ impl Listen {
     }
 }
 
-impl Agent {
+impl AgentSettings {
     /// The metadata by key.
     pub fn pairs(&self) -> BTreeMap<String, String> {
         let pairs = self
@@ -147,7 +148,7 @@ impl Agent {
     }
 }
 
-impl Engine {
+impl EngineSettings {
     /// How long a leader stays one without a sign of life, in seconds: five times the interval, as in the older
     /// fleet, and at least two, which is etcd's minimum.
     pub fn lease_seconds(&self) -> u32 {
@@ -167,7 +168,7 @@ pub(super) fn base() -> Figment {
         .merge(("logging.level", Level::Info))
         // Standard output is for the status that SIGUSR1 prints.
         .merge(("logging.output", Output::Stderr))
-        .merge(("logging.masking", Masking::default()))
+        .merge(("logging.masking", RedactionSettings::default()))
         .merge(("tracing", tracing))
 }
 

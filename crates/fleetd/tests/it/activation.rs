@@ -50,8 +50,8 @@ async fn a_socket_that_does_not_listen_is_refused() {
     let unix = || OwnedFd::from(UnixListener::bind(place.file("u.sock")).unwrap());
     let udp = UdpSocket::bind("127.0.0.1:0").unwrap().into();
     let mut fleetd = handed(&place, [unix(), udp], &[]);
-    assert_eq!(fleetd.ended().await.code(), Some(2), "{}", fleetd.said());
-    let said = fleetd.said();
+    assert_eq!(fleetd.ended().await.code(), Some(2), "{}", fleetd.output());
+    let said = fleetd.output();
     assert!(
         said.contains("socket 1 passed by the service manager"),
         "{said}"
@@ -65,8 +65,12 @@ async fn a_socket_that_does_not_listen_is_refused() {
     let one = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
     let mut fleetd = handed(&place, [one.into(), tcp.into()], &[]);
-    assert_eq!(fleetd.ended().await.code(), Some(2), "{}", fleetd.said());
-    assert!(fleetd.said().contains("Accept=yes"), "{}", fleetd.said());
+    assert_eq!(fleetd.ended().await.code(), Some(2), "{}", fleetd.output());
+    assert!(
+        fleetd.output().contains("Accept=yes"),
+        "{}",
+        fleetd.output()
+    );
 }
 
 #[tokio::test]
@@ -75,11 +79,11 @@ async fn what_other_machines_may_reach_is_guarded_though_it_is_handed_over() {
     let open = || TcpListener::bind("0.0.0.0:0").unwrap();
     let own = || TcpListener::bind("127.0.0.1:0").unwrap();
     let mut fleetd = handed(&place, [own().into(), open().into()], &[]);
-    assert_eq!(fleetd.ended().await.code(), Some(2), "{}", fleetd.said());
+    assert_eq!(fleetd.ended().await.code(), Some(2), "{}", fleetd.output());
     assert!(
-        fleetd.said().contains("nothing says who calls"),
+        fleetd.output().contains("nothing says who calls"),
         "{}",
-        fleetd.said()
+        fleetd.output()
     );
     // The settings' own listeners are ignored then.
     let settings = [("listen", "tcp:0.0.0.0:0")];
@@ -90,9 +94,9 @@ async fn what_other_machines_may_reach_is_guarded_though_it_is_handed_over() {
     let mut fleetd = handed(&place, [own().into(), open().into()], &anonymous);
     fleetd.until_output("serving").await;
     assert!(
-        fleetd.said().contains("WARN listen_anonymous"),
+        fleetd.output().contains("WARN listen_anonymous"),
         "{}",
-        fleetd.said()
+        fleetd.output()
     );
     fleetd.stop().await;
 }

@@ -176,7 +176,7 @@ async fn another_file_takes_the_place_of_the_first_once_that_has_stopped() {
     let said = std::fs::read_to_string(&journal).unwrap();
     let said: Vec<_> = said.lines().collect();
     assert_eq!(said, ["start1", "stopped1", "start2", "stopped2", "start3"]);
-    let log = fleetd.said();
+    let log = fleetd.output();
     assert!(!log.contains("not in its desired state"), "{log}");
 }
 

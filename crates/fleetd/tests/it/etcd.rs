@@ -40,8 +40,8 @@ async fn an_authority_is_all_that_tls_needs_and_it_is_not_passed_over() {
     assert_away(&fleetd).await;
     fleetd.stop().await;
     let mut fleetd = place.start();
-    assert_eq!(fleetd.ended().await.code(), Some(2), "{}", fleetd.said());
-    let said = fleetd.said();
+    assert_eq!(fleetd.ended().await.code(), Some(2), "{}", fleetd.output());
+    let said = fleetd.output();
     assert!(
         said.contains("etcd_cafile: https to etcd requires"),
         "{said}"
@@ -80,7 +80,7 @@ async fn it_starts_without_etcd_says_so_and_serves_as_soon_as_etcd_is_there() {
     let mut fleetd = place.start();
     assert_away(&fleetd).await;
     fleetd.until_output("waiting for etcd").await;
-    let said = fleetd.said();
+    let said = fleetd.output();
     let fault = format!("{}: cannot connect: Connection refused", etcd.url());
     assert!(said.contains(&fault), "{said}");
     // Once, however long it takes.
@@ -176,11 +176,11 @@ async fn both_sides_show_certificates_and_a_user_logs_in() {
     let mut refused = place.start_as("m1", &with("etcd_password_file", wrong.as_str()));
     refused.until_output("fault=\"it refuses us: ").await;
     assert!(
-        refused.said().contains("authentication failed"),
+        refused.output().contains("authentication failed"),
         "{}",
-        refused.said()
+        refused.output()
     );
-    assert!(!refused.said().contains("hush"), "{}", refused.said());
+    assert!(!refused.output().contains("hush"), "{}", refused.output());
     assert_away(&refused).await;
     refused.stop().await;
 
@@ -195,9 +195,9 @@ async fn both_sides_show_certificates_and_a_user_logs_in() {
     let mut unknown = place.start_as("m1", &[("etcd_cafile", ca.as_str())]);
     unknown.until_output("it closes the connection: ").await;
     assert!(
-        unknown.said().to_lowercase().contains("certificate"),
+        unknown.output().to_lowercase().contains("certificate"),
         "{}",
-        unknown.said()
+        unknown.output()
     );
     assert_away(&unknown).await;
     unknown.stop().await;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use hyperfleet_fleet::etcd::EtcdKeys;
-use hyperfleet_fleet::registry::{Machine, Registered, Registry, Snapshot};
+use hyperfleet_fleet::registry::{MachineRecord, Registered, Registry, Snapshot};
 use rustix::process::Signal;
 
 use super::program::{Fleetd, Place};
@@ -18,7 +18,7 @@ const SHORT: (&str, &str) = ("engine_reconcile_interval", "400ms");
 /// Two fleetd with one machine for units. The first leads.
 async fn two(place: &Place, interval: (&str, &str)) -> (Fleetd, Fleetd, Registry<EtcdKeys>) {
     let registry = place.registry().await;
-    let machine = Machine {
+    let machine = MachineRecord {
         address: String::new(),
         ip: "10.0.0.1".into(),
         metadata: BTreeMap::new(),
@@ -43,12 +43,12 @@ async fn until_led(place: &Place, registry: &Registry<EtcdKeys>, by: &str) {
 }
 
 /// Launches a unit and waits until it is placed.
-async fn placed(fleetd: &Fleetd, registry: &Registry<EtcdKeys>, unit: &str) -> Snapshot {
+async fn launch(fleetd: &Fleetd, registry: &Registry<EtcdKeys>, unit: &str) -> Snapshot {
     fleetd.launch(unit).await;
     let mut seen = Snapshot::default();
     until(&format!("{unit} is placed"), async || {
         seen = registry.snapshot().await.unwrap();
-        seen.places.contains_key(unit)
+        seen.placements.contains_key(unit)
     })
     .await;
     seen
@@ -58,7 +58,7 @@ async fn placed(fleetd: &Fleetd, registry: &Registry<EtcdKeys>, unit: &str) -> S
 async fn a_graceful_stop_hands_over_at_once() {
     let place = Place::new().await;
     let (mut first, mut second, registry) = two(&place, LONG).await;
-    placed(&second, &registry, "a.service").await;
+    launch(&second, &registry, "a.service").await;
     let since = Instant::now();
     first.stop().await;
     until_led(&place, &registry, "m2").await;
@@ -66,8 +66,8 @@ async fn a_graceful_stop_hands_over_at_once() {
         "handed over after {:?}, the process ended included",
         since.elapsed()
     );
-    let seen = placed(&second, &registry, "b.service").await;
-    assert!(seen.places["a.service"].value.epoch < seen.places["b.service"].value.epoch);
+    let seen = launch(&second, &registry, "b.service").await;
+    assert!(seen.placements["a.service"].value.epoch < seen.placements["b.service"].value.epoch);
     second.stop().await;
     let seen = registry.snapshot().await.unwrap();
     assert!(seen.leader.is_none(), "nobody leads when all have ended");
@@ -82,7 +82,7 @@ async fn one_that_is_killed_is_followed_within_its_lease() {
     first.ended().await;
     until_led(&place, &registry, "m2").await;
     println!("followed after {:?}, with a lease of 2 s", since.elapsed());
-    placed(&second, &registry, "a.service").await;
+    launch(&second, &registry, "a.service").await;
     second.stop().await;
 }
 
@@ -90,19 +90,19 @@ async fn one_that_is_killed_is_followed_within_its_lease() {
 async fn one_that_was_frozen_beyond_its_lease_stands_by_and_has_changed_nothing() {
     let place = Place::new().await;
     let (mut first, mut second, registry) = two(&place, SHORT).await;
-    let before = placed(&second, &registry, "a.service").await;
+    let before = launch(&second, &registry, "a.service").await;
     // A decision for the frozen engine, which does not know that it was deposed.
     first.signal(Signal::STOP);
     second.launch("b.service").await;
     until_led(&place, &registry, "m2").await;
     let term = registry.snapshot().await.unwrap().leader.unwrap().created;
-    placed(&second, &registry, "c.service").await;
+    launch(&second, &registry, "c.service").await;
     until("b.service is placed", async || {
         registry
             .snapshot()
             .await
             .unwrap()
-            .places
+            .placements
             .contains_key("b.service")
     })
     .await;
@@ -111,14 +111,17 @@ async fn one_that_was_frozen_beyond_its_lease_stands_by_and_has_changed_nothing(
     first.until_output("leadership ended").await;
     first.until_serving().await;
     // It answers with the other one's decisions, and decides nothing.
-    let after = placed(&first, &registry, "d.service").await;
+    let after = launch(&first, &registry, "d.service").await;
     assert_eq!(after.leader, frozen.leader);
     for unit in ["b.service", "c.service"] {
-        assert_eq!(after.places[unit], frozen.places[unit], "{unit}");
+        assert_eq!(after.placements[unit], frozen.placements[unit], "{unit}");
     }
-    assert_eq!(after.places["a.service"], before.places["a.service"]);
+    assert_eq!(
+        after.placements["a.service"],
+        before.placements["a.service"]
+    );
     for unit in ["b.service", "c.service", "d.service"] {
-        assert_eq!(after.places[unit].value.epoch, term, "{unit}");
+        assert_eq!(after.placements[unit].value.epoch, term, "{unit}");
     }
     first.stop().await;
     second.stop().await;

@@ -187,8 +187,8 @@ async fn a_machine_without_an_address_is_named_with_the_setting_that_is_missing(
 async fn an_address_is_advertised_only_with_certificates() {
     let place = Place::new().await;
     let mut fleetd = place.start_as("m1", &[("advertise_address", "127.0.0.1:8001")]);
-    assert_eq!(fleetd.ended().await.code(), Some(2), "{}", fleetd.said());
-    let said = fleetd.said();
+    assert_eq!(fleetd.ended().await.code(), Some(2), "{}", fleetd.output());
+    let said = fleetd.output();
     assert!(
         said.contains("advertise_address") && said.contains("listen_client_ca_file"),
         "{said}"

@@ -36,7 +36,7 @@ async fn a_socket_of_a_dead_process_is_replaced_and_that_of_a_living_one_is_not(
     second.until_serving().await;
     let mut third = place.start();
     assert_eq!(third.ended().await.code(), Some(1));
-    let said = third.said();
+    let said = third.output();
     assert!(said.contains("another process listens there"), "{said}");
     // A frozen process listens, too.
     second.signal(Signal::STOP);
@@ -76,7 +76,7 @@ async fn it_answers_on_every_listener_alike() {
             (200, &"a.service".into())
         );
     }
-    let said = fleetd.said();
+    let said = fleetd.output();
     let (_, rest) = said.split_once("tcp:127.0.0.1:").unwrap();
     // The second time it is the real port.
     let (_, rest) = rest.split_once("tcp:127.0.0.1:").unwrap_or(("", rest));
@@ -95,7 +95,7 @@ async fn a_used_port_is_reported_and_leaves_no_socket_behind() {
     let listen = format!("unix:{}, tcp:{address}", place.socket("m1").display());
     let mut fleetd = place.start_as("m1", &[("listen", &listen)]);
     assert_eq!(fleetd.ended().await.code(), Some(1));
-    let said = fleetd.said();
+    let said = fleetd.output();
     assert!(
         said.contains(&format!("cannot listen on tcp:{address}")),
         "{said}"

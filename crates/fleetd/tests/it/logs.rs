@@ -9,7 +9,7 @@ use hyperfleet_testkit::until;
 async fn line_of(fleetd: &Fleetd, path: &str) -> Value {
     let mut found = Value::Null;
     until("the request is in the log", async || {
-        let said = fleetd.said();
+        let said = fleetd.output();
         let lines = said.lines().filter_map(|l| serde_json::from_str(l).ok());
         let mut lines = lines.filter(|l: &Value| l.get("status_code").is_some());
         let line = lines.find(|l| l["path"].as_str().unwrap_or_default().starts_with(path));

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use hyperfleet_fleet::registry::{Machine, Registered};
+use hyperfleet_fleet::registry::{MachineRecord, Registered};
 use hyperfleet_testkit::{
     NamedQuery, ScrapeJob, TestPrometheus, dashboard_queries, prometheus_program, until,
 };
@@ -56,7 +56,7 @@ async fn every_query_of_dashboard_and_rules_is_answered_by_running_fleetds() {
     };
     let place = Place::new().await;
     let registry = place.registry().await;
-    let machine = Machine {
+    let machine = MachineRecord {
         address: String::new(),
         ip: "10.0.0.9".into(),
         metadata: BTreeMap::new(),
@@ -82,7 +82,7 @@ async fn every_query_of_dashboard_and_rules_is_answered_by_running_fleetds() {
     first.launch("a.service").await;
     until("a unit is placed", async || {
         let seen = registry.snapshot().await.unwrap();
-        seen.places.contains_key("a.service")
+        seen.placements.contains_key("a.service")
     })
     .await;
     let refused = second.get("/fleet/v1/units").await.unwrap();

@@ -170,7 +170,7 @@ impl Fleetd {
     /// Stops it, and checks that it stops gracefully.
     pub(super) async fn stop(&mut self) {
         self.signal(Signal::TERM);
-        assert!(self.ended().await.success(), "{}", self.said());
+        assert!(self.ended().await.success(), "{}", self.output());
     }
 }
 

@@ -16,10 +16,10 @@ fn by_file(place: &Place, text: &str) -> Fleetd {
 
 /// Tells it to read the settings again, and waits until it says something new that has these words.
 async fn reload(fleetd: &mut Fleetd, words: &str) {
-    let before = fleetd.said().matches(words).count();
+    let before = fleetd.output().matches(words).count();
     fleetd.signal(Signal::HUP);
     until(&format!("it says {words:?}"), async || {
-        fleetd.said().matches(words).count() > before
+        fleetd.output().matches(words).count() > before
     })
     .await;
 }
@@ -37,7 +37,7 @@ async fn a_reload_takes_what_it_can_names_the_rest_and_interrupts_nothing() {
         assert_eq!(status, 200);
     };
     ask().await;
-    assert!(!fleetd.said().contains("DEBUG"), "{}", fleetd.said());
+    assert!(!fleetd.output().contains("DEBUG"), "{}", fleetd.output());
 
     place.write("fleet.conf", "log_level = debug\ntoken_limit = 7\n");
     reload(&mut fleetd, READ).await;
@@ -50,10 +50,10 @@ async fn a_reload_takes_what_it_can_names_the_rest_and_interrupts_nothing() {
 
     place.write("fleet.conf", "log_level = error\n");
     reload(&mut fleetd, "taken=").await;
-    let before = fleetd.said();
+    let before = fleetd.output();
     ask().await;
     assert_eq!(
-        fleetd.said(),
+        fleetd.output(),
         before,
         "at level error successful requests are not logged"
     );

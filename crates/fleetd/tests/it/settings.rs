@@ -11,7 +11,7 @@ fn run(args: &[&str], variables: &[(&str, &str)]) -> Output {
     command.stdin(Stdio::null()).output().unwrap()
 }
 
-fn said(output: &Output) -> String {
+fn output_text(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
@@ -44,7 +44,7 @@ fn what_is_wrong_with_a_command_line_or_its_settings_ends_it_with_2() {
             output.status.code(),
             Some(code),
             "{args:?}: {}",
-            said(&output)
+            output_text(&output)
         );
     }
     let version = run(&["--version"], &[]).stdout;
@@ -101,7 +101,7 @@ listn_client_ca_file=/ca.pem
     std::fs::write(&file, settings).unwrap();
     let output = run(&["--config", file.to_str().unwrap()], &[]);
     assert_eq!(output.status.code(), Some(2));
-    let said = said(&output);
+    let said = output_text(&output);
     for fault in [
         "etcd_servers: a URL of etcd must not contain a user or password",
         "etcd_username is given, but etcd_password is not",
@@ -136,7 +136,7 @@ fn what_counts_is_shown_with_where_it_comes_from() {
         ("FLEET_LISTEN_SOCKET_MODE", "0666"),
     ];
     let output = run(&args, &variables);
-    let said = said(&output);
+    let said = output_text(&output);
     assert!(output.status.success(), "{said}");
     let entries: Vec<serde_json::Value> = serde_json::from_slice(&output.stdout).unwrap();
     let entry = |key: &str| entries.iter().find(|e| e["key"] == key).unwrap();
@@ -177,7 +177,7 @@ fn shells_complete_and_a_closed_pipe_is_no_error() {
         .output()
         .unwrap();
     assert_eq!(
-        (output.status.code(), said(&output)),
+        (output.status.code(), output_text(&output)),
         (Some(0), String::new())
     );
 }
@@ -198,7 +198,7 @@ fn the_units_for_systemd_are_good_ones() {
     });
     let mut verify = std::process::Command::new("systemd-analyze");
     let output = verify.arg("verify").args(&files).output().unwrap();
-    let said = said(&output);
+    let said = output_text(&output);
     // What it says of other units of this machine is not ours.
     let ours: Vec<_> = said
         .lines()

@@ -51,7 +51,7 @@ async fn a_request_in_progress_is_answered_and_no_other_is_accepted() {
     let mut said = Vec::new();
     stream.read_to_end(&mut said).await.unwrap();
     assert_eq!(RawAnswer::parse(&said).unwrap().status, 201);
-    assert!(fleetd.ended().await.success(), "{}", fleetd.said());
+    assert!(fleetd.ended().await.success(), "{}", fleetd.output());
     assert!(!fleetd.socket.exists());
 }
 
@@ -64,11 +64,11 @@ async fn a_second_signal_ends_it_at_once() {
     fleetd.signal(Signal::INT);
     fleetd.until_output("completing requests in progress").await;
     fleetd.signal(Signal::TERM);
-    assert_eq!(fleetd.ended().await.code(), Some(1), "{}", fleetd.said());
+    assert_eq!(fleetd.ended().await.code(), Some(1), "{}", fleetd.output());
     assert!(
-        fleetd.said().contains("stopped immediately"),
+        fleetd.output().contains("stopped immediately"),
         "{}",
-        fleetd.said()
+        fleetd.output()
     );
 }
 
@@ -80,8 +80,8 @@ async fn a_request_that_takes_too_long_is_cut() {
     fleetd.until_serving().await;
     let _stream = under_way(&fleetd).await;
     fleetd.signal(Signal::TERM);
-    assert_eq!(fleetd.ended().await.code(), Some(1), "{}", fleetd.said());
-    let said = fleetd.said();
+    assert_eq!(fleetd.ended().await.code(), Some(1), "{}", fleetd.output());
+    let said = fleetd.output();
     assert!(
         said.contains("they took longer than shutdown_timeout"),
         "{said}"
@@ -160,5 +160,5 @@ async fn the_service_manager_is_notified() {
     assert_eq!(told(), "READY=1\n");
     fleetd.signal(Signal::TERM);
     assert_eq!(told(), "STOPPING=1\n");
-    assert!(fleetd.ended().await.success(), "{}", fleetd.said());
+    assert!(fleetd.ended().await.success(), "{}", fleetd.output());
 }

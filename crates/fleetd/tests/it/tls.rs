@@ -39,7 +39,7 @@ fn pem(authority: &Authority) -> Vec<u8> {
 /// Where it listens, as soon as it says so.
 async fn address(fleetd: &mut Fleetd) -> String {
     fleetd.until_output("serving address=tcp:").await;
-    let said = fleetd.said();
+    let said = fleetd.output();
     let (_, rest) = said.split_once("serving address=tcp:").unwrap();
     rest.split_whitespace().next().unwrap().to_owned()
 }
@@ -121,7 +121,12 @@ async fn tls_without_certificates_of_clients_lets_everybody_in_and_has_to_be_ask
     let [_, cert, key, _] = files.settings();
     let open = [("listen", "tcp:0.0.0.0:0"), cert, key];
     let mut refused = place.start_as("m1", &open);
-    assert_eq!(refused.ended().await.code(), Some(2), "{}", refused.said());
+    assert_eq!(
+        refused.ended().await.code(),
+        Some(2),
+        "{}",
+        refused.output()
+    );
     let own = [("listen", "tcp:127.0.0.1:0"), cert, key];
     let mut fleetd = place.start_as("m1", &own);
     let address = address(&mut fleetd).await;

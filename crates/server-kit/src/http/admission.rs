@@ -13,7 +13,7 @@ use actix_web::{Error, HttpMessage as _};
 
 use super::answer::PIECE;
 use super::body;
-use super::capacity::{Capacity, Slot};
+use super::capacity::{Capacity, Portion};
 use super::gate::{Gate, Phase};
 use super::headers::ResponseHeaders;
 use super::memory::{Reservation, ResponseBudget};
@@ -53,7 +53,7 @@ pub struct ProvenCaller(pub String);
 
 /// A place among the watching clients, freed on drop.
 pub struct Watching {
-    _slot: Slot,
+    _slot: Portion,
     _reservation: Reservation,
 }
 
@@ -93,7 +93,7 @@ impl Admission {
     /// request in progress: an endless response would block others.
     pub fn watch(&self, bytes: usize) -> Option<Watching> {
         let count = bytes.div_ceil(WATCHER_BYTES).max(1);
-        let slot = self.0.watchers.take(count);
+        let slot = self.0.watchers.reserve(count);
         let watching = slot.and_then(|slot| {
             let reservation = self.0.budget.reserve(count * WATCHER_BYTES)?;
             Some(Watching {
@@ -145,10 +145,10 @@ impl Parts {
         &self,
         identify: impl AsyncFnOnce(&ServiceRequest) -> Result<(), Problem>,
         request: &mut ServiceRequest,
-    ) -> Result<Slot, Problem> {
+    ) -> Result<Portion, Problem> {
         if self.gate.phase() == Phase::Starting {
             let problem = Problem::starting(self.gate.fault());
-            return Err(refusals::counted(refusals::STARTING, problem));
+            return Err(refusals::count_refusal(refusals::STARTING, problem));
         }
         if let Err(problem) = identify(request).await {
             // Refused callers count, too, but only after their token was checked: behind a proxy, others with
@@ -158,8 +158,8 @@ impl Parts {
         }
         self.pass_rate(request)?;
         body::read(request, self.body_time, &self.budget).await?;
-        let slot = self.capacity.take(1);
-        slot.ok_or_else(|| refusals::counted(refusals::IN_FLIGHT, Problem::busy()))
+        let slot = self.capacity.reserve(1);
+        slot.ok_or_else(|| refusals::count_refusal(refusals::IN_FLIGHT, Problem::busy()))
     }
 
     fn pass_rate(&self, request: &ServiceRequest) -> Result<(), Problem> {
@@ -172,7 +172,7 @@ impl Parts {
         ResponseHeaders::add(request, standing.headers());
         match standing.retry_seconds {
             None => Ok(()),
-            Some(seconds) => Err(refusals::counted(
+            Some(seconds) => Err(refusals::count_refusal(
                 refusals::RATE,
                 Problem::too_many(seconds),
             )),

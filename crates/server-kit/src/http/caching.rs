@@ -37,7 +37,7 @@ impl CallerHeaders {
 }
 
 /// Sets `Cache-Control` and `Vary` of a response.
-pub(super) fn tell<B>(answer: &mut ServiceResponse<B>) {
+pub(super) fn set_cache_headers<B>(answer: &mut ServiceResponse<B>) {
     let headers = answer.headers();
     if headers.get(CACHE_CONTROL) == Some(&FOR_EVERYBODY.1) {
         return;

@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// A limited amount.
 #[derive(Debug)]
 pub(super) struct Capacity {
-    taken: AtomicUsize,
+    used: AtomicUsize,
     max: usize,
 }
 
 /// A part of a capacity, returned on drop.
 #[derive(Debug)]
-pub(super) struct Slot {
+pub(super) struct Portion {
     of: Arc<Capacity>,
     amount: usize,
 }
@@ -21,36 +21,36 @@ impl Capacity {
     /// A capacity of this amount.
     pub(super) fn new(max: usize) -> Arc<Self> {
         Arc::new(Self {
-            taken: AtomicUsize::new(0),
+            used: AtomicUsize::new(0),
             max,
         })
     }
 
     /// Takes a part, or returns `None` when the capacity is exhausted. A part above the whole capacity is
     /// granted when nothing else is taken, because it could never be granted otherwise.
-    pub(super) fn take(self: &Arc<Self>, amount: usize) -> Option<Slot> {
-        let fits = |taken: usize| {
-            let sum = taken.saturating_add(amount);
-            (taken == 0 || sum <= self.max).then_some(sum)
+    pub(super) fn reserve(self: &Arc<Self>, amount: usize) -> Option<Portion> {
+        let fits = |used: usize| {
+            let sum = used.saturating_add(amount);
+            (used == 0 || sum <= self.max).then_some(sum)
         };
         let order = Ordering::Relaxed;
-        let taken = self.taken.fetch_update(order, order, fits);
-        taken.is_ok().then(|| Slot {
+        let used = self.used.fetch_update(order, order, fits);
+        used.is_ok().then(|| Portion {
             of: Arc::clone(self),
             amount,
         })
     }
 
     /// An empty part, to be resized.
-    pub(super) fn nothing(self: &Arc<Self>) -> Slot {
-        Slot {
+    pub(super) fn nothing(self: &Arc<Self>) -> Portion {
+        Portion {
             of: Arc::clone(self),
             amount: 0,
         }
     }
 }
 
-impl Slot {
+impl Portion {
     pub(super) fn amount(&self) -> usize {
         self.amount
     }
@@ -58,13 +58,13 @@ impl Slot {
     /// Resizes the part if the capacity allows; otherwise leaves it as it is. A sole part may exceed the
     /// capacity.
     pub(super) fn resize(&mut self, amount: usize) -> bool {
-        let fits = |taken: usize| {
-            let others = taken - self.amount;
+        let fits = |used: usize| {
+            let others = used - self.amount;
             let sum = others.saturating_add(amount);
             (others == 0 || sum <= self.of.max || amount <= self.amount).then_some(sum)
         };
         let order = Ordering::Relaxed;
-        let is_made = self.of.taken.fetch_update(order, order, fits).is_ok();
+        let is_made = self.of.used.fetch_update(order, order, fits).is_ok();
         if is_made {
             self.amount = amount;
         }
@@ -76,16 +76,16 @@ impl Slot {
         let is_made = self.resize(amount);
         if !is_made {
             let more = amount - self.amount;
-            self.of.taken.fetch_add(more, Ordering::Relaxed);
+            self.of.used.fetch_add(more, Ordering::Relaxed);
             self.amount = amount;
         }
         is_made
     }
 }
 
-impl Drop for Slot {
+impl Drop for Portion {
     fn drop(&mut self) {
-        self.of.taken.fetch_sub(self.amount, Ordering::Relaxed);
+        self.of.used.fetch_sub(self.amount, Ordering::Relaxed);
     }
 }
 
@@ -93,34 +93,34 @@ impl Drop for Slot {
 mod tests {
     use super::*;
 
-    fn taken(capacity: &Capacity) -> usize {
-        capacity.taken.load(Ordering::Relaxed)
+    fn used(capacity: &Capacity) -> usize {
+        capacity.used.load(Ordering::Relaxed)
     }
 
     #[test]
     fn a_place_is_free_again_when_it_is_left() {
         let capacity = Capacity::new(2);
-        let first = capacity.take(1);
-        let second = capacity.take(1);
+        let first = capacity.reserve(1);
+        let second = capacity.reserve(1);
         assert!(first.is_some() && second.is_some());
-        assert!(capacity.take(1).is_none() && capacity.take(1).is_none());
+        assert!(capacity.reserve(1).is_none() && capacity.reserve(1).is_none());
         drop(first);
-        assert_eq!(taken(&capacity), 1);
-        let third = capacity.take(1);
-        assert!(third.is_some() && capacity.take(1).is_none());
+        assert_eq!(used(&capacity), 1);
+        let third = capacity.reserve(1);
+        assert!(third.is_some() && capacity.reserve(1).is_none());
         drop((second, third));
-        assert_eq!(taken(&capacity), 0);
+        assert_eq!(used(&capacity), 0);
     }
 
     #[test]
     fn what_is_larger_than_all_the_room_is_let_in_alone() {
         let capacity = Capacity::new(10);
-        let alone = capacity.take(25).expect("nothing else is there");
-        assert!(capacity.take(1).is_none());
+        let alone = capacity.reserve(25).expect("nothing else is there");
+        assert!(capacity.reserve(1).is_none());
         drop(alone);
-        let one = capacity.take(1);
-        assert!(one.is_some() && capacity.take(25).is_none());
-        assert!(capacity.take(usize::MAX).is_none());
+        let one = capacity.reserve(1);
+        assert!(one.is_some() && capacity.reserve(25).is_none());
+        assert!(capacity.reserve(usize::MAX).is_none());
     }
 
     #[test]
@@ -128,16 +128,16 @@ mod tests {
         let capacity = Capacity::new(8);
         let mut part = capacity.nothing();
         assert!(part.resize(4) && part.resize(20), "it is alone");
-        assert_eq!((taken(&capacity), part.amount()), (20, 20));
-        assert!(capacity.take(1).is_none());
+        assert_eq!((used(&capacity), part.amount()), (20, 20));
+        assert!(capacity.reserve(1).is_none());
         assert!(part.resize(7));
-        let other = capacity.take(1).unwrap();
+        let other = capacity.reserve(1).unwrap();
         assert!(!part.resize(8) && part.resize(6) && part.resize(7));
-        assert_eq!((taken(&capacity), part.amount()), (8, 7));
-        assert!(!part.insist(9) && taken(&capacity) == 10);
+        assert_eq!((used(&capacity), part.amount()), (8, 7));
+        assert!(!part.insist(9) && used(&capacity) == 10);
         assert!(part.resize(8), "less is always had");
         drop(other);
         drop(part);
-        assert_eq!(taken(&capacity), 0);
+        assert_eq!(used(&capacity), 0);
     }
 }

@@ -100,7 +100,7 @@ pub async fn frame(
             return Err(InternalError::from_response("", response).into());
         }
     };
-    caching::tell(&mut response);
+    caching::set_cache_headers(&mut response);
     if let Some(id) = id {
         response.headers_mut().insert(X_REQUEST_ID, id);
     }

@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::capacity::{Capacity, Slot};
+use super::capacity::{Capacity, Portion};
 
 /// Requests and responses up to this size are not counted.
 pub(super) const SMALL: usize = 64 * 1024;
@@ -29,7 +29,7 @@ struct Parts {
 /// A part of the budget, returned on drop.
 #[derive(Debug)]
 pub(super) struct Reservation {
-    slot: Slot,
+    slot: Portion,
     budget: ResponseBudget,
 }
 

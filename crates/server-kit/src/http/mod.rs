@@ -41,4 +41,4 @@ pub use probes::{Scrape, health, metrics, scraped};
 pub use problem::{BODY_BYTES_MAX, Problem, ProblemKind};
 pub use request_id::RequestId;
 pub use routes::{resource, unknown_path};
-pub use telemetry::{Masks, RequestLog, RequestSpan, RoutePath, tell_body, watch};
+pub use telemetry::{Redaction, RequestLog, RequestSpan, RoutePath, log_body, watch};

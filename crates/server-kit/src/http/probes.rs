@@ -36,15 +36,15 @@ pub fn metrics(scrape: Scrape) -> impl FnOnce(&mut ServiceConfig) + Clone {
 
 /// Always succeeds: the process runs.
 async fn healthz() -> HttpResponse {
-    told(StatusCode::OK, "ok", None)
+    plain_answer(StatusCode::OK, "ok", None)
 }
 
 async fn readyz(gate: Data<Gate>) -> HttpResponse {
     let away = StatusCode::SERVICE_UNAVAILABLE;
     match gate.readiness() {
-        Readiness::Ready => told(StatusCode::OK, "ok", None),
-        Readiness::NotReady(reason) => told(away, "not_ready", Some(&reason)),
-        Readiness::ShuttingDown(reason) => told(away, "shutting_down", Some(reason)),
+        Readiness::Ready => plain_answer(StatusCode::OK, "ok", None),
+        Readiness::NotReady(reason) => plain_answer(away, "not_ready", Some(&reason)),
+        Readiness::ShuttingDown(reason) => plain_answer(away, "shutting_down", Some(reason)),
     }
 }
 
@@ -55,7 +55,7 @@ pub async fn scraped(scrape: Data<Scrape>) -> HttpResponse {
 }
 
 /// A response in the older service's form, with a trailing newline.
-fn told(code: StatusCode, status: &'static str, reason: Option<&str>) -> HttpResponse {
+fn plain_answer(code: StatusCode, status: &'static str, reason: Option<&str>) -> HttpResponse {
     let mut body = json!({ "status": status });
     if let Some(reason) = reason {
         body["reason"] = json!(reason);

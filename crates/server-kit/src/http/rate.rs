@@ -51,7 +51,7 @@ pub(super) struct RateLimit {
 
 /// A caller's remaining requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Standing {
+pub(super) struct RateStatus {
     burst: u32,
     window_seconds: u64,
     remaining: u32,
@@ -77,12 +77,12 @@ impl RateLimit {
     }
 
     /// Counts a request, unless the caller has none left.
-    pub(super) fn count(&self, key: &Key) -> Standing {
+    pub(super) fn count(&self, key: &Key) -> RateStatus {
         let hash = self.hasher.hash_one(key);
         let index = usize::try_from(hash % SHARDS as u64).unwrap_or_default();
         let shard = &self.shards[index];
         let (per_second, burst) = (u64::from(self.per_second.get()), self.burst.get());
-        let mut standing = Standing {
+        let mut standing = RateStatus {
             burst,
             window_seconds: u64::from(burst).div_ceil(per_second),
             remaining: 0,
@@ -106,7 +106,7 @@ impl RateLimit {
     }
 }
 
-impl Standing {
+impl RateStatus {
     /// The headers of the current draft (draft-ietf-httpapi-ratelimit-headers), and those of earlier drafts,
     /// which clients know.
     pub(super) fn headers(self) -> impl Iterator<Item = (HeaderName, HeaderValue)> {

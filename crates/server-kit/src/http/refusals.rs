@@ -22,7 +22,7 @@ pub(super) fn count(reason: &'static str) {
 }
 
 /// Counts a problem and returns it.
-pub(super) fn counted(reason: &'static str, problem: Problem) -> Problem {
+pub(super) fn count_refusal(reason: &'static str, problem: Problem) -> Problem {
     count(reason);
     problem
 }
@@ -33,7 +33,7 @@ pub(super) fn counted(reason: &'static str, problem: Problem) -> Problem {
 /// 503 when others hold it.
 pub(super) fn reserve(budget: &ResponseBudget, bytes: usize) -> Result<Reservation, Problem> {
     let reservation = budget.reserve(bytes);
-    reservation.ok_or_else(|| counted(MEMORY, Problem::full()))
+    reservation.ok_or_else(|| count_refusal(MEMORY, Problem::full()))
 }
 
 /// Resizes a reservation.
@@ -44,5 +44,5 @@ pub(super) fn resize(reservation: &mut Reservation, bytes: usize) -> Result<(), 
     let is_made = reservation.resize(bytes);
     is_made
         .then_some(())
-        .ok_or_else(|| counted(MEMORY, Problem::full()))
+        .ok_or_else(|| count_refusal(MEMORY, Problem::full()))
 }

@@ -64,7 +64,7 @@ impl<S: DeserializeOwned> Loaded<S> {
 
 impl<S> Loaded<S> {
     /// Whether the values of all these settings and sections are known.
-    pub fn knows(&self, sections: &[&str]) -> bool {
+    pub fn are_known(&self, sections: &[&str]) -> bool {
         let mut faults = self.faults.iter();
         !faults.any(|fault| sections.iter().any(|section| fault.touches(section)))
     }

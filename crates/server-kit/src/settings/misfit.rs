@@ -19,7 +19,7 @@ pub(super) fn take_out(error: &figment::Error, given: &mut Values) -> (SettingFa
         .values_mut()
         .find(|given| given.setting.place().is_some_and(of));
     let Some(found) = found else {
-        let text = format!("{}: {}", shown(&error.path), said(&error.kind));
+        let text = format!("{}: {}", shown(&error.path), describe(&error.kind));
         return (SettingFault::of_key(path, text), false);
     };
     let depth = found
@@ -39,7 +39,7 @@ pub(super) fn take_out(error: &figment::Error, given: &mut Values) -> (SettingFa
             return (SettingFault::of_value(key, text), true);
         }
     }
-    let (member, said) = (shown_members(&members), said(&error.kind));
+    let (member, said) = (shown_members(&members), describe(&error.kind));
     let text = format!("{key}{member} (from {origin}): {said}");
     given.remove(key);
     (SettingFault::of_key(path, text), true)
@@ -85,7 +85,7 @@ fn shown_members(path: &[String]) -> String {
 }
 
 /// What is wrong, in the words of other faults.
-fn said(kind: &Kind) -> String {
+fn describe(kind: &Kind) -> String {
     match kind {
         Kind::InvalidType(found, expected) | Kind::InvalidValue(found, expected) => {
             format!("{} is not {}", value(found), plain(expected))
@@ -155,7 +155,7 @@ mod tests {
                 "1 is not an object",
             ),
         ] {
-            assert_eq!(said(&kind), expected);
+            assert_eq!(describe(&kind), expected);
         }
     }
 

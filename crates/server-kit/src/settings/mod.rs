@@ -33,6 +33,8 @@ pub use layer::Layer;
 pub use load::{Changed, Loaded};
 pub use report::{Effective, as_json, as_table};
 pub use secret::{REDACTED, Secret};
-pub use sections::{Format, Level, Limits, Logging, Masking, Output, Rate, Timeouts, Tls, Tracing};
+pub use sections::{
+    Format, Level, LimitSettings, Logging, Output, Rate, RedactionSettings, Timeouts, Tls, Tracing,
+};
 pub use setting::{Setting, SettingKind, SettingStatus, row};
 pub use table::{SettingTable, default_layers, defaults};

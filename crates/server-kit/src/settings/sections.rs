@@ -19,7 +19,7 @@ pub struct Logging {
     pub level: Level,
     pub format: Format,
     pub output: Output,
-    pub masking: Masking,
+    pub masking: RedactionSettings,
 }
 
 /// Lowest level that is logged.
@@ -55,7 +55,7 @@ pub enum Output {
 /// What the log hides. Headers with tokens and identities are always hidden.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-pub struct Masking {
+pub struct RedactionSettings {
     pub enabled: bool,
     /// Headers whose values are hidden.
     pub headers: Vec<String>,
@@ -90,7 +90,7 @@ pub struct Timeouts {
 /// Limits of concurrent work.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-pub struct Limits {
+pub struct LimitSettings {
     /// Most connections. Further ones wait.
     pub max_connections: usize,
     /// Most requests in progress. Further ones get 503.
@@ -123,13 +123,13 @@ pub struct Tls {
 
 /// The rows of the sections, to be mounted under other keys.
 #[rustfmt::skip]
-impl Masking {
+impl RedactionSettings {
     pub const ENABLED: Setting = row("enabled", SettingKind::Bool, "true", "Hide values that look secret");
     pub const HEADERS: Setting = row("headers", SettingKind::List, "Authorization, X-API-Key, Cookie, X-Auth-Token, X-Forwarded-Authorization", "Headers with hidden values, beside those of tokens and identities");
     pub const FIELDS: Setting = row("fields", SettingKind::List, "password, secret, token, api_key, access_token, refresh_token, client_secret", "Parts of names of body members and query parameters with hidden values");
 }
 
-impl Default for Masking {
+impl Default for RedactionSettings {
     fn default() -> Self {
         defaults(&[Self::ENABLED, Self::HEADERS, Self::FIELDS])
     }
@@ -143,7 +143,7 @@ impl Timeouts {
 }
 
 #[rustfmt::skip]
-impl Limits {
+impl LimitSettings {
     pub const CONNECTIONS: Setting = Setting { range: COUNTS, ..row("max_connections", SettingKind::Number, "10000", "Maximum number of connections; further ones wait") };
     pub const IN_FLIGHT: Setting = Setting { range: COUNTS, ..row("max_in_flight", SettingKind::Number, "512", "Maximum number of requests in progress; further ones get 503") };
     pub const BUFFERED: Setting = Setting { range: BUFFERED_MIB, ..row("max_buffered_mib", SettingKind::Number, "128", "Memory for large bodies and responses, in MiB; beyond it requests get 503") };

@@ -32,7 +32,7 @@ impl Exporter {
         }
     }
 
-    fn tell(&self, error: &OTelSdkError) {
+    fn log_error(&self, error: &OTelSdkError) {
         metrics::counter!("hyperfleet_api_trace_export_errors_total").increment(1);
         let mut told_at = self.told_at.lock().unwrap_or_else(PoisonError::into_inner);
         if told_at.is_none_or(|at| at.elapsed() >= TELL_PERIOD) {
@@ -52,7 +52,7 @@ impl SpanExporter for Exporter {
         let sending = self.runtime.spawn(async move { otlp.export(batch).await });
         let lost = |error| Err(OTelSdkError::InternalFailure(format!("{error}")));
         let result = sending.await.unwrap_or_else(lost);
-        result.inspect_err(|error| self.tell(error))
+        result.inspect_err(|error| self.log_error(error))
     }
 
     fn set_resource(&mut self, resource: &Resource) {

@@ -10,7 +10,7 @@ use tracing_subscriber::layer::Filter;
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::{EnvFilter, Layer, reload};
 
-use super::Told;
+use super::TelemetrySettings;
 use super::format::{Form, Lines};
 use super::queue::{self, Queue};
 use crate::program;
@@ -34,18 +34,20 @@ type Replace = Box<dyn Fn(Level) -> bool + Send + Sync>;
 ///
 /// # Errors
 /// The thread that writes cannot be started.
-pub(super) fn layer<S>(told: &Told<'_>) -> io::Result<(impl Layer<S> + use<S>, Vec<String>)>
+pub(super) fn layer<S>(
+    settings: &TelemetrySettings<'_>,
+) -> io::Result<(impl Layer<S> + use<S>, Vec<String>)>
 where
     S: tracing::Subscriber + for<'span> LookupSpan<'span>,
 {
-    let logging = told.logging;
+    let logging = settings.logging;
     let mut notes = Vec::new();
     let named = named(std::env::var(VARIABLE), &mut notes);
-    let changes = told.has_changing_level && named.is_none();
-    let by_level = || EnvFilter::new(directives(logging.level, told.verbose_target));
+    let changes = settings.has_changing_level && named.is_none();
+    let by_level = || EnvFilter::new(directives(logging.level, settings.verbose_target));
     let filter = named.unwrap_or_else(by_level);
     let filter: Box<dyn Filter<S> + Send + Sync> = if changes {
-        Box::new(changing(filter, told.verbose_target))
+        Box::new(changing(filter, settings.verbose_target))
     } else {
         Box::new(filter)
     };
@@ -56,7 +58,7 @@ where
         QUEUE.get_or_init(|| queue).clone()
     };
     let form = match logging.format {
-        Format::Json => Form::json(told.build, told.hostname),
+        Format::Json => Form::json(settings.build, settings.hostname),
         Format::Text => Form::Text {
             is_coloured: match logging.output {
                 Output::Stdout => io::stdout().is_terminal(),
@@ -111,7 +113,7 @@ pub fn flush() {
 
 /// Logs what must not be lost, and waits until it is written, as long as there is a reader. Returns whether the
 /// log accepted it: there may be no log yet, or it may filter the line, or fail.
-pub fn say_last(say: impl FnOnce()) -> bool {
+pub fn log_last(say: impl FnOnce()) -> bool {
     let line = queue::said(say);
     let Some(queue) = QUEUE.get().filter(|_| !line.is_empty()) else {
         return false;
@@ -123,7 +125,7 @@ pub fn say_last(say: impl FnOnce()) -> bool {
 
 /// Checks that the log shows anything of this program at all. A misspelt level counts as the name of a library,
 /// and silences everything else. Only standard error is left for the message then.
-pub(super) fn check_is_heard() {
+pub(super) fn check_shows_program() {
     let Ok(text) = std::env::var(VARIABLE) else {
         return;
     };

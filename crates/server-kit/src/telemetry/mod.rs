@@ -14,14 +14,14 @@ use anyhow::Context as _;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-pub use log::{flush, say_last, set_level};
+pub use log::{flush, log_last, set_level};
 pub use metrics::{GaugeFamily, KIT_METRICS, Metric, MetricKind, MetricTable, Metrics};
 pub use outgoing::{TraceContext, client_span};
 pub use traces::{FLUSH_TIME_MAX, Traces};
 
-use crate::http::Masks;
+use crate::http::Redaction;
 use crate::program::Build;
-use crate::settings::{Logging, Masking, Tracing};
+use crate::settings::{Logging, RedactionSettings, Tracing};
 
 /// The started telemetry. Clones share it.
 #[derive(Clone)]
@@ -32,7 +32,7 @@ pub struct Telemetry {
 }
 
 /// Settings of the telemetry.
-pub struct Told<'a> {
+pub struct TelemetrySettings<'a> {
     pub build: &'a Build,
     /// Instance name in logs; empty for none.
     pub hostname: &'a str,
@@ -52,18 +52,18 @@ pub struct Told<'a> {
 ///
 /// # Errors
 /// The thread that writes the log cannot be started.
-pub fn start(told: &Told<'_>) -> anyhow::Result<Telemetry> {
-    let metrics = Metrics::start(told.build, told.tables);
-    let (log, mut notes) = log::layer(told).context("cannot start the log")?;
-    let (traces, odd) = traces::start(told.tracing, told.build.version);
+pub fn start(settings: &TelemetrySettings<'_>) -> anyhow::Result<Telemetry> {
+    let metrics = Metrics::start(settings.build, settings.tables);
+    let (log, mut notes) = log::layer(settings).context("cannot start the log")?;
+    let (traces, odd) = traces::start(settings.tracing, settings.build.version);
     notes.extend(odd);
     // Fails only if a log was started before, as in tests: that one stays.
     let _ = tracing_subscriber::registry()
         .with(log)
         .with(traces.layer())
         .try_init();
-    panics::tell(told.expects_panic);
-    log::check_is_heard();
+    panics::install_hook(settings.expects_panic);
+    log::check_shows_program();
     for note in notes {
         tracing::warn!("{note}");
     }
@@ -71,10 +71,10 @@ pub fn start(told: &Told<'_>) -> anyhow::Result<Telemetry> {
 }
 
 /// What the log hides of requests: the configured names, and always these headers with credentials.
-pub fn masks(masking: &Masking, mut headers: Vec<String>) -> Masks {
+pub fn redaction(masking: &RedactionSettings, mut headers: Vec<String>) -> Redaction {
     if !masking.enabled {
-        return Masks::new(&headers, &[]);
+        return Redaction::new(&headers, &[]);
     }
     headers.extend_from_slice(&masking.headers);
-    Masks::new(&headers, &masking.fields)
+    Redaction::new(&headers, &masking.fields)
 }

@@ -3,10 +3,10 @@
 use std::panic::{self, PanicHookInfo};
 
 /// Installs the hook, which ignores expected panics.
-pub(super) fn tell(is_expected: fn() -> bool) {
+pub(super) fn install_hook(is_expected: fn() -> bool) {
     panic::set_hook(Box::new(move |panic| {
         if !is_expected() {
-            tell_one(panic);
+            log_panic(panic);
             // It may be the last action of the process.
             super::flush();
         }
@@ -15,7 +15,7 @@ pub(super) fn tell(is_expected: fn() -> bool) {
 
 /// Logs where it happened. Its message is logged only if it is a literal of the source: a formatted one may
 /// contain a client's data, such as a token.
-fn tell_one(panic: &PanicHookInfo<'_>) {
+fn log_panic(panic: &PanicHookInfo<'_>) {
     metrics::counter!("hyperfleet_api_panics_total").increment(1);
     let cause = panic.payload().downcast_ref::<&'static str>();
     let location = panic.location().map(ToString::to_string);

@@ -143,7 +143,7 @@ impl Queue {
     }
 
     /// Waits for the next batch to write.
-    fn take(&self, mut spare: Vec<u8>) -> Batch {
+    fn next_batch(&self, mut spare: Vec<u8>) -> Batch {
         spare.clear();
         spare.shrink_to(CHUNK_BYTES);
         let mut state = self.lock();
@@ -205,7 +205,7 @@ impl<W: Write> Writer<W> {
     fn run(mut self) {
         let mut spare = Vec::new();
         loop {
-            let batch = self.queue.take(spare);
+            let batch = self.queue.next_batch(spare);
             self.write(&batch);
             spare = batch.lines;
         }

@@ -22,21 +22,21 @@ pub struct Watched {
     good: Texts,
     trouble: Option<Trouble>,
     /// Whether unresolved trouble was logged.
-    is_told: bool,
+    is_logged: bool,
 }
 
 /// Unusable files.
 struct Trouble {
-    found: Found,
-    is_told: bool,
+    found: Contents,
+    is_logged: bool,
 }
 
 /// The contents of the files, or why they cannot be read.
-type Found = Result<Texts, String>;
+type Contents = Result<Texts, String>;
 
 /// The result of a check.
 #[derive(Debug, PartialEq, Eq)]
-enum News {
+enum CertificateChange {
     /// Another certificate is in use.
     Replaced,
     /// The files are unusable, with the reason.
@@ -50,20 +50,20 @@ pub fn watch(mut watched: Vec<Watched>) -> std::io::Result<()> {
     if watched.is_empty() {
         return Ok(());
     }
-    let look = move || {
+    let check = move || {
         loop {
             // The panic is logged where it happens; the next check tries again.
             let _ = catch_unwind(AssertUnwindSafe(|| {
                 for one in &mut watched {
-                    let news = one.look();
-                    one.tell(news);
+                    let change = one.check();
+                    one.log(change);
                 }
             }));
             std::thread::sleep(PERIOD);
         }
     };
     let thread = std::thread::Builder::new().name("certificates".to_owned());
-    thread.spawn(look).map(drop)
+    thread.spawn(check).map(drop)
 }
 
 impl Watched {
@@ -73,16 +73,16 @@ impl Watched {
             identity,
             good,
             trouble: None,
-            is_told: false,
+            is_logged: false,
         }
     }
 
     /// Applies new contents if they are valid. Otherwise the earlier certificate stays.
-    fn look(&mut self) -> Option<News> {
+    fn check(&mut self) -> Option<CertificateChange> {
         let found = self.identity.texts().map_err(|fault| format!("{fault:#}"));
         if found.as_ref() == Ok(&self.good) {
             self.trouble = None;
-            return std::mem::take(&mut self.is_told).then_some(News::Restored);
+            return std::mem::take(&mut self.is_logged).then_some(CertificateChange::Restored);
         }
         let replaced = match &found {
             Ok(texts) => self
@@ -96,23 +96,23 @@ impl Watched {
         }
         self.good = found.unwrap_or_default();
         self.trouble = None;
-        self.is_told = false;
-        Some(News::Replaced)
+        self.is_logged = false;
+        Some(CertificateChange::Replaced)
     }
 
     /// Reports a fault at its second check: files that are just being replaced are no trouble.
-    fn fail(&mut self, found: Found, fault: String) -> Option<News> {
+    fn fail(&mut self, found: Contents, fault: String) -> Option<CertificateChange> {
         let name = "hyperfleet_api_tls_certificate_reload_failures_total";
         metrics::counter!(name, "listener" => self.identity.listener).increment(1);
         match &mut self.trouble {
             Some(trouble) if trouble.found == found => {
-                self.is_told = true;
-                let was_told = std::mem::replace(&mut trouble.is_told, true);
-                (!was_told).then_some(News::Fault(fault))
+                self.is_logged = true;
+                let was_told = std::mem::replace(&mut trouble.is_logged, true);
+                (!was_told).then_some(CertificateChange::Fault(fault))
             }
             other => {
-                let is_told = false;
-                *other = Some(Trouble { found, is_told });
+                let is_logged = false;
+                *other = Some(Trouble { found, is_logged });
                 None
             }
         }
@@ -123,14 +123,14 @@ impl Watched {
         clippy::cast_precision_loss,
         reason = "seconds since 1970 fit an f64 exactly"
     )]
-    fn tell(&self, news: Option<News>) {
+    fn log(&self, change: Option<CertificateChange>) {
         let listener = self.identity.listener;
-        match news {
-            Some(News::Replaced) => tracing::info!(listener, "certificate replaced"),
-            Some(News::Fault(fault)) => {
+        match change {
+            Some(CertificateChange::Replaced) => tracing::info!(listener, "certificate replaced"),
+            Some(CertificateChange::Fault(fault)) => {
                 tracing::warn!(listener, fault, "certificate not replaced");
             }
-            Some(News::Restored) => {
+            Some(CertificateChange::Restored) => {
                 tracing::info!(listener, "certificate files valid again: unchanged");
             }
             None => {}
@@ -188,9 +188,11 @@ mod tests {
     }
 
     #[track_caller]
-    fn assert_fault(news: Option<News>, word: &str) {
-        match news {
-            Some(News::Fault(fault)) => assert!(fault.contains(word), "no {word} in: {fault}"),
+    fn assert_fault(change: Option<CertificateChange>, word: &str) {
+        match change {
+            Some(CertificateChange::Fault(fault)) => {
+                assert!(fault.contains(word), "no {word} in: {fault}")
+            }
             other => panic!("{other:?}"),
         }
     }
@@ -200,15 +202,15 @@ mod tests {
         let pair = signed();
         let (files, mut watched) = watched(&pair);
         for name in ["crt", "key"] {
-            assert_eq!(watched.look(), None);
+            assert_eq!(watched.check(), None);
             fs::remove_file(files.path(name)).unwrap();
-            assert_eq!(watched.look(), None, "it may be about to be replaced");
-            assert_fault(watched.look(), name);
-            assert_eq!(watched.look(), None);
+            assert_eq!(watched.check(), None, "it may be about to be replaced");
+            assert_fault(watched.check(), name);
+            assert_eq!(watched.check(), None);
             files.write(&pair);
-            assert_eq!(watched.look(), Some(News::Restored));
+            assert_eq!(watched.check(), Some(CertificateChange::Restored));
         }
-        assert_eq!(watched.look(), None);
+        assert_eq!(watched.check(), None);
     }
 
     #[test]
@@ -216,16 +218,16 @@ mod tests {
         let pair = signed();
         let (files, mut watched) = watched(&pair);
         fs::remove_file(files.path("crt")).unwrap();
-        assert_eq!(watched.look(), None);
+        assert_eq!(watched.check(), None);
         files.write(&pair);
-        assert_eq!(watched.look(), None);
+        assert_eq!(watched.check(), None);
         // Certificate first, key next: in between they do not match.
         let next = signed();
         fs::write(files.path("crt"), &next.0).unwrap();
-        assert_eq!(watched.look(), None);
+        assert_eq!(watched.check(), None);
         files.write(&next);
-        assert_eq!(watched.look(), Some(News::Replaced));
-        assert_eq!(watched.look(), None);
+        assert_eq!(watched.check(), Some(CertificateChange::Replaced));
+        assert_eq!(watched.check(), None);
     }
 
     #[test]
@@ -234,17 +236,17 @@ mod tests {
         let (files, mut watched) = watched(&first);
         let expires_at = watched.identity.expires_at();
         files.write(&(first.0.clone(), second.1.clone()));
-        assert_eq!(watched.look(), None);
-        assert_fault(watched.look(), "not that of the certificate");
+        assert_eq!(watched.check(), None);
+        assert_fault(watched.check(), "not that of the certificate");
         files.write(&("nonsense".to_owned(), second.1.clone()));
-        assert_eq!(watched.look(), None);
-        assert_fault(watched.look(), "no certificate");
+        assert_eq!(watched.check(), None);
+        assert_fault(watched.check(), "no certificate");
         fs::remove_file(files.path("key")).unwrap();
         // A trouble seen once and resolved is not logged.
-        assert_eq!(watched.look(), None);
+        assert_eq!(watched.check(), None);
         assert_eq!(watched.identity.expires_at(), expires_at);
         files.write(&second);
-        assert_eq!(watched.look(), Some(News::Replaced));
-        assert_eq!(watched.look(), None);
+        assert_eq!(watched.check(), Some(CertificateChange::Replaced));
+        assert_eq!(watched.check(), None);
     }
 }

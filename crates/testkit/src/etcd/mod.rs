@@ -50,7 +50,7 @@ impl TestEtcd {
     /// A plain server that also serves the older API, v2. `None` if the installed etcd lacks it: the test is
     /// skipped then, with a message.
     pub async fn start_with_v2() -> Option<Self> {
-        if !knows("--enable-v2") {
+        if !has_flag("--enable-v2") {
             println!("skipped: this etcd has no API v2 (--enable-v2, up to etcd 3.5)");
             return None;
         }
@@ -136,7 +136,7 @@ impl TestEtcd {
             .args(["--initial-advertise-peer-urls", &peer])
             .args(["--initial-cluster", &format!("{NAME}={peer}")]);
         // Newer servers need not wait for the disk.
-        if knows("--unsafe-no-fsync") {
+        if has_flag("--unsafe-no-fsync") {
             command.arg("--unsafe-no-fsync");
         }
         command
@@ -286,7 +286,7 @@ fn program() -> String {
 }
 
 /// Whether the installed etcd has a flag.
-fn knows(flag: &str) -> bool {
+fn has_flag(flag: &str) -> bool {
     let help = Command::new(program()).arg("--help").output().unwrap();
     [help.stdout, help.stderr]
         .iter()

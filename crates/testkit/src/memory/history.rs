@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 
 use hyperfleet_fleet::keys::{
-    Batch, Entry, Error, Event, Guard, Lease, Listing, Operation, Outcome, Range, Revision,
-    TRANSACTION_OPERATIONS_MAX, Transaction,
+    Batch, Entry, Error, Event, Guard, KeyOperation, Lease, Range, RangePart, Revision,
+    TRANSACTION_OPERATIONS_MAX, Transaction, TransactionOutcome,
 };
 
 /// Every key with its versions, oldest first.
@@ -74,7 +74,7 @@ impl History {
         &mut self,
         transaction: Transaction,
         lives: impl Fn(Lease) -> bool,
-    ) -> Result<Outcome, Error> {
+    ) -> Result<TransactionOutcome, Error> {
         let Transaction {
             guards,
             then,
@@ -83,9 +83,9 @@ impl History {
         check(&guards, &then, &otherwise)?;
         let succeeded = guards.iter().all(|guard| self.holds(guard));
         let operations = if succeeded { then } else { otherwise };
-        let puts_on = |operation: &Operation| match operation {
-            Operation::Put(_, _, lease) => *lease,
-            Operation::Get(_) | Operation::GetAt(..) | Operation::Delete(_) => None,
+        let puts_on = |operation: &KeyOperation| match operation {
+            KeyOperation::Put(_, _, lease) => *lease,
+            KeyOperation::Get(_) | KeyOperation::GetAt(..) | KeyOperation::Delete(_) => None,
         };
         if operations.iter().filter_map(puts_on).any(|l| !lives(l)) {
             return Err(Error::LeaseGone { doing: "put a key" });
@@ -94,16 +94,16 @@ impl History {
         let mut found = Vec::new();
         for operation in operations {
             match operation {
-                Operation::Get(key) => found.extend(self.entry(key.as_bytes(), revision)),
-                Operation::GetAt(key, at) => {
+                KeyOperation::Get(key) => found.extend(self.entry(key.as_bytes(), revision)),
+                KeyOperation::GetAt(key, at) => {
                     self.check_revision(at)?;
                     found.extend(self.entry(key.as_bytes(), at));
                 }
-                Operation::Put(key, value, lease) => self.put(key, value, lease, revision),
-                Operation::Delete(key) => self.delete(key.as_bytes(), revision),
+                KeyOperation::Put(key, value, lease) => self.put(key, value, lease, revision),
+                KeyOperation::Delete(key) => self.delete(key.as_bytes(), revision),
             }
         }
-        Ok(Outcome {
+        Ok(TransactionOutcome {
             succeeded,
             revision: self.newest,
             found,
@@ -167,13 +167,13 @@ impl History {
         range: &Range,
         limit: usize,
         at: Option<Revision>,
-    ) -> Result<Listing, Error> {
+    ) -> Result<RangePart, Error> {
         let revision = at.unwrap_or(self.newest);
         self.check_revision(revision)?;
         let keys = self.within(range).map(|(key, _)| key);
         let mut entries = keys.filter_map(|key| self.entry(key, revision));
         let some = entries.by_ref().take(limit).collect();
-        Ok(Listing {
+        Ok(RangePart {
             entries: some,
             more: entries.next().is_some(),
             revision,
@@ -228,7 +228,7 @@ impl History {
 }
 
 /// Refuses what etcd refuses: too many operations, and two that write the same key.
-fn check(guards: &[Guard], then: &[Operation], otherwise: &[Operation]) -> Result<(), Error> {
+fn check(guards: &[Guard], then: &[KeyOperation], otherwise: &[KeyOperation]) -> Result<(), Error> {
     let refuse = |why: &str| Error::Failed {
         doing: "commit a transaction",
         source: why.into(),
@@ -249,9 +249,9 @@ fn check(guards: &[Guard], then: &[Operation], otherwise: &[Operation]) -> Resul
     Ok(())
 }
 
-fn written(operation: &Operation) -> Option<&String> {
+fn written(operation: &KeyOperation) -> Option<&String> {
     match operation {
-        Operation::Put(key, ..) | Operation::Delete(key) => Some(key),
-        Operation::Get(_) | Operation::GetAt(..) => None,
+        KeyOperation::Put(key, ..) | KeyOperation::Delete(key) => Some(key),
+        KeyOperation::Get(_) | KeyOperation::GetAt(..) => None,
     }
 }

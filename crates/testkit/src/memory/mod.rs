@@ -14,8 +14,8 @@ use tokio::time::Instant;
 
 use self::history::History;
 use hyperfleet_fleet::keys::{
-    Batch, Error, Kept, KeyStore, KeyWatch, Lease, Listing, Outcome, Position, Range, Revision,
-    Transaction,
+    Batch, Error, KeyStore, KeyWatch, Lease, Range, RangePart, ReadPosition, Renewal, Revision,
+    Transaction, TransactionOutcome,
 };
 
 /// A store. Clones share it.
@@ -75,7 +75,7 @@ impl MemoryKeys {
     pub fn become_as(&self, other: &Self) {
         let other = other.now().clone();
         *self.now() = other;
-        self.tell(&self.now());
+        self.notify(&self.now());
     }
 
     /// Every watch fails once, and resumes.
@@ -100,14 +100,14 @@ impl MemoryKeys {
         for id in ended {
             state.end_lease(id);
         }
-        self.tell(&state);
+        self.notify(&state);
         state
     }
 
-    fn tell(&self, state: &State) {
+    fn notify(&self, state: &State) {
         let newest = state.history.newest();
         self.newest
-            .send_if_modified(|told| std::mem::replace(told, newest) != newest);
+            .send_if_modified(|delivered| std::mem::replace(delivered, newest) != newest);
     }
 
     fn next_end(&self) -> Option<Instant> {
@@ -137,13 +137,13 @@ impl State {
 impl KeyStore for MemoryKeys {
     type Watch = MemoryWatch;
 
-    async fn commit(&self, transaction: Transaction) -> Result<Outcome, Error> {
+    async fn commit(&self, transaction: Transaction) -> Result<TransactionOutcome, Error> {
         let mut state = self.now();
         let State {
             history, leases, ..
         } = &mut *state;
         let outcome = history.commit(transaction, |lease| leases.contains_key(&lease.0))?;
-        self.tell(&state);
+        self.notify(&state);
         Ok(outcome)
     }
 
@@ -152,7 +152,7 @@ impl KeyStore for MemoryKeys {
         range: Range,
         limit: usize,
         at: Option<Revision>,
-    ) -> Result<Listing, Error> {
+    ) -> Result<RangePart, Error> {
         self.now().history.list(&range, limit, at)
     }
 
@@ -171,28 +171,28 @@ impl KeyStore for MemoryKeys {
         Ok(Lease(id))
     }
 
-    async fn keep(&self, lease: Lease) -> Result<Kept, Error> {
+    async fn renew(&self, lease: Lease) -> Result<Renewal, Error> {
         let mut state = self.now();
         let Some(term) = state.leases.get_mut(&lease.0) else {
-            return Ok(Kept::Gone);
+            return Ok(Renewal::Expired);
         };
         term.ends_at = Instant::now() + Duration::from_secs(term.seconds.into());
-        Ok(Kept::Alive)
+        Ok(Renewal::Renewed)
     }
 
     async fn revoke(&self, lease: Lease) -> Result<(), Error> {
         let mut state = self.now();
         state.end_lease(lease.0);
-        self.tell(&state);
+        self.notify(&state);
         Ok(())
     }
 
-    fn watch(&self, range: Range, after: Position) -> MemoryWatch {
+    fn watch(&self, range: Range, after: ReadPosition) -> MemoryWatch {
         MemoryWatch {
             newest: self.newest.subscribe(),
             store: self.clone(),
             range,
-            told: after.revision,
+            delivered: after.revision,
             breaks: self.breaks.load(Ordering::Relaxed),
         }
     }
@@ -204,7 +204,7 @@ pub struct MemoryWatch {
     store: MemoryKeys,
     newest: watch::Receiver<Revision>,
     range: Range,
-    told: Revision,
+    delivered: Revision,
     /// How often it has lost its connection.
     breaks: u64,
 }
@@ -220,10 +220,14 @@ impl KeyWatch for MemoryWatch {
                     source: "the connection is lost".into(),
                 });
             }
-            let batch = self.store.now().history.since(&self.range, self.told)?;
+            let batch = self
+                .store
+                .now()
+                .history
+                .since(&self.range, self.delivered)?;
             // Progress elsewhere is reported, too.
-            if batch.revision > self.told {
-                self.told = batch.revision;
+            if batch.revision > self.delivered {
+                self.delivered = batch.revision;
                 return Ok(batch);
             }
             let end = self.store.next_end();

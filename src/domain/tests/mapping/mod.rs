@@ -16,7 +16,7 @@ use super::given;
 use crate::domain::aggregation::adapter_condition_type;
 use crate::domain::entity_config::{self, EntityConfig, InvalidEntities};
 use crate::domain::mapping::{
-    Data, Derived, ExpressionConfig, Facts, OutputConfig, RuleConfig, Subject,
+    Data, Derived, ExpressionConfig, Facts, OutputConfig, RuleConfig, RuleInput,
 };
 use crate::domain::{
     Condition, ConditionStatus, EntityRegistry, ReportState, ReportedCondition, Resource,
@@ -102,7 +102,7 @@ impl Scene {
         let facts = Facts::of(&self.resource, data.collect());
         let rules = registry.get("Cluster").and_then(|e| e.rules.as_ref());
         let rules = rules.expect("the kind has rules");
-        rules.derive(&Subject {
+        rules.derive(&RuleInput {
             state: &self.resource.state,
             facts: &facts,
             reports: &self.reports,

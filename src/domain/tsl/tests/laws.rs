@@ -28,7 +28,7 @@ const FILTER_DEPTH_MAX: usize = TESTS_MAX;
 /// # Errors
 ///
 /// Which law is broken, and how.
-pub fn hold_for(text: &str) -> Result<(), String> {
+pub fn check_search(text: &str) -> Result<(), String> {
     of_reading(text, parse)
 }
 
@@ -222,15 +222,15 @@ mod tests {
             "name in [[true, a = b, (a or b) and not (c is not null)], []]",
             "not not ((a = b) = (not c))",
         ] {
-            assert_eq!(hold_for(text), Ok(()), "{text}");
+            assert_eq!(check_search(text), Ok(()), "{text}");
         }
     }
 
     #[test]
     fn they_hold_at_the_limits() {
         let long = |length: usize| format!("name = '{}'", "a".repeat(length - 9));
-        assert_eq!(hold_for(&long(TEXT_BYTES_MAX)), Ok(()));
-        assert_eq!(hold_for(&long(TEXT_BYTES_MAX + 1)), Ok(()));
+        assert_eq!(check_search(&long(TEXT_BYTES_MAX)), Ok(()));
+        assert_eq!(check_search(&long(TEXT_BYTES_MAX + 1)), Ok(()));
         // As deep as can be read, with nothing that could be left out when it is printed.
         let nested = |inner: &str| {
             (0..DEPTH_MAX).fold(format!("id = 'a' or {inner}"), |inner, _| {
@@ -245,7 +245,7 @@ mod tests {
             format!("a = {}5", "-".repeat(DEPTH_MAX)),
         ] {
             assert!(parser::parse(&text).is_ok(), "{text}");
-            assert_eq!(hold_for(&text), Ok(()), "{text}");
+            assert_eq!(check_search(&text), Ok(()), "{text}");
         }
     }
 
@@ -254,11 +254,11 @@ mod tests {
         let mut count = 0;
         let fickle = |_: &str| {
             count += 1;
-            Err(Fault::says(count.to_string()))
+            Err(Fault::meaning(count.to_string()))
         };
         assert_broken(of_reading("a", fickle), "read twice");
         let long = "a".repeat(TEXT_BYTES_MAX + 1);
-        let late = |_: &str| Err(Fault::says("no"));
+        let late = |_: &str| Err(Fault::meaning("no"));
         assert_broken(of_reading(&long, late), "the answer to what is long");
     }
 
@@ -272,8 +272,8 @@ mod tests {
         assert_eq!(of_fault("ä", &syntax(1, "ä")), Ok(()));
         assert_broken(of_fault("ä", &syntax(2, "ä")), "characters to a fault");
         assert_broken(of_fault("a", &syntax(0, "b")), "text of a fault");
-        assert_broken(of_fault("a", &Fault::says("")), "without a message");
-        let long = Fault::says("a".repeat(MESSAGE_BYTES_MAX + 3));
+        assert_broken(of_fault("a", &Fault::meaning("")), "without a message");
+        let long = Fault::meaning("a".repeat(MESSAGE_BYTES_MAX + 3));
         assert_broken(of_fault("a", &long), "bytes of message");
         assert_broken(of_fault("a", &Fault::TooLong), "short");
     }

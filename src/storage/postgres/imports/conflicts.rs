@@ -64,7 +64,7 @@ impl Db<'_> {
         )
         .fetch_all(self.wire())
         .await;
-        let rows = self.done(result, Bulk(Resources), "look for conflicts")?;
+        let rows = self.complete(result, Bulk(Resources), "look for conflicts")?;
         let conflicts = rows.into_iter().map(|row| Conflict {
             id: row.id.into(),
             reason: match (row.holder, row.is_imported) {

@@ -154,7 +154,7 @@ impl Db<'_> {
         let rows = sqlx::query_as::<_, (Uuid, String)>(OF_TARGET);
         let rows = rows.bind(uuids(ids.iter().copied()));
         let rows = rows.fetch_all(self.wire()).await;
-        Ok(digests(self.done(
+        Ok(digests(self.complete(
             rows,
             Bulk(Resources),
             "compute digests",

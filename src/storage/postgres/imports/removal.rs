@@ -15,7 +15,7 @@ impl Db<'_> {
         )
         .fetch_all(self.wire())
         .await;
-        let locked = self.done(result, Bulk(Resources), "lock imported resources")?;
+        let locked = self.complete(result, Bulk(Resources), "lock imported resources")?;
         Ok(locked.into_iter().map(Into::into).collect())
     }
 
@@ -41,7 +41,7 @@ impl Db<'_> {
         )
         .fetch_all(self.wire())
         .await;
-        let free = self.done(result, Bulk(Resources), "look for vanished resources")?;
+        let free = self.complete(result, Bulk(Resources), "look for vanished resources")?;
         Ok(free.into_iter().map(Into::into).collect())
     }
 
@@ -54,7 +54,7 @@ impl Db<'_> {
         )
         .execute(self.wire())
         .await;
-        self.done(
+        self.complete(
             result,
             Bulk(ResourceReferences),
             "remove references to vanished resources",
@@ -66,7 +66,7 @@ impl Db<'_> {
         )
         .execute(self.wire())
         .await;
-        self.done(result, Bulk(Resources), "remove vanished resources")?;
+        self.complete(result, Bulk(Resources), "remove vanished resources")?;
         Ok(())
     }
 }

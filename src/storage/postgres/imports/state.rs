@@ -24,14 +24,14 @@ impl Db<'_> {
         let result = sqlx::query_scalar!(r#"SELECT pg_try_advisory_lock($1) AS "is_taken!""#, LOCK)
             .fetch_one(self.wire())
             .await;
-        self.done(result, Raw, "lock imports")
+        self.complete(result, Raw, "lock imports")
     }
 
     pub async fn unlock_imports(&mut self) -> Result<(), Error> {
         let result = sqlx::query_scalar!("SELECT pg_advisory_unlock($1)", LOCK)
             .fetch_one(self.wire())
             .await;
-        self.done(result, Raw, "unlock imports")?;
+        self.complete(result, Raw, "unlock imports")?;
         Ok(())
     }
 
@@ -45,7 +45,7 @@ impl Db<'_> {
         )
         .fetch_one(self.wire())
         .await;
-        let row = self.done(result, Bulk(Imports), "read the state of the import")?;
+        let row = self.complete(result, Bulk(Imports), "read the state of the import")?;
         let latest = row.latest_table.zip(row.latest_transaction);
         let latest = latest.zip(row.latest_timeline.zip(row.latest_wal_bytes));
         let latest = latest.map(
@@ -75,7 +75,7 @@ impl Db<'_> {
         )
         .fetch_all(self.wire())
         .await;
-        let rows = self.done(result, Bulk(ImportedResources), "list what was imported")?;
+        let rows = self.complete(result, Bulk(ImportedResources), "list what was imported")?;
         let keys = rows.into_iter().map(|row| ImportedKey {
             id: row.id.into(),
             is_complete: row.is_complete,
@@ -108,7 +108,7 @@ impl Db<'_> {
         )
         .execute(self.wire())
         .await;
-        self.done(result, Bulk(Imports), "save the position of the import")?;
+        self.complete(result, Bulk(Imports), "save the position of the import")?;
         Ok(())
     }
 
@@ -125,7 +125,7 @@ impl Db<'_> {
         )
         .execute(self.wire())
         .await;
-        self.done(result, Bulk(ImportedResources), "save what is complete")?;
+        self.complete(result, Bulk(ImportedResources), "save what is complete")?;
         Ok(())
     }
 }

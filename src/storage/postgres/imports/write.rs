@@ -77,7 +77,7 @@ impl Db<'_> {
         )
         .fetch_all(self.wire())
         .await;
-        let written = self.done(result, Bulk(Resources), "write imported resources")?;
+        let written = self.complete(result, Bulk(Resources), "write imported resources")?;
         Ok(written.into_iter().map(Into::into).collect())
     }
 
@@ -90,14 +90,14 @@ impl Db<'_> {
         )
         .execute(self.wire())
         .await;
-        self.done(result, Bulk(AdapterReports), "remove older reports")?;
+        self.complete(result, Bulk(AdapterReports), "remove older reports")?;
         let result = sqlx::query!(
             "DELETE FROM resource_references WHERE source_id = ANY($1)",
             &ids
         )
         .execute(self.wire())
         .await;
-        self.done(result, Bulk(ResourceReferences), "remove older references")?;
+        self.complete(result, Bulk(ResourceReferences), "remove older references")?;
         Ok(())
     }
 
@@ -142,7 +142,7 @@ impl Db<'_> {
         )
         .execute(self.wire())
         .await;
-        self.done(result, Bulk(AdapterReports), "write imported reports")?;
+        self.complete(result, Bulk(AdapterReports), "write imported reports")?;
         Ok(())
     }
 
@@ -158,7 +158,7 @@ impl Db<'_> {
         )
         .fetch_all(self.wire())
         .await;
-        let unchanged = self.done(result, Bulk(Resources), "list what is unchanged")?;
+        let unchanged = self.complete(result, Bulk(Resources), "list what is unchanged")?;
         Ok(unchanged.into_iter().map(Into::into).collect())
     }
 
@@ -180,7 +180,7 @@ impl Db<'_> {
         )
         .execute(self.wire())
         .await;
-        self.done(
+        self.complete(
             result,
             Bulk(ResourceReferences),
             "write imported references",

@@ -9,7 +9,7 @@ use hyperfleet_adapter::{Finding, Report};
 
 use self::available::{available, stopping};
 use self::data::data;
-use super::plan::{Plan, Step};
+use super::plan::{Plan, PlanStep};
 use super::unit::{DesiredWorkload, OwnedUnit};
 
 /// Most units that a message names. The others are counted.
@@ -128,7 +128,7 @@ fn health(health: FleetHealth) -> Finding {
 /// Units that remain once the steps are carried out.
 fn left_after_steps<'a>(seen: &Observation<'a>) -> Vec<&'a OwnedUnit> {
     let destroyed = seen.plan.steps.iter().filter_map(|step| match step {
-        Step::Destroy(name) => Some(*name),
+        PlanStep::Destroy(name) => Some(*name),
         _ => None,
     });
     let destroyed: BTreeSet<&str> = destroyed.collect();

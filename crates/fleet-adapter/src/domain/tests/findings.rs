@@ -58,11 +58,15 @@ fn running(index: u32) -> OwnedUnit {
 }
 
 /// The conditions `Applied`, `Available` and `Finalized` of the report on these units.
-fn said(desired: &[DesiredWorkload], owned: &[OwnedUnit], is_deleted: bool) -> (Report, String) {
-    said_with(desired, owned, is_deleted, None, &BTreeMap::new())
+fn conditions_of(
+    desired: &[DesiredWorkload],
+    owned: &[OwnedUnit],
+    is_deleted: bool,
+) -> (Report, String) {
+    conditions_with(desired, owned, is_deleted, None, &BTreeMap::new())
 }
 
-fn said_with(
+fn conditions_with(
     desired: &[DesiredWorkload],
     owned: &[OwnedUnit],
     is_deleted: bool,
@@ -96,7 +100,7 @@ fn said_with(
 
 #[test]
 fn replicas_that_run_are_available() {
-    let (report, text) = said(&[workload(2)], &[running(1), running(2)], false);
+    let (report, text) = conditions_of(&[workload(2)], &[running(1), running(2)], false);
     assert_eq!(
         text,
         "True UnitsStored: 2 units stored\nTrue ReplicasAvailable: 2 of 2 replicas available"
@@ -118,7 +122,7 @@ fn a_message_names_the_unit_the_machine_and_the_cause_and_the_worst_gives_the_re
     owned[2].machine = None;
     let why = "3 machines: conflicts with a@4.service".to_owned();
     let explanations = BTreeMap::from([("a@3.service".to_owned(), why)]);
-    let (_, text) = said_with(&[workload(4)], &owned, false, None, &explanations);
+    let (_, text) = conditions_with(&[workload(4)], &owned, false, None, &explanations);
     assert_eq!(
         text,
         "True UnitsStored: 4 units stored\n\
@@ -134,7 +138,7 @@ fn replicas_with_an_older_file_are_available_and_no_success() {
         unit.hash = "older".to_owned();
         unit.reports[0].hash = "older".to_owned();
     }
-    let (_, text) = said(&[workload(2)], &owned, false);
+    let (_, text) = conditions_of(&[workload(2)], &owned, false);
     assert_eq!(
         text,
         "False Rolling: 1 unit to be updated once others are available: a@2.service\n\
@@ -148,7 +152,7 @@ fn surplus_units_are_named_until_they_are_gone() {
     let mut owned = [running(1), running(2)];
     owned[1].desired = DesiredState::Inactive;
     owned[1].reports[0].active = "deactivating".to_owned();
-    let (_, text) = said(&[workload(1)], &owned, false);
+    let (_, text) = conditions_of(&[workload(1)], &owned, false);
     assert_eq!(
         text,
         "True UnitsStored: 1 unit stored\nFalse SurplusRunning: 1 of 1 replica available: \
@@ -156,7 +160,7 @@ fn surplus_units_are_named_until_they_are_gone() {
     );
     owned[1].machine = None;
     owned[1].reports.clear();
-    let (_, text) = said(&[workload(1)], &owned, false);
+    let (_, text) = conditions_of(&[workload(1)], &owned, false);
     assert!(
         text.contains("True ReplicasAvailable"),
         "its record goes with this plan: {text}"
@@ -166,30 +170,30 @@ fn surplus_units_are_named_until_they_are_gone() {
 #[test]
 fn a_deletion_is_final_once_no_machine_has_a_unit() {
     let mut owned = [running(1)];
-    let (_, text) = said(&[], &owned, true);
+    let (_, text) = conditions_of(&[], &owned, true);
     assert!(
         text.contains("False StoppingUnits: 1 unit left: a@1.service: active (running) on m1"),
         "{text}"
     );
     owned[0].desired = DesiredState::Inactive;
     owned[0].machine = None;
-    let (_, text) = said(&[], &owned, true);
+    let (_, text) = conditions_of(&[], &owned, true);
     assert!(
         text.contains("False StoppingUnits"),
         "a machine still reports it: {text}"
     );
     owned[0].reports.clear();
-    let (_, text) = said(&[], &owned, true);
+    let (_, text) = conditions_of(&[], &owned, true);
     assert!(text.contains("True Removed"), "{text}");
-    assert!(said(&[], &[], true).1.contains("True Removed"));
+    assert!(conditions_of(&[], &[], true).1.contains("True Removed"));
 }
 
 #[test]
 fn what_no_workload_applies_to_is_not_applicable_once_its_units_are_gone() {
-    let (report, text) = said(&[], &[], false);
+    let (report, text) = conditions_of(&[], &[], false);
     assert_eq!(text.matches("True NotApplicable").count(), 3, "{text}");
     assert_eq!(report.health.reason, "NotApplicable");
-    let (_, text) = said(&[], &[running(1)], false);
+    let (_, text) = conditions_of(&[], &[running(1)], false);
     assert!(
         text.contains("False SurplusRunning: 0 of 0 replicas available: surplus a@1.service"),
         "{text}"
@@ -205,7 +209,7 @@ fn what_blocks_is_said_with_what_to_do() {
         command: "approve".to_owned(),
     };
     let none = BTreeMap::new();
-    let (_, text) = said_with(&[], &[running(1)], true, Some(&held), &none);
+    let (_, text) = conditions_with(&[], &[running(1)], true, Some(&held), &none);
     assert!(
         text.contains("False RemovalHeld: 12 units of 20 would be removed, after 3 in the last ten minutes: if that is meant, run `approve`"),
         "{text}"
@@ -214,7 +218,7 @@ fn what_blocks_is_said_with_what_to_do() {
         unit: "a@1.service".to_owned(),
         owner: "nobody of this adapter".to_owned(),
     };
-    let (_, text) = said_with(&[workload(1)], &[], false, Some(&taken), &none);
+    let (_, text) = conditions_with(&[workload(1)], &[], false, Some(&taken), &none);
     assert!(
         text.contains("False NameTaken: a@1.service belongs to nobody"),
         "{text}"
@@ -227,7 +231,7 @@ fn what_blocks_is_said_with_what_to_do() {
 
 #[test]
 fn without_etcd_what_was_said_before_stays_and_health_falls() {
-    let before = said(&[workload(1)], &[running(1)], false).0;
+    let before = conditions_of(&[workload(1)], &[running(1)], false).0;
     let report = report_without_etcd(Some(before.clone()), false);
     assert_eq!(
         (&report.available, &report.data),
@@ -265,7 +269,7 @@ fn messages_and_data_have_a_limit() {
             unit
         })
         .collect();
-    let (report, text) = said(&desired, &owned, false);
+    let (report, text) = conditions_of(&desired, &owned, false);
     assert!(text.ends_with("; and 145 more"), "{text}");
     assert_eq!(report.data["units"].as_array().unwrap().len(), 100);
     assert_eq!(report.data["units_left_out"], 50);

@@ -60,13 +60,13 @@ fn all_running(workload: &DesiredWorkload) -> Vec<OwnedUnit> {
 }
 
 fn steps(plan: &Plan<'_>) -> Vec<String> {
-    let text = |step: &Step<'_>| {
+    let text = |step: &PlanStep<'_>| {
         let verb = match step {
-            Step::Create(_) => "create",
-            Step::Replace(_) => "replace",
-            Step::Launch(_) => "launch",
-            Step::Stop(_) => "stop",
-            Step::Destroy(_) => "destroy",
+            PlanStep::Create(_) => "create",
+            PlanStep::Replace(_) => "replace",
+            PlanStep::Launch(_) => "launch",
+            PlanStep::Stop(_) => "stop",
+            PlanStep::Destroy(_) => "destroy",
         };
         format!("{verb} {}", step.unit())
     };
@@ -186,7 +186,7 @@ fn what_cannot_be_stored_takes_nothing_away_but_surplus() {
     owned.push(running(&desired[0].units[0]));
     let mut plan = plan(&desired, &owned);
     assert_eq!(steps(&plan), ["stop old@1.service", "stop old@2.service"]);
-    plan.hold_changes();
+    plan.postpone_changes();
     assert_eq!(steps(&plan), ["stop old@2.service"]);
 }
 
@@ -195,7 +195,7 @@ fn what_is_held_stays() {
     let owned = all_running(&workload("a", 2, "/x", 1));
     let mut plan = plan(&[], &owned);
     assert_eq!(plan.removals, 2);
-    plan.hold_removals();
+    plan.postpone_removals();
     assert_eq!(steps(&plan), [""; 0]);
     assert_eq!(plan.leaving.len(), 2, "and is said to be there");
 }
@@ -254,15 +254,15 @@ proptest! {
             let before = ready(&owned);
             let todo: Vec<_> = plan.steps.iter().map(|step| {
                 let unit = match step {
-                    Step::Create(unit) | Step::Replace(unit) => Some((*unit).clone()),
+                    PlanStep::Create(unit) | PlanStep::Replace(unit) => Some((*unit).clone()),
                     _ => None,
                 };
                 (steps(&Plan { steps: vec![*step], ..Plan::default() }).remove(0), unit)
             }).collect();
             // The worst moment: disturbed units are down, and no new one runs yet.
             let disturbed: Vec<&str> = plan.steps.iter()
-                .filter(|step| !matches!(step, Step::Create(_)))
-                .map(Step::unit).collect();
+                .filter(|step| !matches!(step, PlanStep::Create(_)))
+                .map(PlanStep::unit).collect();
             let still: Vec<OwnedUnit> = owned.iter()
                 .filter(|unit| !disturbed.contains(&unit.name.as_str())).cloned().collect();
             let floor = usize::try_from(after.saturating_sub(max)).unwrap().min(before);

@@ -30,7 +30,7 @@ fn render_with(
     let workloads = Workloads::compile("fleet", &[config]).unwrap();
     let resource =
         json!({"id": ID, "name": "pool", "kind": "NodePool", "spec": spec, "status": {}});
-    workloads.render(&Subject {
+    workloads.render(&RenderInput {
         kind: "NodePool",
         id: ID,
         path: "/api/hyperfleet/v1/clusters/1/nodepools/2",
@@ -74,7 +74,7 @@ fn where_no_workload_applies_there_is_nothing_to_do() {
     assert_eq!(render(&json!({})), Ok(Rendered::NotApplicable));
     let workloads = Workloads::compile("fleet", &[config()]).unwrap();
     let empty = json!({});
-    let rendered = workloads.render(&Subject {
+    let rendered = workloads.render(&RenderInput {
         kind: "Cluster",
         id: ID,
         path: "/",

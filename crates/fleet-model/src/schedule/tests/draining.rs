@@ -1,10 +1,10 @@
 //! Cordoned and drained machines.
 
 use super::given::{
-    Seen, cluster, done, id, launched, machine, placed, requirements, see, shown, unavailable,
-    unit, wanted,
+    Seen, cluster, desired_change, done, id, launched, machine, placed, requirements, see, shown,
+    unavailable, unit,
 };
-use crate::schedule::{Availability, Change, Cluster, Job};
+use crate::schedule::{Availability, Cluster, ClusterChange, Job};
 use crate::unit::DesiredState;
 
 const CORDONED: Availability = Availability::Cordoned;
@@ -64,7 +64,10 @@ fn the_units_of_a_drained_machine_leave_and_come_back_to_none() {
     ]);
     let moved = ["-a@alder", "+a@birch", "-b@alder", "+b@cedar"];
     assert_eq!(settle(&mut cluster), moved);
-    see(&mut cluster, Seen::Change(Change::MachineGone(id("birch"))));
+    see(
+        &mut cluster,
+        Seen::Change(ClusterChange::MachineGone(id("birch"))),
+    );
     assert_eq!(settle(&mut cluster), ["-a@birch", "+a@cedar"]);
 }
 
@@ -120,7 +123,7 @@ fn units_that_belong_together_leave_together_leaders_first() {
         "{text}"
     );
     // Without it, the others go.
-    let gone = wanted("y", &["MachineOf=m"], DesiredState::Inactive);
+    let gone = desired_change("y", &["MachineOf=m"], DesiredState::Inactive);
     see(&mut cluster, gone);
     let plan = settle(&mut cluster);
     assert!(plan.contains(&"+z@birch".to_owned()), "{plan:?}");
@@ -141,7 +144,7 @@ fn nothing_moves_together_with_a_pinned_unit() {
         placed_on: Some(id("alder")),
         ..cluster.job("a").unwrap().clone()
     };
-    see(&mut cluster, Seen::Change(Change::Unit(pinned)));
+    see(&mut cluster, Seen::Change(ClusterChange::Unit(pinned)));
     assert_eq!(settle(&mut cluster), [""; 0]);
 }
 
@@ -180,13 +183,16 @@ fn a_unit_that_must_never_run_twice_is_placed_once_it_has_stopped() {
             None,
         )
     };
-    let seen = Seen::Change(Change::Unit(stopping(Some(id("alder")))));
+    let seen = Seen::Change(ClusterChange::Unit(stopping(Some(id("alder")))));
     see(&mut cluster, seen);
     assert_eq!(settle(&mut cluster), [""; 0]);
     assert_eq!(
         why(&cluster, "a"),
         "waits until alder has stopped it: it must never run twice"
     );
-    see(&mut cluster, Seen::Change(Change::Unit(stopping(None))));
+    see(
+        &mut cluster,
+        Seen::Change(ClusterChange::Unit(stopping(None))),
+    );
     assert_eq!(settle(&mut cluster), ["+a@birch"]);
 }

@@ -1,6 +1,6 @@
 //! Builders.
 
-use crate::schedule::{Availability, Change, Cluster, Job, Machine, MachineId, Task};
+use crate::schedule::{Availability, Cluster, ClusterChange, Job, Machine, MachineId, Task};
 use crate::unit::fleet_section::SECTION;
 use crate::unit::{DesiredState, FleetSection, NameParts, Requirements, UnitName, UnitOption};
 
@@ -15,7 +15,7 @@ pub(super) fn id(machine: &str) -> MachineId {
 /// A change of a machine or a unit, or of one part of a unit while the rest stays.
 #[derive(Debug, Clone)]
 pub(super) enum Seen {
-    Change(Change),
+    Change(ClusterChange),
     Wanted(UnitName, Requirements, DesiredState),
     /// Has no effect for an unknown unit.
     Placed(UnitName, Option<MachineId>),
@@ -23,14 +23,17 @@ pub(super) enum Seen {
 
 impl Seen {
     /// The change, unless it is about a unit that `known` does not know.
-    pub(super) fn told(self, known: impl FnOnce(&str) -> Option<Job>) -> Option<Change> {
+    pub(super) fn into_change(
+        self,
+        known: impl FnOnce(&str) -> Option<Job>,
+    ) -> Option<ClusterChange> {
         Some(match self {
             Self::Change(change) => change,
             Self::Wanted(name, requirements, desired) => {
                 let placed_on = known(name.as_str()).and_then(|job| job.placed_on);
-                Change::Unit(Job::new(name, requirements, desired, placed_on))
+                ClusterChange::Unit(Job::new(name, requirements, desired, placed_on))
             }
-            Self::Placed(name, placed_on) => Change::Unit(Job {
+            Self::Placed(name, placed_on) => ClusterChange::Unit(Job {
                 placed_on,
                 ..known(name.as_str())?
             }),
@@ -39,7 +42,7 @@ impl Seen {
 }
 
 pub(super) fn see(cluster: &mut Cluster, seen: Seen) {
-    if let Some(change) = seen.told(|unit| cluster.job(unit).cloned()) {
+    if let Some(change) = seen.into_change(|unit| cluster.job(unit).cloned()) {
         cluster.apply(change);
     }
 }
@@ -53,7 +56,7 @@ pub(super) fn machine(name: &str, metadata: &str) -> Seen {
 pub(super) fn unavailable(name: &str, metadata: &str, availability: Availability) -> Seen {
     let pairs = metadata.split(',').filter_map(|pair| pair.split_once('='));
     let metadata = pairs.map(|(key, value)| (key.to_owned(), value.to_owned()));
-    Seen::Change(Change::Machine(Machine {
+    Seen::Change(ClusterChange::Machine(Machine {
         availability,
         ..Machine::new(id(name), metadata.collect())
     }))
@@ -61,10 +64,10 @@ pub(super) fn unavailable(name: &str, metadata: &str, availability: Availability
 
 /// A launched unit with these lines in `[X-Fleet]`.
 pub(super) fn launched(name: &str, lines: &[&str]) -> Seen {
-    wanted(name, lines, DesiredState::Launched)
+    desired_change(name, lines, DesiredState::Launched)
 }
 
-pub(super) fn wanted(name: &str, lines: &[&str], desired: DesiredState) -> Seen {
+pub(super) fn desired_change(name: &str, lines: &[&str], desired: DesiredState) -> Seen {
     Seen::Wanted(unit(name), requirements(name, lines), desired)
 }
 

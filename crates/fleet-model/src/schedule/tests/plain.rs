@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::given::{Seen, done};
 use crate::schedule::{
-    Availability, Beside, Change, Job, Machine, MachineId, Reason, Refusal, Task, can_run,
+    Availability, Beside, ClusterChange, Job, Machine, MachineId, Reason, Refusal, Task, can_run,
     globals_on,
 };
 use crate::unit::UnitName;
@@ -27,29 +27,36 @@ pub(super) enum Against {
 
 impl Plain {
     pub(super) fn see(&mut self, seen: Seen) {
-        let Some(change) = seen.told(|unit| self.jobs.get(unit).cloned()) else {
+        let Some(change) = seen.into_change(|unit| self.jobs.get(unit).cloned()) else {
             return;
         };
-        if let Change::Machine(Machine { id, .. }) | Change::MachineGone(id) = &change {
+        if let ClusterChange::Machine(Machine { id, .. }) | ClusterChange::MachineGone(id) = &change
+        {
             self.unclear.remove(id);
         }
         match change {
-            Change::Machine(machine) => _ = self.machines.insert(machine.id.clone(), machine),
-            Change::MachineGone(id) => _ = self.machines.remove(&id),
-            Change::MachineUnclear(id) => {
+            ClusterChange::Machine(machine) => {
+                _ = self.machines.insert(machine.id.clone(), machine)
+            }
+            ClusterChange::MachineGone(id) => _ = self.machines.remove(&id),
+            ClusterChange::MachineUnclear(id) => {
                 self.machines.remove(&id);
                 self.unclear.insert(id);
             }
-            Change::Unit(job) => _ = self.jobs.insert(job.name.clone(), job),
-            Change::UnitGone(unit) => _ = self.jobs.remove(&unit),
+            ClusterChange::Unit(job) => _ = self.jobs.insert(job.name.clone(), job),
+            ClusterChange::UnitGone(unit) => _ = self.jobs.remove(&unit),
         }
     }
 
     /// The changes that make a cluster of the same state.
     pub(super) fn changes(&self) -> Vec<Seen> {
-        let machines = self.machines.values().cloned().map(Change::Machine);
-        let units = self.jobs.values().cloned().map(Change::Unit);
-        let unclear = self.unclear.iter().cloned().map(Change::MachineUnclear);
+        let machines = self.machines.values().cloned().map(ClusterChange::Machine);
+        let units = self.jobs.values().cloned().map(ClusterChange::Unit);
+        let unclear = self
+            .unclear
+            .iter()
+            .cloned()
+            .map(ClusterChange::MachineUnclear);
         machines
             .chain(unclear)
             .chain(units)

@@ -9,7 +9,7 @@ use proptest::sample::select;
 
 use super::given::{Seen, cluster, done, id, see, shown, unit, unplaced};
 use super::plain::{Against, Plain};
-use crate::schedule::{Availability, Change, Cluster, Job, Machine, MachineId, Task};
+use crate::schedule::{Availability, Cluster, ClusterChange, Job, Machine, MachineId, Task};
 use crate::unit::{DesiredState, Glob, MachineIdentity, Requirements, UnitName};
 
 const MACHINES: [&str; 5] = ["aaaaaaaa-1", "aaaaaaaa-2", "b", "c", "d"];
@@ -122,7 +122,7 @@ fn a_job() -> impl Strategy<Value = Job> {
 
 fn change() -> impl Strategy<Value = Seen> {
     let machine = |(id, metadata, availability)| {
-        Seen::Change(Change::Machine(Machine {
+        Seen::Change(ClusterChange::Machine(Machine {
             id,
             metadata,
             availability,
@@ -130,13 +130,13 @@ fn change() -> impl Strategy<Value = Seen> {
     };
     prop_oneof![
         3 => (a_machine(), metadata(), availability()).prop_map(machine),
-        1 => a_machine().prop_map(|id| Seen::Change(Change::MachineGone(id))),
+        1 => a_machine().prop_map(|id| Seen::Change(ClusterChange::MachineGone(id))),
         6 => (a_unit(), requirements(), desired())
             .prop_map(|(unit, requirements, desired)| Seen::Wanted(unit, requirements, desired)),
-        1 => a_unit().prop_map(|unit| Seen::Change(Change::UnitGone(unit))),
+        1 => a_unit().prop_map(|unit| Seen::Change(ClusterChange::UnitGone(unit))),
         3 => (a_unit(), option::of(a_machine())).prop_map(|(unit, machine)| Seen::Placed(unit, machine)),
-        1 => a_machine().prop_map(|id| Seen::Change(Change::MachineUnclear(id))),
-        3 => a_job().prop_map(|job| Seen::Change(Change::Unit(job))),
+        1 => a_machine().prop_map(|id| Seen::Change(ClusterChange::MachineUnclear(id))),
+        3 => a_job().prop_map(|job| Seen::Change(ClusterChange::Unit(job))),
     ]
 }
 
@@ -268,7 +268,7 @@ proptest! {
             carry_out(&mut state, &mut cluster, &plan);
         }
         prop_assert!(cluster.plan().is_empty());
-        cluster.apply(Change::MachineGone(lost.clone()));
+        cluster.apply(ClusterChange::MachineGone(lost.clone()));
         let mut expected: BTreeSet<_> = state.placed(&lost).iter().map(|job| job.name.clone()).collect();
         // A unit without a machine may find one now that others have left theirs.
         expected.extend(unplaced(&cluster));

@@ -1,6 +1,8 @@
 //! Facts beyond the vectors.
 
-use super::given::{cluster, done, launched, machine, placed, see, shown, unplaced, wanted};
+use super::given::{
+    cluster, desired_change, done, launched, machine, placed, see, shown, unplaced,
+};
 use crate::schedule::Cluster;
 use crate::unit::{DesiredState, UnitName};
 
@@ -20,12 +22,12 @@ fn a_leader_and_its_followers_are_placed_in_one_plan_whatever_they_are_called() 
 fn an_inactive_unit_excludes_no_other() {
     let plan = cluster([
         machine("alder", ""),
-        wanted(
+        desired_change(
             "all",
             &["Global=true", "Conflicts=*"],
             DesiredState::Inactive,
         ),
-        wanted("off", &["Conflicts=*"], DesiredState::Inactive),
+        desired_change("off", &["Conflicts=*"], DesiredState::Inactive),
         launched("a", &[]),
     ])
     .plan();
@@ -88,7 +90,7 @@ fn the_reason_of_an_unplaced_unit_is_explained() {
         launched("p", &["MachineOf=q"]),
         launched("q", &["MachineOf=p"]),
         launched("pinned", &["MachineID=far"]),
-        wanted("lead", &[], DesiredState::Inactive),
+        desired_change("lead", &[], DesiredState::Inactive),
     ]);
     let why = |cluster: &Cluster, name| {
         cluster
@@ -129,7 +131,7 @@ fn the_reason_of_an_unplaced_unit_is_explained() {
         "waits for lead, which is on no machine"
     );
     assert_eq!(why(&cluster, "p"), "follows itself: p → q → p");
-    let lead = wanted("lead", &["Conflicts=tail"], DesiredState::Launched);
+    let lead = desired_change("lead", &["Conflicts=tail"], DesiredState::Launched);
     see(&mut cluster, lead);
     see(&mut cluster, placed("lead", "m3"));
     assert_eq!(

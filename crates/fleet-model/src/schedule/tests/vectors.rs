@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::given::{Seen, cluster, id, placed, requirements, shown, unit};
 use super::plain::Plain;
-use crate::schedule::{Change, Cluster, Machine, MachineId, Task};
+use crate::schedule::{Cluster, ClusterChange, Machine, MachineId, Task};
 use crate::unit::DesiredState;
 
 #[derive(Deserialize)]
@@ -71,8 +71,12 @@ impl Given {
 }
 
 fn changes(machines: &[Known], units: &[Given]) -> Vec<Seen> {
-    let machine =
-        |m: &Known| Seen::Change(Change::Machine(Machine::new(id(&m.id), m.metadata.clone())));
+    let machine = |m: &Known| {
+        Seen::Change(ClusterChange::Machine(Machine::new(
+            id(&m.id),
+            m.metadata.clone(),
+        )))
+    };
     let machines = machines.iter().map(machine);
     machines
         .chain(units.iter().flat_map(Given::changes))
@@ -80,7 +84,7 @@ fn changes(machines: &[Known], units: &[Given]) -> Vec<Seen> {
 }
 
 /// A task in the notation of the vectors.
-fn told(task: &Task) -> String {
+fn task_text(task: &Task) -> String {
     let (unit, reason) = (&task.unit, &task.reason);
     match (&task.from, &task.to) {
         (None, Some(to)) => format!("SCHED {unit} {to} ({reason})"),
@@ -115,7 +119,7 @@ fn a_pass_decides_as_the_older_fleet_does_in_one_of_its_orders() {
         if let Some((_, corrected)) = CORRECTED.iter().find(|(corrected, _)| *corrected == id) {
             assert_eq!(shown(&plan), *corrected, "{id} {note}");
         } else {
-            let ours: Vec<_> = plan.iter().map(told).collect();
+            let ours: Vec<_> = plan.iter().map(task_text).collect();
             assert!(
                 outcomes.contains(&ours),
                 "{id} {note}: {ours:#?} is none of {outcomes:#?}"

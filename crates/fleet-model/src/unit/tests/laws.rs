@@ -22,15 +22,15 @@ const PART_END: char = '\u{1f}';
 ///
 /// # Errors
 /// The broken property.
-pub fn hold_for_all_of(bytes: &[u8]) -> Result<(), String> {
-    hold_for(bytes)?;
+pub fn check_bytes(bytes: &[u8]) -> Result<(), String> {
+    check_file(bytes)?;
     let text = String::from_utf8_lossy(bytes);
     let options = text.split(OPTION_END).map(|option| {
         let mut parts = option.splitn(3, PART_END);
         let mut part = || parts.next().unwrap_or_default();
         UnitOption::new(part(), part(), part())
     });
-    hold_for_options(&options.collect::<Vec<_>>())
+    check_options(&options.collect::<Vec<_>>())
 }
 
 /// Checks bytes against the properties of unit files.
@@ -38,12 +38,12 @@ pub fn hold_for_all_of(bytes: &[u8]) -> Result<(), String> {
 /// - Reading them ends, without a panic, and with the same result each time.
 /// - They are too large if and only if there are more than [`FILE_BYTES_MAX`].
 /// - A fault has a message of bounded length, and points into the file or to its end.
-/// - The options keep every limit and the properties of [`hold_for_options`].
+/// - The options keep every limit and the properties of [`check_options`].
 ///
 /// # Errors
 ///
 /// The broken property.
-pub fn hold_for(file: &[u8]) -> Result<(), String> {
+pub fn check_file(file: &[u8]) -> Result<(), String> {
     let answer = file::parse(file);
     same(&file::parse(file), &answer, "what is read twice")?;
     let is_too_large = matches!(&answer, Err(fault) if fault.what == Malformed::TooLarge);
@@ -59,7 +59,7 @@ pub fn hold_for(file: &[u8]) -> Result<(), String> {
                 line.len() > LINE_BYTES_MAX
             });
             same(&long, &None, "a line")?;
-            hold_for_options(&options)
+            check_options(&options)
         }
         Err(fault) => of_fault(file, &fault),
     }
@@ -77,7 +77,7 @@ pub fn hold_for(file: &[u8]) -> Result<(), String> {
 /// # Errors
 ///
 /// The broken property.
-pub fn hold_for_options(given: &[UnitOption]) -> Result<(), String> {
+pub fn check_options(given: &[UnitOption]) -> Result<(), String> {
     let answer = Options::new(given);
     same(&Options::new(given), &answer, "what is taken twice")?;
     let _ = FleetSection::of(given).requirements(None);
@@ -214,7 +214,7 @@ mod tests {
             " ".repeat(FILE_BYTES_MAX + 1),
             format!("[{}]\na=b", "s".repeat(200)),
         ] {
-            assert_eq!(hold_for(file.as_bytes()), Ok(()), "{}", &file[..40]);
+            assert_eq!(check_file(file.as_bytes()), Ok(()), "{}", &file[..40]);
         }
     }
 

@@ -4,7 +4,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use crate::unit::laws::{hold_for, hold_for_options};
+use crate::unit::laws::{check_file, check_options};
 use crate::unit::{Options, UNIT_TYPES, UnitName, UnitOption};
 
 /// Typical pieces of unit files, and disturbing ones.
@@ -93,23 +93,23 @@ proptest! {
 
     #[test]
     fn any_bytes_keep_the_laws(bytes in vec(any::<u8>(), 0..200)) {
-        prop_assert_eq!(hold_for(&bytes), Ok(()));
+        prop_assert_eq!(check_file(&bytes), Ok(()));
     }
 
     #[test]
     fn files_that_are_nearly_right_keep_the_laws(file in text(30)) {
-        prop_assert_eq!(hold_for(file.as_bytes()), Ok(()));
-        prop_assert_eq!(hold_for(format!("[A]\n{file}").as_bytes()), Ok(()));
+        prop_assert_eq!(check_file(file.as_bytes()), Ok(()));
+        prop_assert_eq!(check_file(format!("[A]\n{file}").as_bytes()), Ok(()));
     }
 
     #[test]
     fn options_keep_the_laws(given in vec(option(), 0..6)) {
-        prop_assert_eq!(hold_for_options(&given), Ok(()));
+        prop_assert_eq!(check_options(&given), Ok(()));
     }
 
     #[test]
     fn options_that_are_taken_keep_the_laws(given in vec(good_option(), 0..6)) {
-        prop_assert_eq!(hold_for_options(&given), Ok(()));
+        prop_assert_eq!(check_options(&given), Ok(()));
     }
 
     #[test]

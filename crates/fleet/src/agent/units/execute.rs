@@ -3,7 +3,7 @@
 use std::io;
 
 use super::{OnDisk, Units};
-use crate::agent::disk::Known;
+use crate::agent::disk::UnitMemory;
 use crate::agent::duties::{Files, Orders};
 use crate::agent::systemd::{Error, Origin, Systemd, SystemdState};
 use hyperfleet_fleet_model::unit::DesiredState;
@@ -70,7 +70,7 @@ impl Units {
         let before = self.memory.units.get(unit);
         let may_run =
             before.is_some_and(|known| known.may_run || known.state == DesiredState::Launched);
-        let known = Known::file_only(may_run);
+        let known = UnitMemory::file_only(may_run);
         self.memory.units.insert(unit.to_owned(), known);
         let on_disk = OnDisk::of(unit, file);
         self.on_disk.insert(unit.to_owned(), Some(on_disk));
@@ -150,13 +150,13 @@ impl Units {
     /// Stored before the stop: otherwise a process that ends in between would believe that the unit runs.
     fn is_about_to_stop(&mut self, unit: &str) {
         let before = self.memory.units.get(unit).cloned();
-        self.change(unit, Known::unlaunch);
+        self.change(unit, UnitMemory::unlaunch);
         if self.memory.units.get(unit) != before.as_ref() {
             self.remember();
         }
     }
 
-    fn change(&mut self, unit: &str, change: impl FnOnce(&mut Known)) {
+    fn change(&mut self, unit: &str, change: impl FnOnce(&mut UnitMemory)) {
         if let Some(known) = self.memory.units.get_mut(unit) {
             change(known);
         }

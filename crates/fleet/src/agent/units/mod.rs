@@ -9,13 +9,13 @@ use std::path::Path;
 use tokio::time::Instant;
 
 use self::execute::Undone;
-use super::disk::{Disk, Known, Memory};
+use super::disk::{Disk, Memory, UnitMemory};
 use super::duties::{Files, Orders, requirements};
 use super::systemd::{Error, Systemd, SystemdSignal as Signal};
 use super::telemetry;
 use super::troubles::Troubles;
 use crate::registry::UnitState;
-use hyperfleet_fleet_model::agent::{Current, Reason, Task, tasks};
+use hyperfleet_fleet_model::agent::{AgentTask, Current, TaskReason, tasks};
 use hyperfleet_fleet_model::unit::{DesiredState, Options};
 
 /// The error of a unit whose start systemd cancelled.
@@ -28,7 +28,7 @@ pub(super) struct Units {
     on_disk: BTreeMap<String, Option<OnDisk>>,
     troubles: Troubles,
     /// Pinned units, with the reason.
-    held: BTreeMap<String, String>,
+    pinned: BTreeMap<String, String>,
     /// Loaded units that systemd may not have read.
     unread: BTreeSet<String>,
     /// Whether loaded units were found missing.
@@ -69,14 +69,14 @@ impl Units {
             memory
                 .units
                 .entry(unit.clone())
-                .or_insert(Known::file_only(true));
+                .or_insert(UnitMemory::file_only(true));
         }
         let mut units = Self {
             disk,
             memory,
             on_disk,
             troubles: Troubles::default(),
-            held: BTreeMap::new(),
+            pinned: BTreeMap::new(),
             unread: BTreeSet::new(),
             has_lost_some: false,
             is_unsaved: false,
@@ -88,16 +88,16 @@ impl Units {
     }
 
     /// Uses a new connection to systemd. If systemd has restarted, it has none of the units.
-    pub(super) async fn take_up(&mut self, systemd: &impl Systemd) -> Result<(), Error> {
+    pub(super) async fn adopt_connection(&mut self, systemd: &impl Systemd) -> Result<(), Error> {
         let instance = systemd.instance().await?;
         if self.memory.instance != instance {
             // Without stored state it is unknown which units run.
             let may_run = self.memory.instance.is_empty();
             self.memory.instance = instance;
             for known in self.memory.units.values_mut() {
-                *known = Known {
+                *known = UnitMemory {
                     epoch: known.epoch,
-                    ..Known::file_only(may_run)
+                    ..UnitMemory::file_only(may_run)
                 };
             }
             self.remember();
@@ -146,7 +146,7 @@ impl Units {
     }
 
     /// Applies a signal. Returns whether it concerns one of the units.
-    pub(super) fn take(&mut self, signal: &Signal) -> bool {
+    pub(super) fn apply_signal(&mut self, signal: &Signal) -> bool {
         let unit = signal.unit();
         let Some(known) = self.memory.units.get_mut(unit) else {
             return false;
@@ -158,7 +158,7 @@ impl Units {
                 let hash = self.on_disk.get(unit).and_then(Option::as_ref);
                 let hash = hash.map_or("", |on_disk| on_disk.hash.as_str());
                 self.troubles.fail(unit, hash, GAVE_UP);
-                telemetry::failed(&Task::Start(unit.to_owned()));
+                telemetry::failed(&AgentTask::Start(unit.to_owned()));
             }
             // The start of a unit that has been stopped since was cancelled.
             Signal::Changed { .. } | Signal::GaveUp { .. } => {}
@@ -184,18 +184,18 @@ impl Units {
     }
 
     /// The tasks to do, in order.
-    fn planned(&self, orders: &Orders) -> BTreeMap<Task, Reason> {
+    fn planned(&self, orders: &Orders) -> BTreeMap<AgentTask, TaskReason> {
         let mut planned = tasks(&orders.desired, &self.current());
         let may_run = self.memory.units.iter().filter(|(_, known)| known.may_run);
         for (unit, _) in may_run {
             let desired = orders.desired.get(unit).map(|desired| desired.state);
             if desired == Some(DesiredState::Loaded) {
-                planned.insert(Task::Stop(unit.clone()), Reason::NotOnlyLoaded);
+                planned.insert(AgentTask::Stop(unit.clone()), TaskReason::NotOnlyLoaded);
             }
         }
         // An earlier pass may have been interrupted.
         if self.memory.needs_reload {
-            planned.insert(Task::Reload, Reason::FilesChanged);
+            planned.insert(AgentTask::Reload, TaskReason::FilesChanged);
         }
         planned
     }
@@ -251,15 +251,15 @@ impl Units {
             self.remember();
         }
         let left = self.planned(orders);
-        let left = left.keys().filter_map(Task::unit);
-        let left = left.filter(|unit| !orders.held.contains_key(*unit));
+        let left = left.keys().filter_map(AgentTask::unit);
+        let left = left.filter(|unit| !orders.pinned.contains_key(*unit));
         let left: BTreeSet<&str> = left.collect();
         let is_awaited = |unit: &str| {
             let known = self.memory.units.get(unit);
             known.is_some_and(|known| known.start_is_awaited)
         };
-        self.troubles.keep_only(&left, is_awaited);
-        self.held.clone_from(&orders.held);
+        self.troubles.retain(&left, is_awaited);
+        self.pinned.clone_from(&orders.pinned);
         done
     }
 
@@ -271,23 +271,23 @@ impl Units {
     ) -> Result<(), Error> {
         self.troubles.forget_others(|unit| orders.hash(unit));
         let mut skipped = self.troubles.resting();
-        skipped.extend(orders.held.keys().cloned());
+        skipped.extend(orders.pinned.keys().cloned());
         for (task, reason) in self.planned(orders) {
             let unit = task.unit().unwrap_or_default().to_owned();
             if skipped.contains(&unit) {
                 continue;
             }
             let done = match &task {
-                Task::Reload if !self.memory.needs_reload => continue,
-                Task::Reload => self.reload(systemd).await,
-                Task::Unload(_) => self.unload(systemd, &unit).await,
-                Task::Load(_) => self.load(systemd, &unit, orders, files).await,
-                Task::Stop(_) => self.stop(systemd, &unit).await,
-                Task::Start(_) => self.start(systemd, &unit, orders).await,
-                Task::Restart(_) => self.restart(systemd, &unit, orders).await,
+                AgentTask::Reload if !self.memory.needs_reload => continue,
+                AgentTask::Reload => self.reload(systemd).await,
+                AgentTask::Unload(_) => self.unload(systemd, &unit).await,
+                AgentTask::Load(_) => self.load(systemd, &unit, orders, files).await,
+                AgentTask::Stop(_) => self.stop(systemd, &unit).await,
+                AgentTask::Start(_) => self.start(systemd, &unit, orders).await,
+                AgentTask::Restart(_) => self.restart(systemd, &unit, orders).await,
             };
             match done {
-                Ok(()) => telemetry::done(&task, reason),
+                Ok(()) => telemetry::task_completed(&task, reason),
                 Err(Undone::Unreachable(error)) => return Err(error),
                 Err(Undone::Stopping) => {
                     self.troubles.stopping(&unit, orders.hash(&unit));
@@ -297,7 +297,7 @@ impl Units {
                     telemetry::failed(&task);
                     // If a reload fails, every unit that was loaded before it fails: they must not be started.
                     let failed = match task {
-                        Task::Reload => self.unread.clone(),
+                        AgentTask::Reload => self.unread.clone(),
                         _ => [unit].into(),
                     };
                     for unit in &failed {
@@ -345,7 +345,7 @@ impl Units {
                 hash: on_disk.map_or_else(String::new, |on_disk| on_disk.hash.clone()),
                 // While a start is queued, the unit's state does not show it.
                 launched: was_launched && !state.start_is_queued && !known.start_is_awaited,
-                error: self.held.get(unit).cloned().unwrap_or_default(),
+                error: self.pinned.get(unit).cloned().unwrap_or_default(),
             };
             reported.insert(unit.clone(), report);
         }

@@ -38,11 +38,11 @@ pub(super) struct Decider {
     /// Our term. Places with this epoch were written by us.
     epoch: Revision,
     mirror: Arc<Mirror>,
-    news: UnboundedReceiver<KeysTouched>,
+    touched_keys: UnboundedReceiver<KeysTouched>,
     /// How many keys were touched.
-    news_count: u64,
+    touch_count: u64,
     /// Revision up to which the cluster is updated.
-    told_at: Revision,
+    updated_at: Revision,
     cluster: Cluster,
     /// Changes since the cluster was last updated.
     changed_units: BTreeSet<String>,
@@ -69,10 +69,10 @@ impl Decider {
     pub(super) fn new(epoch: Revision, mirror: &Arc<Mirror>) -> Self {
         let mut decider = Self {
             epoch,
-            news: mirror.follow_keys(),
+            touched_keys: mirror.follow_keys(),
             mirror: Arc::clone(mirror),
-            news_count: 0,
-            told_at: 0,
+            touch_count: 0,
+            updated_at: 0,
             cluster: Cluster::new(),
             changed_units: BTreeSet::new(),
             changed_machines: BTreeSet::new(),
@@ -86,76 +86,77 @@ impl Decider {
             is_outdated: true,
             awaits_machines: false,
         };
-        mirror.read(|picture| decider.start_over(&picture.known));
+        mirror.read(|picture| decider.start_over(&picture.snapshot));
         decider
     }
 
     fn read<T>(&mut self, look: impl FnOnce(&mut Self, &Snapshot) -> T) -> T {
         let mirror = Arc::clone(&self.mirror);
-        mirror.read(|picture| look(self, &picture.known))
+        mirror.read(|picture| look(self, &picture.snapshot))
     }
 
     /// Discards all state and starts from a snapshot.
-    fn start_over(&mut self, known: &Snapshot) {
+    fn start_over(&mut self, snapshot: &Snapshot) {
         self.cluster = Cluster::new();
         self.cluster.await_machines(self.awaits_machines);
         self.reasons = Reasons::default();
         self.missing_desired_state.clear();
         self.misplaced.clear();
         self.stopping.clear();
-        let unreadable = known.foreign.keys().filter_map(|key| match key {
+        let unreadable = snapshot.unreadable.keys().filter_map(|key| match key {
             Key::Machine(id) => Some(id),
             _ => None,
         });
-        let machines = known.machines.keys().chain(unreadable);
+        let machines = snapshot.machines.keys().chain(unreadable);
         self.changed_machines = machines.cloned().collect();
-        let units = known.bodies.keys().chain(known.places.keys());
-        self.changed_units = units.chain(known.whys.keys()).cloned().collect();
+        let units = snapshot.bodies.keys().chain(snapshot.placements.keys());
+        self.changed_units = units.chain(snapshot.whys.keys()).cloned().collect();
         self.is_outdated = true;
     }
 
     /// Waits for touched keys and takes them in. Cancel-safe.
     pub(super) async fn next(&mut self) {
-        match self.news.recv().await {
-            Some(touched) => self.read(|decider, known| decider.take(known, touched)),
+        match self.touched_keys.recv().await {
+            Some(touched) => self.read(|decider, snapshot| decider.apply(snapshot, touched)),
             // The mirror outlives the decider.
             None => std::future::pending().await,
         }
     }
 
     /// Takes in touched keys without waiting. Returns whether there were any.
-    pub(super) fn take_in(&mut self) -> bool {
+    pub(super) fn apply_touched(&mut self) -> bool {
         self.read(Self::drain)
     }
 
-    fn drain(&mut self, known: &Snapshot) -> bool {
-        let before = self.news_count;
-        while let Ok(touched) = self.news.try_recv() {
-            self.take(known, touched);
+    fn drain(&mut self, snapshot: &Snapshot) -> bool {
+        let before = self.touch_count;
+        while let Ok(touched) = self.touched_keys.try_recv() {
+            self.apply(snapshot, touched);
         }
-        self.news_count > before
+        self.touch_count > before
     }
 
-    fn take(&mut self, known: &Snapshot, touched: KeysTouched) {
-        self.news_count += 1;
+    fn apply(&mut self, snapshot: &Snapshot, touched: KeysTouched) {
+        self.touch_count += 1;
         match touched {
-            KeysTouched::All => self.start_over(known),
-            KeysTouched::These(keys) => keys.into_iter().for_each(|key| self.touch(known, key)),
+            KeysTouched::All => self.start_over(snapshot),
+            KeysTouched::These(keys) => keys.into_iter().for_each(|key| self.touch(snapshot, key)),
         }
     }
 
     /// Only records the change; [`Self::decide`] does the work.
-    fn touch(&mut self, known: &Snapshot, key: Key) {
+    fn touch(&mut self, snapshot: &Snapshot, key: Key) {
         // A key that became readable or unreadable is always news.
-        let is_news = known.foreign.contains_key(&key) != self.logged.contains_key(&key);
+        let has_changed_readability =
+            snapshot.unreadable.contains_key(&key) != self.logged.contains_key(&key);
         match key {
-            Key::Unit(name) | Key::Want(name) => self.changed(name),
+            Key::Unit(name) | Key::Desired(name) => self.changed(name),
             // Places written or removed in our term are our own writes, or follow from another change of the
             // unit: they invalidate no decision.
-            Key::Place(name) => {
-                let place = known.places.get(&name);
-                let is_ours = place.is_none_or(|place| place.value.epoch == self.epoch);
-                self.is_outdated |= is_news || !is_ours;
+            Key::Placement(name) => {
+                let placement = snapshot.placements.get(&name);
+                let is_ours = placement.is_none_or(|placement| placement.value.epoch == self.epoch);
+                self.is_outdated |= has_changed_readability || !is_ours;
                 self.changed_units.insert(name);
             }
             Key::Move(_) => self.is_outdated = true,
@@ -167,7 +168,7 @@ impl Decider {
                 self.is_outdated = true;
                 self.changed_machines.insert(id);
             }
-            Key::Global(name) | Key::Run(RunKey { unit: name, .. }) if is_news => {
+            Key::Global(name) | Key::Run(RunKey { unit: name, .. }) if has_changed_readability => {
                 self.changed(name);
             }
             // A unit that must never run twice may have stopped on its earlier machine.
@@ -190,13 +191,13 @@ impl Decider {
         self.changed_units.insert(unit);
     }
 
-    pub(super) fn news_count(&self) -> u64 {
-        self.news_count
+    pub(super) fn touch_count(&self) -> u64 {
+        self.touch_count
     }
 
     /// Revision up to which everything was taken in.
-    pub(super) fn seen(&self) -> Revision {
-        self.mirror.read(|picture| picture.known.revision)
+    pub(super) fn revision(&self) -> Revision {
+        self.mirror.read(|picture| picture.snapshot.revision)
     }
 
     /// Whether keys were taken in since [`Self::decide`] that may invalidate its decision.
@@ -207,7 +208,7 @@ impl Decider {
     /// Whether the leader's key is no longer ours.
     pub(super) fn is_deposed(&self) -> bool {
         self.mirror.read(|picture| {
-            let leader = picture.known.leader.as_ref();
+            let leader = picture.snapshot.leader.as_ref();
             leader.is_none_or(|leader| leader.created != self.epoch)
         })
     }
@@ -215,8 +216,12 @@ impl Decider {
     /// The version of the newest engine that ever led. An unreadable one counts as newer than all others.
     pub(super) fn newest_version(&self) -> u64 {
         self.mirror.read(|picture| {
-            let newest = picture.known.engine_version.as_ref();
-            if picture.known.foreign.contains_key(&Key::EngineVersion) {
+            let newest = picture.snapshot.engine_version.as_ref();
+            if picture
+                .snapshot
+                .unreadable
+                .contains_key(&Key::EngineVersion)
+            {
                 return u64::MAX;
             }
             newest.map_or(0, |newest| newest.value.version)
@@ -232,11 +237,11 @@ impl Decider {
     }
 
     /// Unreadable keys, except those of the engine, which end the term.
-    fn unreadable(&self, known: &Snapshot) -> UnreadableKeys {
-        let keys = known.foreign.iter();
+    fn unreadable(&self, snapshot: &Snapshot) -> UnreadableKeys {
+        let keys = snapshot.unreadable.iter();
         let keys = keys.filter(|(key, _)| !matches!(key, Key::Leader | Key::EngineVersion));
-        let missing = self.missing_desired_state.iter().cloned().map(Key::Want);
-        let misplaced = self.misplaced.iter().cloned().map(Key::Place);
+        let missing = self.missing_desired_state.iter().cloned().map(Key::Desired);
+        let misplaced = self.misplaced.iter().cloned().map(Key::Placement);
         let damaged = missing.chain(misplaced).map(|key| (key, None));
         let keys = keys.map(|(key, version)| (key.clone(), *version));
         damaged.chain(keys).collect()
@@ -244,27 +249,28 @@ impl Decider {
 
     /// Keys that cannot be read, and unknown keys below the prefix. Each is returned once.
     pub(super) fn left_alone(&mut self) -> (Vec<(Key, Option<u64>)>, Vec<String>) {
-        self.read(|decider, known| {
-            let keys = decider.unreadable(known);
+        self.read(|decider, snapshot| {
+            let keys = decider.unreadable(snapshot);
             let logged = &decider.logged;
             let new = keys.iter().filter(|(key, at)| logged.get(key) != Some(at));
             let new = new.map(|(key, version)| (key.clone(), *version)).collect();
-            let unknown = known.unknown.difference(&decider.logged_unknown);
+            let unknown = snapshot.unknown.difference(&decider.logged_unknown);
             let unknown = unknown.cloned().collect();
             decider.logged = keys;
-            decider.logged_unknown.clone_from(&known.unknown);
+            decider.logged_unknown.clone_from(&snapshot.unknown);
             (new, unknown)
         })
     }
 
     /// How many keys there are of both kinds. A missing desired state counts as one.
     pub(super) fn left_alone_count(&self) -> usize {
-        self.mirror
-            .read(|picture| self.unreadable(&picture.known).len() + picture.known.unknown.len())
+        self.mirror.read(|picture| {
+            self.unreadable(&picture.snapshot).len() + picture.snapshot.unknown.len()
+        })
     }
 
     pub(super) fn machine_count(&self) -> usize {
-        self.mirror.read(|picture| picture.known.machines.len())
+        self.mirror.read(|picture| picture.snapshot.machines.len())
     }
 
     /// How many units need a machine and have none.
@@ -274,21 +280,21 @@ impl Decider {
 
     /// What must be done now.
     pub(super) fn decide(&mut self) -> Agenda {
-        self.read(Self::tell_cluster);
+        self.read(Self::update_cluster);
         self.is_outdated = false;
         let tasks = self.cluster.plan();
-        self.read(|decider, known| {
+        self.read(|decider, snapshot| {
             if tasks.is_empty() {
-                decider.asked_moves(known)
+                decider.ordered_moves(snapshot)
             } else {
-                decider.agenda(known, &tasks)
+                decider.agenda(snapshot, &tasks)
             }
         })
     }
 
     /// The moves that users ordered, once nothing else has to be done. Outdated orders are removed.
-    fn asked_moves(&mut self, known: &Snapshot) -> Agenda {
-        let asked: Vec<Move> = known
+    fn ordered_moves(&mut self, snapshot: &Snapshot) -> Agenda {
+        let asked: Vec<Move> = snapshot
             .moves
             .iter()
             .map(|(unit, order)| Move {
@@ -302,26 +308,26 @@ impl Decider {
         }
         let tasks = self.cluster.carry_moves(&asked);
         let moved: BTreeSet<&str> = tasks.iter().map(|task| task.unit.as_str()).collect();
-        let void = known.moves.iter();
+        let void = snapshot.moves.iter();
         let void = void.filter(|(unit, _)| !moved.contains(unit.as_str()));
         let void = void.map(|(unit, order)| Step::Unmove {
             unit: unit.clone(),
             order: order.revision,
         });
-        self.agenda(known, &tasks).with(void)
+        self.agenda(snapshot, &tasks).with(void)
     }
 
     /// The next slice of reasons to store or remove; `None` if there is nothing more to check for now. Call it
     /// when nothing has to be decided.
     pub(super) fn explain(&mut self) -> Option<Vec<Step>> {
-        self.read(|decider, known| {
-            decider.tell_cluster(known);
+        self.read(|decider, snapshot| {
+            decider.update_cluster(snapshot);
             let mut reasons = std::mem::take(&mut decider.reasons);
             let is_unreadable = |name: &str| {
                 let why = Key::Why(name.to_owned());
-                known_units::is_pinned(known, name) || known.foreign.contains_key(&why)
+                known_units::is_pinned(snapshot, name) || snapshot.unreadable.contains_key(&why)
             };
-            let slice = reasons.slice(known, &decider.cluster, is_unreadable);
+            let slice = reasons.slice(snapshot, &decider.cluster, is_unreadable);
             decider.reasons = reasons;
             slice
         })
@@ -333,13 +339,13 @@ impl Decider {
     }
 
     /// Updates the cluster with every unit and machine that has changed.
-    fn tell_cluster(&mut self, known: &Snapshot) {
-        self.drain(known);
-        self.told_at = known.revision;
+    fn update_cluster(&mut self, snapshot: &Snapshot) {
+        self.drain(snapshot);
+        self.updated_at = snapshot.revision;
         for id in std::mem::take(&mut self.changed_machines) {
-            let is_there = known.machines.contains_key(&id);
-            let machine = is_there.then(|| known_units::machine(known, &id));
-            let is_unclear = known.foreign.contains_key(&Key::Machine(id.clone()));
+            let is_there = snapshot.machines.contains_key(&id);
+            let machine = is_there.then(|| known_units::machine(snapshot, &id));
+            let is_unclear = snapshot.unreadable.contains_key(&Key::Machine(id.clone()));
             // A new or ended drain changes the reasons of the machine's units.
             let units = self.cluster.units_on(&id);
             self.changed_whys.extend(units.map(ToString::to_string));
@@ -347,34 +353,34 @@ impl Decider {
             self.changed_units.append(&mut self.stopping);
             let id = MachineId::new(id);
             self.cluster.apply(match machine {
-                Some(machine) => schedule::Change::Machine(machine),
-                None if is_unclear => schedule::Change::MachineUnclear(id),
-                None => schedule::Change::MachineGone(id),
+                Some(machine) => schedule::ClusterChange::Machine(machine),
+                None if is_unclear => schedule::ClusterChange::MachineUnclear(id),
+                None => schedule::ClusterChange::MachineGone(id),
             });
             self.reasons.everything_changed();
         }
         for name in std::mem::take(&mut self.changed_units) {
-            self.tell_unit(known, &name);
+            self.update_unit(snapshot, &name);
             self.reasons.everything_changed();
             self.changed_whys.insert(name);
         }
         for name in std::mem::take(&mut self.changed_whys) {
-            self.reasons.look(&name, known, &self.cluster);
+            self.reasons.update(&name, snapshot, &self.cluster);
         }
     }
 
-    fn tell_unit(&mut self, known: &Snapshot, name: &str) {
+    fn update_unit(&mut self, snapshot: &Snapshot, name: &str) {
         // A unit is written in one transaction, so its desired state is not still to come.
-        let is_missing = known.misses_desired_state(name);
+        let is_missing = snapshot.misses_desired_state(name);
         mark(&mut self.missing_desired_state, name, is_missing);
-        let is_misplaced = known_units::is_misplaced(known, name);
+        let is_misplaced = known_units::is_misplaced(snapshot, name);
         mark(&mut self.misplaced, name, is_misplaced);
-        let job = known_units::job(known, name);
+        let job = known_units::job(snapshot, name);
         let is_stopping = job.as_ref().is_some_and(|job| job.stopping_on.is_some());
         mark(&mut self.stopping, name, is_stopping);
         self.cluster.apply(match job {
-            Some(job) => schedule::Change::Unit(job),
-            None => schedule::Change::UnitGone(UnitName::stored(name)),
+            Some(job) => schedule::ClusterChange::Unit(job),
+            None => schedule::ClusterChange::UnitGone(UnitName::stored(name)),
         });
     }
 }

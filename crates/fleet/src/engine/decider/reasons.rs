@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::fmt::{self, Write as _};
 
-use crate::registry::{Refusal, Snapshot, Step, Why};
+use crate::registry::{RefusalRecord, Snapshot, Step, Why};
 use hyperfleet_fleet_model::schedule::{Cluster, Explanation};
 
 /// Machines checked per slice, over all units: some milliseconds.
@@ -52,7 +52,7 @@ impl Reasons {
     }
 
     /// Updates the sets after a change of a unit or its stored reason.
-    pub(super) fn look(&mut self, name: &str, known: &Snapshot, cluster: &Cluster) {
+    pub(super) fn update(&mut self, name: &str, snapshot: &Snapshot, cluster: &Cluster) {
         let sets = [
             &mut self.unplaced,
             &mut self.stuck,
@@ -64,14 +64,17 @@ impl Reasons {
         }
         let is_unplaced = cluster.needs_machine(name);
         let is_placed = cluster.job(name).is_some_and(|job| job.placed_on.is_some());
-        let explained = known.whys.get(name).map(|why| why.value.generation);
+        let explained = snapshot.whys.get(name).map(|why| why.value.generation);
         if is_unplaced && is_placed {
             self.stuck.insert(name.to_owned());
         }
         if is_unplaced {
             self.unplaced.insert(name.to_owned());
-            let wanted = known.wants.get(name).map(|want| want.value.generation);
-            if explained != wanted {
+            let current = snapshot
+                .desired
+                .get(name)
+                .map(|desired| desired.value.generation);
+            if explained != current {
                 self.unexplained.insert(name.to_owned());
             }
         } else {
@@ -92,7 +95,7 @@ impl Reasons {
     /// The steps of the next slice; `None` if there is nothing to check now.
     pub(super) fn slice(
         &mut self,
-        known: &Snapshot,
+        snapshot: &Snapshot,
         cluster: &Cluster,
         is_unreadable: impl Fn(&str) -> bool,
     ) -> Option<Vec<Step>> {
@@ -112,7 +115,7 @@ impl Reasons {
                 continue;
             };
             judged += cost;
-            steps.extend(renewed(name, &explanation, known));
+            steps.extend(renewed(name, &explanation, snapshot));
         }
         (looked_at > 0).then_some(steps)
     }
@@ -134,14 +137,14 @@ impl Reasons {
 }
 
 /// The step that stores a unit's reason, unless the same is stored.
-fn renewed(name: String, explanation: &Explanation<'_>, known: &Snapshot) -> Option<Step> {
-    let want = known.wants.get(&name)?;
-    let why = why(want.value.generation, explanation);
-    let stored = known.whys.get(&name).map(|stored| &stored.value);
+fn renewed(name: String, explanation: &Explanation<'_>, snapshot: &Snapshot) -> Option<Step> {
+    let desired = snapshot.desired.get(&name)?;
+    let why = why(desired.value.generation, explanation);
+    let stored = snapshot.whys.get(&name).map(|stored| &stored.value);
     (stored != Some(&why)).then_some(Step::Explain {
         unit: name,
         why,
-        want: want.revision,
+        desired: desired.revision,
     })
 }
 
@@ -155,7 +158,7 @@ fn why(generation: u64, explanation: &Explanation<'_>) -> Why {
         | Explanation::Tied(_)
         | Explanation::NotYet(_) => &[],
     };
-    let refusals = groups.iter().take(REFUSALS_MAX).map(|group| Refusal {
+    let refusals = groups.iter().take(REFUSALS_MAX).map(|group| RefusalRecord {
         requirement: shortened(&group.refusal, REQUIREMENT_BYTES_MAX),
         count: u64::try_from(group.count).unwrap_or(u64::MAX),
         machines: group.machines.iter().copied().map(str::to_owned).collect(),

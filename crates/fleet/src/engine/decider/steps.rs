@@ -59,7 +59,7 @@ impl Agenda {
 }
 
 impl Decider {
-    pub(super) fn agenda(&self, known: &Snapshot, tasks: &[Task]) -> Agenda {
+    pub(super) fn agenda(&self, snapshot: &Snapshot, tasks: &[Task]) -> Agenda {
         let mut leaves: HashMap<&UnitName, (usize, &Task)> = HashMap::new();
         let mut arrivals: HashSet<&UnitName> = HashSet::new();
         let mut last_arrival: HashMap<&MachineId, usize> = HashMap::new();
@@ -81,7 +81,7 @@ impl Decider {
         let mut ranks: HashMap<&str, usize> = HashMap::new();
         for task in tasks {
             match (&task.to, leave_of_moved(&task.unit)) {
-                (None, None) => leaving.push((0, self.step(known, task.clone()))),
+                (None, None) => leaving.push((0, self.step(snapshot, task.clone()))),
                 (None, Some(_)) => {}
                 (Some(_), leave) => {
                     let rank = self.rank(&task.unit, &ranks);
@@ -91,7 +91,7 @@ impl Decider {
                         task.from.clone_from(&leave.from);
                         task.reason.clone_from(&leave.reason);
                     }
-                    coming.push((rank, self.step(known, task)));
+                    coming.push((rank, self.step(snapshot, task)));
                 }
             }
         }
@@ -113,15 +113,17 @@ impl Decider {
     /// The revision that guards a step: that of the record, or an impossible one if the record is newer than
     /// the decision or gone. The step is stale then, and so are those after it.
     fn guarded<T>(&self, record: Option<&Stored<T>>) -> Revision {
-        record.map_or(self.told_at, |record| record.revision.min(self.told_at))
+        record.map_or(self.updated_at, |record| {
+            record.revision.min(self.updated_at)
+        })
     }
 
-    fn step(&self, known: &Snapshot, task: Task) -> Step {
+    fn step(&self, snapshot: &Snapshot, task: Task) -> Step {
         let unit = task.unit.as_str();
-        let (body, want) = (known.bodies.get(unit), known.wants.get(unit));
+        let (body, desired) = (snapshot.bodies.get(unit), snapshot.desired.get(unit));
         let run_on = |machine: &Option<MachineId>| {
             let (machine, unit) = (machine.as_ref()?.to_string(), unit.to_owned());
-            let run = known.runs.get(&RunKey { machine, unit })?;
+            let run = snapshot.runs.get(&RunKey { machine, unit })?;
             Some(self.guarded(Some(run)))
         };
         Step::Planned {
@@ -129,12 +131,12 @@ impl Decider {
             run_to: run_on(&task.to),
             run: Run {
                 hash: body.map_or_else(String::new, |body| body.value.hash.clone()),
-                state: want.map_or_else(DesiredState::default, |want| want.value.state),
+                state: desired.map_or_else(DesiredState::default, |desired| desired.value.state),
                 epoch: self.epoch,
-                restarts: want.map_or(0, |want| want.value.restarts),
+                restarts: desired.map_or(0, |desired| desired.value.restarts),
             },
-            want: self.guarded(want),
-            place: self.guarded(known.places.get(unit)),
+            desired: self.guarded(desired),
+            placement: self.guarded(snapshot.placements.get(unit)),
             task,
         }
     }

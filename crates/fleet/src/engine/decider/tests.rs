@@ -10,8 +10,8 @@ use super::{Agenda, Decider};
 use crate::keys::Revision;
 use crate::mirror::Mirror;
 use crate::registry::{
-    Body, Change, Key, Label, LabelKey, Leader, Machine, Place, Seen, Snapshot, StateKey, Step,
-    Stored, Want, Why,
+    Body, DesiredRecord, Key, KeyChange, Label, LabelKey, Leader, MachineRecord, Placement, Record,
+    Snapshot, StateKey, Step, Stored, Why,
 };
 use hyperfleet_fleet_model::schedule::{MachineId, Reason};
 use hyperfleet_fleet_model::unit::{DesiredState, Requirements, UnitOption, unmet};
@@ -25,7 +25,7 @@ struct World {
     revision: Revision,
     requirements: BTreeMap<String, Requirements>,
     metadata: BTreeMap<String, BTreeMap<String, String>>,
-    places: BTreeMap<String, String>,
+    placements: BTreeMap<String, String>,
 }
 
 impl World {
@@ -37,22 +37,22 @@ impl World {
             revision: 10,
             requirements: BTreeMap::new(),
             metadata: BTreeMap::new(),
-            places: BTreeMap::new(),
+            placements: BTreeMap::new(),
         }
     }
 
-    fn stored<T>(&mut self, value: T) -> Seen<T> {
+    fn stored<T>(&mut self, value: T) -> Record<T> {
         self.revision += 1;
-        Seen::Here(Stored {
+        Record::Present(Stored {
             value,
             created: self.revision,
             revision: self.revision,
         })
     }
 
-    fn see(&mut self, change: Change) {
+    fn see(&mut self, change: KeyChange) {
         self.mirror.apply(self.revision, vec![change]);
-        self.decider.take_in();
+        self.decider.apply_touched();
     }
 
     fn unit(&mut self, name: &str, lines: &[&str], state: DesiredState) {
@@ -69,18 +69,18 @@ impl World {
         let asked = body.requirements(name);
         self.requirements.insert(name.to_owned(), asked);
         let body = self.stored(body);
-        self.see(Change::Unit(name.to_owned(), body));
-        self.want(name, state);
+        self.see(KeyChange::Unit(name.to_owned(), body));
+        self.set_desired(name, state);
     }
 
-    fn want(&mut self, name: &str, state: DesiredState) {
+    fn set_desired(&mut self, name: &str, state: DesiredState) {
         let generation = self.revision.unsigned_abs();
-        let want = self.stored(Want {
+        let desired = self.stored(DesiredRecord {
             state,
             generation,
             restarts: 0,
         });
-        self.see(Change::Want(name.to_owned(), want));
+        self.see(KeyChange::Desired(name.to_owned(), desired));
     }
 
     fn launch(&mut self, name: &str, lines: &[&str]) {
@@ -91,26 +91,26 @@ impl World {
         let owned = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());
         let metadata: BTreeMap<_, _> = metadata.iter().map(owned).collect();
         self.metadata.insert(id.to_owned(), metadata.clone());
-        let machine = self.stored(Machine {
+        let machine = self.stored(MachineRecord {
             metadata,
-            ..Machine::default()
+            ..MachineRecord::default()
         });
-        self.see(Change::Machine(id.to_owned(), machine));
+        self.see(KeyChange::Machine(id.to_owned(), machine));
     }
 
     fn lose(&mut self, id: &str) {
         self.metadata.remove(id);
-        self.see(Change::Machine(id.to_owned(), Seen::Gone));
+        self.see(KeyChange::Machine(id.to_owned(), Record::Absent));
     }
 
     fn place(&mut self, unit: &str, machine: &str, epoch: Revision) {
-        let place = self.stored(Place {
+        let placement = self.stored(Placement {
             machine: machine.to_owned(),
             hash: "hash".into(),
             epoch,
         });
-        self.places.insert(unit.to_owned(), machine.to_owned());
-        self.see(Change::Place(unit.to_owned(), place));
+        self.placements.insert(unit.to_owned(), machine.to_owned());
+        self.see(KeyChange::Placement(unit.to_owned(), placement));
     }
 
     /// Applies a step as the store would, and sends its events.
@@ -119,19 +119,19 @@ impl World {
             Step::Planned { task, .. } => {
                 let unit = task.unit.as_str();
                 let from = task.from.as_ref().map(MachineId::as_str);
-                let before = self.places.remove(unit);
+                let before = self.placements.remove(unit);
                 assert_eq!(before.as_deref(), from, "{step:?}");
                 match &task.to {
                     Some(machine) => self.place(unit, machine.as_str(), EPOCH),
-                    None => self.see(Change::Place(unit.to_owned(), Seen::Gone)),
+                    None => self.see(KeyChange::Placement(unit.to_owned(), Record::Absent)),
                 }
             }
             Step::Explain { unit, why, .. } => {
                 let why = self.stored(why.clone());
-                self.see(Change::Why(unit.clone(), why));
+                self.see(KeyChange::Why(unit.clone(), why));
             }
-            Step::Unmove { unit, .. } => self.see(Change::Move(unit.clone(), Seen::Gone)),
-            Step::Unexplain { unit } => self.see(Change::Why(unit.clone(), Seen::Gone)),
+            Step::Unmove { unit, .. } => self.see(KeyChange::Move(unit.clone(), Record::Absent)),
+            Step::Unexplain { unit } => self.see(KeyChange::Why(unit.clone(), Record::Absent)),
         }
     }
 
@@ -170,8 +170,8 @@ impl World {
 
     /// Pairs on one machine that exclude each other. Global units are not the engine's.
     fn crowded(&self) -> BTreeSet<(String, String)> {
-        let pairs = self.places.iter().flat_map(|(unit, on)| {
-            let others = self.places.iter();
+        let pairs = self.placements.iter().flat_map(|(unit, on)| {
+            let others = self.placements.iter();
             let others = others.filter(move |(other, there)| *there == on && *other != unit);
             others
                 .filter(|(other, _)| self.requirements[unit].conflicts_with(other))
@@ -182,9 +182,9 @@ impl World {
 
     /// Whether a unit's own requirements hold on its machine.
     fn suits(&self, unit: &str) -> bool {
-        let (asked, machine) = (&self.requirements[unit], &self.places[unit]);
+        let (asked, machine) = (&self.requirements[unit], &self.placements[unit]);
         let metadata = self.metadata.get(machine);
-        let leads = |leader: &String| self.places.get(leader) == Some(machine);
+        let leads = |leader: &String| self.placements.get(leader) == Some(machine);
         metadata.is_some_and(|metadata| unmet(&asked.metadata, metadata).is_none())
             && asked.machine_of.iter().all(leads)
     }
@@ -264,26 +264,29 @@ fn unreadable_units_stay_and_no_plan_relies_on_their_leaving() {
     world.launch("f", &["MachineOf=a"]);
     assert_eq!(world.settle(), [["+a@m1"], ["+f@m1"]]);
     world.machine("m2", &[]);
-    world.see(Change::Want("a".into(), Seen::Foreign { version: Some(2) }));
+    world.see(KeyChange::Desired(
+        "a".into(),
+        Record::Unreadable { version: Some(2) },
+    ));
     world.launch("b", &["MachineID=m1"]);
     assert_eq!(world.settle(), Vec::<Vec<String>>::new());
     assert_eq!(world.decider.left_alone_count(), 1);
     assert_eq!(
         world.decider.left_alone().0,
-        [(Key::Want("a".into()), Some(2))]
+        [(Key::Desired("a".into()), Some(2))]
     );
     assert_eq!(world.decider.left_alone().0, []);
     let refused = "no machine can run it: MachineID=m1: 1 machine (m2); Conflicts: 1 machine (m1)";
     assert_eq!(world.explain()["b"], refused);
     // Nor is it placed where a machine is unreadable or gone, and its followers stay with it.
-    world.see(Change::Machine(
+    world.see(KeyChange::Machine(
         "m1".into(),
-        Seen::Foreign { version: None },
+        Record::Unreadable { version: None },
     ));
     assert_eq!(world.settle(), Vec::<Vec<String>>::new());
     world.lose("m1");
     assert_eq!(world.settle(), Vec::<Vec<String>>::new());
-    world.want("a", DesiredState::Loaded);
+    world.set_desired("a", DesiredState::Loaded);
     assert_eq!(world.settle(), [["a:m1>m2"], ["f:m1>m2"]]);
     assert_eq!(world.decider.left_alone_count(), 0);
 }
@@ -295,13 +298,13 @@ fn states_and_unknown_keys_are_logged_once_and_counted_while_they_exist() {
         unit: "a".into(),
         machine: "m1".into(),
     };
-    let state = |state| Change::State(key.clone(), state);
-    let unknown = |exists| Change::Unknown {
+    let state = |state| KeyChange::State(key.clone(), state);
+    let unknown = |exists| KeyChange::Unknown {
         name: "/fleet/v3/weird".into(),
         exists,
     };
     for _ in 0..2 {
-        world.see(state(Seen::Foreign { version: None }));
+        world.see(state(Record::Unreadable { version: None }));
         world.see(unknown(true));
     }
     let key = Key::State(key.clone());
@@ -310,13 +313,16 @@ fn states_and_unknown_keys_are_logged_once_and_counted_while_they_exist() {
     assert_eq!(world.decider.left_alone(), told);
     // After a new list only new keys are reported.
     let mut found = Snapshot::default();
-    found.extend([state(Seen::Foreign { version: Some(2) }), unknown(true)]);
+    found.extend([
+        state(Record::Unreadable { version: Some(2) }),
+        unknown(true),
+    ]);
     world.mirror.replace(found);
-    world.decider.take_in();
+    world.decider.apply_touched();
     let told = (vec![(key, Some(2))], vec![]);
     assert_eq!(world.decider.left_alone(), told);
     assert_eq!(world.decider.left_alone_count(), 2);
-    world.see(state(Seen::Gone));
+    world.see(state(Record::Absent));
     world.see(unknown(false));
     assert_eq!(world.decider.left_alone_count(), 0);
 }
@@ -330,8 +336,8 @@ fn a_placement_on_an_impossible_machine_is_not_changed() {
     world.launch("b", &[]);
     assert_eq!(world.settle(), [["+b@m1"]]);
     assert_eq!(world.decider.left_alone_count(), 1);
-    world.see(Change::Place("a".into(), Seen::Gone));
-    world.places.remove("a");
+    world.see(KeyChange::Placement("a".into(), Record::Absent));
+    world.placements.remove("a");
     assert_eq!(world.settle(), [["+a@m1"]]);
 }
 
@@ -342,12 +348,12 @@ fn a_unit_without_desired_state_stays_and_so_do_its_followers() {
     world.launch("lead", &[]);
     world.launch("with", &["MachineOf=lead"]);
     assert_eq!(world.settle(), [["+lead@m1"], ["+with@m1"]]);
-    world.see(Change::Want("lead".into(), Seen::Gone));
+    world.see(KeyChange::Desired("lead".into(), Record::Absent));
     assert_eq!(world.settle(), [[""; 0]; 0]);
     assert_eq!(world.decider.left_alone_count(), 1);
     assert_eq!(
         world.decider.left_alone().0,
-        [(Key::Want("lead".into()), None)]
+        [(Key::Desired("lead".into()), None)]
     );
     world.launch("lead", &[]);
     assert_eq!(world.settle(), [[""; 0]; 0]);
@@ -399,7 +405,7 @@ fn only_what_others_do_makes_a_plan_wrong() {
     world.settle();
     let label = world.stored(Label { value: None });
     let (machine, key) = ("m1".to_owned(), "zone".to_owned());
-    world.see(Change::Label(LabelKey { machine, key }, label));
+    world.see(KeyChange::Label(LabelKey { machine, key }, label));
     assert!(world.decider.is_outdated(), "metadata was set");
     let leader = Leader {
         id: "m2".into(),
@@ -413,10 +419,10 @@ fn only_what_others_do_makes_a_plan_wrong() {
         created,
         revision,
     };
-    world.see(Change::Leader(Seen::Here(ours)));
+    world.see(KeyChange::Leader(Record::Present(ours)));
     assert!(!world.decider.is_deposed());
     let another = world.stored(leader);
-    world.see(Change::Leader(another));
+    world.see(KeyChange::Leader(another));
     assert!(world.decider.is_deposed());
 }
 
@@ -426,25 +432,28 @@ fn a_step_about_what_is_newer_than_the_plan_is_stale() {
         let mut world = World::new();
         world.machine("m1", &[]);
         world.launch("a", &[]);
-        world.decider.read(Decider::tell_cluster);
+        world.decider.read(Decider::update_cluster);
         let tasks = world.decider.cluster.plan();
         let planned_at = world.revision;
         if is_gone {
-            world.see(Change::Unit("a".into(), Seen::Gone));
-            world.see(Change::Want("a".into(), Seen::Gone));
+            world.see(KeyChange::Unit("a".into(), Record::Absent));
+            world.see(KeyChange::Desired("a".into(), Record::Absent));
         } else {
             world.launch("a", &["MachineID=none"]);
         }
-        let agenda = |decider: &mut Decider, known: &Snapshot| decider.agenda(known, &tasks);
+        let agenda = |decider: &mut Decider, snapshot: &Snapshot| decider.agenda(snapshot, &tasks);
         let portion = world.decider.read(agenda).portion();
-        let Step::Planned { want, .. } = portion[0] else {
+        let Step::Planned { desired, .. } = portion[0] else {
             panic!("{portion:?}");
         };
         let stored = world.mirror.read(|picture| {
-            let want = picture.known.wants.get("a");
-            want.map(|want| want.revision)
+            let desired = picture.snapshot.desired.get("a");
+            desired.map(|desired| desired.revision)
         });
-        assert!(want == planned_at && stored != Some(want), "{stored:?}");
+        assert!(
+            desired == planned_at && stored != Some(desired),
+            "{stored:?}"
+        );
     }
 }
 
@@ -470,7 +479,7 @@ fn reasons_are_stored_once_and_renewed_when_there_is_time() {
     assert_eq!(reasons["b"], "waits for a, which is on no machine");
     world.decider.tick();
     assert_eq!(world.explain().len(), 0, "nothing has changed");
-    world.want("a", DesiredState::Inactive);
+    world.set_desired("a", DesiredState::Inactive);
     world.settle();
     let slice = world
         .decider

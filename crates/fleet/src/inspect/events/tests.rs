@@ -32,24 +32,27 @@ done
 "#;
 
 /// A journal in its own folder.
-struct Told {
+struct FakeJournal {
     folder: TempDir,
 }
 
-impl Told {
+impl FakeJournal {
     /// With `count` entries. `text` is the body of a shell function.
     fn new(count: usize, text: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let script = format!("#!/bin/bash\ncount={count}\ntext() {{ {text}; }}\n{SCRIPT}");
         let plain = folder.path().join("plain");
         std::fs::write(&plain, script).unwrap();
-        let told = Self { folder };
+        let journal = Self { folder };
         // Another process writes the script: a file that this process has open while another thread forks
         // cannot be executed.
         let mut install = Command::new("install");
-        install.args(["-m", "755"]).arg(plain).arg(told.program());
+        install
+            .args(["-m", "755"])
+            .arg(plain)
+            .arg(journal.program());
         assert!(install.status().unwrap().success());
-        told
+        journal
     }
 
     fn program(&self) -> PathBuf {
@@ -57,7 +60,7 @@ impl Told {
     }
 
     fn journal(&self) -> Journal {
-        Journal::told_by(&self.program())
+        Journal::printed_by(&self.program())
     }
 }
 
@@ -81,8 +84,8 @@ async fn texts_until(events: &mut JournalEvents, id: &str) -> Vec<String> {
 
 #[tokio::test]
 async fn many_entries_make_few_events_and_none_is_lost_or_repeated() {
-    let told = Told::new(5_000, "echo line $1");
-    let begun = JournalEvents::begin(told.journal(), 10_000).await;
+    let journal = FakeJournal::new(5_000, "echo line $1");
+    let begun = JournalEvents::begin(journal.journal(), 10_000).await;
     let texts = texts_until(&mut begun.unwrap(), "s=5000").await;
     // 64, 128, 256, …
     assert_eq!(texts.len(), 7);
@@ -90,7 +93,7 @@ async fn many_entries_make_few_events_and_none_is_lost_or_repeated() {
     let expected = (1..=5_000).map(|n| format!("line {n}"));
     assert!(all.lines().eq(expected));
     let after = "s=4998".parse().unwrap();
-    let resumed = JournalEvents::resume(told.journal(), &after).await;
+    let resumed = JournalEvents::resume(journal.journal(), &after).await;
     let texts = texts_until(&mut resumed.unwrap(), "s=5000").await;
     assert_eq!(texts, ["line 4999\nline 5000\n"]);
 }
@@ -99,8 +102,8 @@ async fn many_entries_make_few_events_and_none_is_lost_or_repeated() {
 async fn long_entries_come_a_few_at_a_time_and_the_longest_are_shortened() {
     // journald accepts at most 48 KiB from a service. Entry 10 is longer than any event.
     let text = "head -c $(($1 == 10 ? 1000000 : 49152)) /dev/zero | tr '\\0' x; echo $1";
-    let told = Told::new(12, text);
-    let begun = JournalEvents::begin(told.journal(), 12).await;
+    let journal = FakeJournal::new(12, text);
+    let begun = JournalEvents::begin(journal.journal(), 12).await;
     let texts = texts_until(&mut begun.unwrap(), "s=12").await;
     let all = texts.concat();
     let lines: Vec<&str> = all.lines().collect();
@@ -117,8 +120,8 @@ async fn long_entries_come_a_few_at_a_time_and_the_longest_are_shortened() {
 
 #[tokio::test]
 async fn an_entry_whose_event_would_be_too_long_is_shortened() {
-    let told = Told::new(2, "head -c 100000 /dev/zero; echo $1");
-    let begun = JournalEvents::begin(told.journal(), 2).await;
+    let journal = FakeJournal::new(2, "head -c 100000 /dev/zero; echo $1");
+    let begun = JournalEvents::begin(journal.journal(), 2).await;
     let texts = texts_until(&mut begun.unwrap(), "s=2").await;
     let left_out = format!("\n[{} bytes left out]\n", 100_002 - SHORTENED_BYTES);
     assert_eq!(texts.len(), 2);
@@ -129,8 +132,8 @@ async fn an_entry_whose_event_would_be_too_long_is_shortened() {
 
 #[tokio::test(start_paused = true)]
 async fn a_silent_journal_is_awaited_by_one_program_over_heartbeats() {
-    let told = Told::new(0, "true");
-    let begun = JournalEvents::begin(told.journal(), 10).await;
+    let journal = FakeJournal::new(0, "true");
+    let begun = JournalEvents::begin(journal.journal(), 10).await;
     let mut events = begun.unwrap();
     let opening = events.next().await.unwrap();
     assert!(opening.ends_with(b"id: start\n\n"));
@@ -142,17 +145,17 @@ async fn a_silent_journal_is_awaited_by_one_program_over_heartbeats() {
 
 #[tokio::test]
 async fn a_refused_cursor_differs_from_other_failures() {
-    let told = Told::new(1, "true");
+    let journal = FakeJournal::new(1, "true");
     let resume = async |after: &str| {
         let after = after.parse().unwrap();
-        JournalEvents::resume(told.journal(), &after).await
+        JournalEvents::resume(journal.journal(), &after).await
     };
     let refused = resume("bad").await.unwrap_err();
     assert!(matches!(&refused, Failure::RefusedCursor(words) if words.ends_with("argument")));
     let failed = resume("broken").await.unwrap_err();
     let words = "journalctl failed: exit status: 1: Failed to open files: Permission denied";
     assert!(matches!(&failed, Failure::Failed(_)) && failed.to_string() == words);
-    let missing = Journal::told_by(&told.folder.path().join("missing"));
+    let missing = Journal::printed_by(&journal.folder.path().join("missing"));
     let missing = JournalEvents::begin(missing, 1).await.unwrap_err();
     assert!(matches!(missing, Failure::NotStarted(_)), "{missing}");
 }

@@ -13,7 +13,7 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, Stream};
 
-use crate::etcd::{Settings, Tls};
+use crate::etcd::{EtcdTls, Settings};
 use hyperfleet_server_kit::tls;
 
 /// How long a server may take to refuse our certificate: with TLS 1.3 the refusal comes after the handshake.
@@ -24,13 +24,13 @@ const PROTOCOL: &[u8] = b"h2";
 /// The fault of each unreachable server; empty if all can be connected to. Blocks the calling thread.
 pub(super) fn diagnose(settings: &Settings) -> Vec<String> {
     let faults = settings.endpoints.iter().filter_map(|url| {
-        let fault = look(url, settings).err()?;
+        let fault = check(url, settings).err()?;
         Some(format!("{url}: {fault:#}"))
     });
     faults.collect()
 }
 
-fn look(url: &str, settings: &Settings) -> anyhow::Result<()> {
+fn check(url: &str, settings: &Settings) -> anyhow::Result<()> {
     let url: Url = url.parse()?;
     let host = url.host_str().context("it has no host")?;
     // As in a URL, IPv6 addresses are in brackets there.
@@ -56,7 +56,12 @@ fn connect(host: &str, port: u16, time: Duration) -> anyhow::Result<TcpStream> {
     Err(last)
 }
 
-fn shake_hands(tls: &Tls, host: &str, mut socket: TcpStream, time: Duration) -> anyhow::Result<()> {
+fn shake_hands(
+    tls: &EtcdTls,
+    host: &str,
+    mut socket: TcpStream,
+    time: Duration,
+) -> anyhow::Result<()> {
     socket.set_read_timeout(Some(time))?;
     socket.set_write_timeout(Some(time))?;
     let name = tls.server_name.as_deref().unwrap_or(host).to_owned();
@@ -64,18 +69,18 @@ fn shake_hands(tls: &Tls, host: &str, mut socket: TcpStream, time: Duration) -> 
     let mut connection = ClientConnection::new(Arc::new(config(tls)?), name)?;
     while connection.is_handshaking() {
         let step = connection.complete_io(&mut socket);
-        step.map_err(|error| anyhow!("no TLS: {}", told(&error)))?;
+        step.map_err(|error| anyhow!("no TLS: {}", tls_message(&error)))?;
     }
     socket.set_read_timeout(Some(OBJECTION))?;
     match Stream::new(&mut connection, &mut socket).read(&mut [0; 1]) {
         Err(error) if !is_silence(error.kind()) => {
-            bail!("it closes the connection: {}", told(&error))
+            bail!("it closes the connection: {}", tls_message(&error))
         }
         _ => Ok(()),
     }
 }
 
-fn config(tls: &Tls) -> anyhow::Result<ClientConfig> {
+fn config(tls: &EtcdTls) -> anyhow::Result<ClientConfig> {
     let roots = tls::authorities(&tls.authorities_pem)?;
     let provider = Arc::new(ring::default_provider());
     let config = ClientConfig::builder_with_provider(provider)
@@ -99,7 +104,7 @@ fn is_silence(kind: ErrorKind) -> bool {
 }
 
 /// The message of TLS without that of the IO error around it.
-fn told(error: &std::io::Error) -> String {
+fn tls_message(error: &std::io::Error) -> String {
     if is_silence(error.kind()) {
         return "it does not answer".to_owned();
     }

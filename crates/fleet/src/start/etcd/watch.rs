@@ -18,22 +18,22 @@ const PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(30)];
 
 /// Logs when etcd is reached, and why it is not, once per reason, for ever. `is_connected` says whether the
 /// mirror is connected; meanwhile this makes no requests.
-pub async fn keep_told(
+pub async fn log_connection(
     registry: Registry<EtcdKeys>,
     settings: Settings,
     is_connected: impl Fn() -> bool,
 ) {
-    let mut told: Option<Result<(), String>> = None;
+    let mut logged: Option<Result<(), String>> = None;
     let mut pause = PAUSES[0];
     let mut next = Instant::now() + pause;
     loop {
         if is_connected() {
-            tell(&mut told, Ok(()), &settings);
+            log_change(&mut logged, Ok(()), &settings);
             pause = PAUSES[0];
             next = Instant::now() + pause;
         } else if next <= Instant::now() {
-            if let Err(fault) = look(&registry, &settings).await {
-                tell(&mut told, Err(fault), &settings);
+            if let Err(fault) = check(&registry, &settings).await {
+                log_change(&mut logged, Err(fault), &settings);
             }
             pause = (pause * 2).min(PAUSES[1]);
             next = Instant::now() + pause;
@@ -43,7 +43,7 @@ pub async fn keep_told(
 }
 
 /// Asks etcd for its revision, and diagnoses a failure.
-async fn look(registry: &Registry<EtcdKeys>, settings: &Settings) -> Result<(), String> {
+async fn check(registry: &Registry<EtcdKeys>, settings: &Settings) -> Result<(), String> {
     let Err(error) = registry.newest().await else {
         return Ok(());
     };
@@ -62,8 +62,12 @@ async fn look(registry: &Registry<EtcdKeys>, settings: &Settings) -> Result<(), 
 }
 
 /// Logs a change.
-fn tell(told: &mut Option<Result<(), String>>, now: Result<(), String>, settings: &Settings) {
-    if told.as_ref() == Some(&now) {
+fn log_change(
+    logged: &mut Option<Result<(), String>>,
+    now: Result<(), String>,
+    settings: &Settings,
+) {
+    if logged.as_ref() == Some(&now) {
         return;
     }
     let endpoints = settings.endpoints.join(", ");
@@ -71,5 +75,5 @@ fn tell(told: &mut Option<Result<(), String>>, now: Result<(), String>, settings
         Ok(()) => tracing::info!(endpoints, "etcd connected"),
         Err(fault) => tracing::warn!(endpoints, fault, "waiting for etcd"),
     }
-    *told = Some(now);
+    *logged = Some(now);
 }

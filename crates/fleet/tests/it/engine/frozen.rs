@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use hyperfleet_fleet::etcd::EtcdKeys;
 use hyperfleet_fleet::keys::Revision;
-use hyperfleet_fleet::registry::{Change, Prefix, Registry, Scope, Seen, Told};
+use hyperfleet_fleet::registry::{KeyChange, Prefix, Record, Registry, WatchScope, WatchUpdate};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::{World, settings};
@@ -123,21 +123,24 @@ async fn every_placement_is_of_the_term_it_was_made_in(
     mut term: Revision,
 ) {
     let until = world.launch("mark.service", &["MachineID=none"]).await;
-    let mut watch = world.registry.watch(&Scope::Everything, after).unwrap();
+    let mut watch = world
+        .registry
+        .watch(&WatchScope::Everything, after)
+        .unwrap();
     let (mut placements, mut terms, mut seen) = (0, 0, after);
     while seen < until {
         let told = tokio::time::timeout(PATIENCE, watch.next()).await.unwrap();
-        let Ok(Told::Changes { revision, changes }) = told else {
+        let Ok(WatchUpdate::Changes { revision, changes }) = told else {
             panic!("{told:?}");
         };
         seen = revision;
         for change in changes {
             match change {
-                Change::Leader(Seen::Here(leader)) => {
+                KeyChange::Leader(Record::Present(leader)) => {
                     term = leader.created;
                     terms += 1;
                 }
-                Change::Place(unit, Seen::Here(place)) => {
+                KeyChange::Placement(unit, Record::Present(place)) => {
                     assert_eq!(place.value.epoch, term, "{unit}");
                     placements += 1;
                 }

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use hyperfleet_fleet::keys::{
-    Batch, Error, Guard, Kept, KeyStore, KeyWatch, Lease, Listing, Operation, Outcome, Position,
-    Range, Revision, Transaction,
+    Batch, Error, Guard, KeyOperation, KeyStore, KeyWatch, Lease, Range, RangePart, ReadPosition,
+    Renewal, Revision, Transaction, TransactionOutcome,
 };
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};
@@ -115,9 +115,9 @@ impl<S: KeyStore> Held<S> {
 
     /// Every write of an engine is guarded by its term, except that of the leader itself.
     fn check(transaction: &Transaction) {
-        let writes = |operation: &Operation| match operation {
-            Operation::Put(key, ..) | Operation::Delete(key) => !key.contains("/engine/"),
-            Operation::Get(_) | Operation::GetAt(..) => false,
+        let writes = |operation: &KeyOperation| match operation {
+            KeyOperation::Put(key, ..) | KeyOperation::Delete(key) => !key.contains("/engine/"),
+            KeyOperation::Get(_) | KeyOperation::GetAt(..) => false,
         };
         let guard = |guard: &Guard| term(guard).is_some();
         assert!(
@@ -145,7 +145,7 @@ fn unavailable() -> Error {
 impl<S: KeyStore> KeyStore for Held<S> {
     type Watch = HeldWatch<S>;
 
-    async fn commit(&self, transaction: Transaction) -> Result<Outcome, Error> {
+    async fn commit(&self, transaction: Transaction) -> Result<TransactionOutcome, Error> {
         Self::check(&transaction);
         let this = self.clone();
         self.call(async move {
@@ -168,7 +168,7 @@ impl<S: KeyStore> KeyStore for Held<S> {
         range: Range,
         limit: usize,
         at: Option<Revision>,
-    ) -> Result<Listing, Error> {
+    ) -> Result<RangePart, Error> {
         let inner = self.inner.clone();
         self.call(async move { inner.list(range, limit, at).await })
             .await
@@ -184,9 +184,9 @@ impl<S: KeyStore> KeyStore for Held<S> {
         self.call(async move { inner.grant(seconds).await }).await
     }
 
-    async fn keep(&self, lease: Lease) -> Result<Kept, Error> {
+    async fn renew(&self, lease: Lease) -> Result<Renewal, Error> {
         let inner = self.inner.clone();
-        self.call(async move { inner.keep(lease).await }).await
+        self.call(async move { inner.renew(lease).await }).await
     }
 
     async fn revoke(&self, lease: Lease) -> Result<(), Error> {
@@ -194,7 +194,7 @@ impl<S: KeyStore> KeyStore for Held<S> {
         self.call(async move { inner.revoke(lease).await }).await
     }
 
-    fn watch(&self, range: Range, after: Position) -> HeldWatch<S> {
+    fn watch(&self, range: Range, after: ReadPosition) -> HeldWatch<S> {
         HeldWatch {
             inner: self.inner.watch(range, after),
             store: self.clone(),

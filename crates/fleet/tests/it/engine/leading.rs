@@ -5,7 +5,9 @@ use std::time::{Duration, Instant};
 use hyperfleet_fleet::engine::Settings;
 use hyperfleet_fleet::engine::VERSION;
 use hyperfleet_fleet::etcd::EtcdKeys;
-use hyperfleet_fleet::registry::{Acquired, Error, Gate, Leader, Machine, Registered, Registry};
+use hyperfleet_fleet::registry::{
+    Acquired, EngineGate, Error, Leader, MachineRecord, Registered, Registry,
+};
 use hyperfleet_fleet_model::unit::DesiredState;
 use rustix::process::Signal;
 
@@ -25,7 +27,7 @@ async fn of_two_engines_one_decides() {
     until("all are placed", async || world.places().await.len() == 20).await;
     let (leader, epoch) = world.leader().await.unwrap();
     assert_eq!(leader, "m1");
-    let places = world.snapshot().await.places;
+    let places = world.snapshot().await.placements;
     assert!(places.values().all(|place| place.value.epoch == epoch));
     second.stop().await;
     assert_eq!(world.leader().await, Some((leader, epoch)));
@@ -87,7 +89,7 @@ async fn behind_a_newer_engine_an_older_one_stands_by() {
     // A newer engine wants to lead: the older one ends its term by itself.
     assert_eq!(
         world.registry.pass_gate(VERSION + 1).await.unwrap(),
-        Gate::Open
+        EngineGate::Open
     );
     until("nobody leads", async || world.leader().await.is_none()).await;
     world.launch("b.service", &[]).await;
@@ -136,7 +138,7 @@ async fn an_engine_goes_on_when_etcd_is_killed_and_comes_back() {
     .await;
     until("all are placed", async || {
         let snapshot = world.registry.snapshot().await;
-        snapshot.is_ok_and(|snapshot| snapshot.places.len() == 200)
+        snapshot.is_ok_and(|snapshot| snapshot.placements.len() == 200)
     })
     .await;
     world.launch("late.service", &[]).await;
@@ -189,9 +191,9 @@ async fn where_etcd_stood_still_units_stay_on_machines_that_come_back() {
         world.places().await.contains_key("late.service")
     })
     .await;
-    let mut after = world.snapshot().await.places;
+    let mut after = world.snapshot().await.placements;
     after.remove("late.service");
-    assert_eq!(after, before.places, "nothing was taken away");
+    assert_eq!(after, before.placements, "nothing was taken away");
     // A machine that does not come back is lost all the same.
     let [_, lost] = agents;
     lost.abort();
@@ -205,11 +207,13 @@ async fn where_etcd_stood_still_units_stay_on_machines_that_come_back() {
 /// Keeps a machine registered, as its agent would.
 async fn agent(registry: Registry<EtcdKeys>, id: &str) {
     loop {
-        let registered = registry.register_machine(id, &Machine::default(), 3).await;
+        let registered = registry
+            .register_machine(id, &MachineRecord::default(), 3)
+            .await;
         if let Ok(Registered::As(registration)) = registered {
             loop {
                 tokio::time::sleep(Duration::from_secs(1)).await;
-                if let Err(Error::Unregistered) = registry.keep_machine(&registration).await {
+                if let Err(Error::Unregistered) = registry.renew_machine(&registration).await {
                     break;
                 }
             }

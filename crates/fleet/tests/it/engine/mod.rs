@@ -13,9 +13,9 @@ use std::time::Duration;
 
 use hyperfleet_fleet::engine::Settings;
 use hyperfleet_fleet::etcd::EtcdKeys;
-use hyperfleet_fleet::keys::{KeyStore, Operation, Revision, Transaction};
+use hyperfleet_fleet::keys::{KeyOperation, KeyStore, Revision, Transaction};
 use hyperfleet_fleet::registry::{
-    Body, Machine, Prefix, Registered, Registration, Registry, RunKey, Snapshot, UnitRecord,
+    Body, MachineRecord, Prefix, Registered, Registration, Registry, RunKey, Snapshot, UnitRecord,
     Written,
 };
 use hyperfleet_fleet_model::unit::{DesiredState, UnitOption};
@@ -127,9 +127,9 @@ impl<S: KeyStore> World<S> {
     }
 
     pub(super) async fn machine(&self, id: &str, metadata: &[(&str, &str)]) -> Registration {
-        let machine = Machine {
+        let machine = MachineRecord {
             metadata: strings(metadata),
-            ..Machine::default()
+            ..MachineRecord::default()
         };
         match self
             .registry
@@ -145,7 +145,7 @@ impl<S: KeyStore> World<S> {
     pub(super) async fn put(&self, key: &str, value: &str) {
         let key = format!("{}{key}", self.prefix);
         let transaction = Transaction {
-            then: vec![Operation::Put(key, value.into(), None)],
+            then: vec![KeyOperation::Put(key, value.into(), None)],
             ..Transaction::default()
         };
         self.store.commit(transaction).await.unwrap();
@@ -156,7 +156,7 @@ impl<S: KeyStore> World<S> {
     }
 
     pub(super) async fn places(&self) -> BTreeMap<String, String> {
-        let places = self.snapshot().await.places.into_iter();
+        let places = self.snapshot().await.placements.into_iter();
         places
             .map(|(unit, place)| (unit, place.value.machine))
             .collect()
@@ -168,7 +168,7 @@ impl<S: KeyStore> World<S> {
         until(&format!("{expected:?}"), async || {
             let snapshot = self.snapshot().await;
             agree(&snapshot);
-            let places = snapshot.places.into_iter();
+            let places = snapshot.placements.into_iter();
             places
                 .map(|(u, p)| (u, p.value.machine))
                 .eq(expected.clone())
@@ -200,7 +200,7 @@ impl<S: KeyStore> World<S> {
 
 /// Asserts that places and orders to agents agree.
 pub(super) fn agree(snapshot: &Snapshot) {
-    let decided = snapshot.places.iter();
+    let decided = snapshot.placements.iter();
     let decided: BTreeSet<_> = decided
         .map(|(unit, place)| RunKey {
             machine: place.value.machine.clone(),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use hyperfleet_fleet::registry::{Change, Scope, Seen, Told};
+use hyperfleet_fleet::registry::{KeyChange, Record, WatchScope, WatchUpdate};
 use hyperfleet_fleet_model::unit::DesiredState;
 
 use super::{agree, body, world};
@@ -25,7 +25,7 @@ async fn units_are_placed_evenly_and_withdrawn_when_inactive() {
         ("c.service", "m2"),
     ];
     world.until_placed(&all).await;
-    let place = world.find("a.service").await.place.unwrap();
+    let place = world.find("a.service").await.placement.unwrap();
     assert_eq!(Some(place.value.epoch), world.leader().await.map(|l| l.1));
     world.set("b.service", DesiredState::Inactive).await;
     // Its follower moves with it, and waits.
@@ -52,7 +52,7 @@ async fn what_was_on_a_machine_that_is_lost_moves() {
     let before = world.snapshot().await;
     let mut watch = world
         .registry
-        .watch(&Scope::Everything, before.revision)
+        .watch(&WatchScope::Everything, before.revision)
         .unwrap();
     world.registry.deregister_machine(lost).await.unwrap();
     world.until_placed(&on("m2")).await;
@@ -60,12 +60,12 @@ async fn what_was_on_a_machine_that_is_lost_moves() {
     let mut moved = 0;
     while moved < 3 {
         let told = tokio::time::timeout(PATIENCE, watch.next()).await.unwrap();
-        let Ok(Told::Changes { changes, .. }) = told else {
+        let Ok(WatchUpdate::Changes { changes, .. }) = told else {
             panic!("{told:?}");
         };
         for change in changes {
-            if let Change::Place(_, seen) = change {
-                assert!(matches!(seen, Seen::Here(_)), "{seen:?}");
+            if let KeyChange::Placement(_, seen) = change {
+                assert!(matches!(seen, Record::Present(_)), "{seen:?}");
                 moved += 1;
             }
         }
@@ -202,7 +202,10 @@ async fn an_idle_engine_reacts_within_the_time_that_is_promised() {
     world.launch("first.service", &[]).await;
     world.until_placed(&[("first.service", "m1")]).await;
     let revision = world.snapshot().await.revision;
-    let mut watch = world.registry.watch(&Scope::Everything, revision).unwrap();
+    let mut watch = world
+        .registry
+        .watch(&WatchScope::Everything, revision)
+        .unwrap();
     let mut took = Vec::new();
     for number in 0..50 {
         let name = format!("u{number}.service");
@@ -210,11 +213,12 @@ async fn an_idle_engine_reacts_within_the_time_that_is_promised() {
         world.launch(&name, &[]).await;
         'placed: loop {
             let told = tokio::time::timeout(PATIENCE, watch.next()).await.unwrap();
-            let Ok(Told::Changes { changes, .. }) = told else {
+            let Ok(WatchUpdate::Changes { changes, .. }) = told else {
                 panic!("{told:?}");
             };
             for change in changes {
-                if matches!(change, Change::Place(unit, Seen::Here(_)) if unit == name) {
+                if matches!(change, KeyChange::Placement(unit, Record::Present(_)) if unit == name)
+                {
                     break 'placed;
                 }
             }
@@ -254,23 +258,26 @@ async fn ten_thousand_units_are_placed_and_others_need_not_wait_for_them() {
     });
     futures_util::future::join_all(creators).await;
     let revision = world.snapshot().await.revision;
-    let mut watch = world.registry.watch(&Scope::Everything, revision).unwrap();
+    let mut watch = world
+        .registry
+        .watch(&WatchScope::Everything, revision)
+        .unwrap();
     let begun = Instant::now();
     let engine = world.engine("m1");
     let (mut places, mut lost_at, mut moved) = (0, None, None);
     let mut lost = Some(lost);
     while places < 10_000 || moved.is_none() {
         let told = tokio::time::timeout(PATIENCE, watch.next()).await.unwrap();
-        let Ok(Told::Changes { changes, .. }) = told else {
+        let Ok(WatchUpdate::Changes { changes, .. }) = told else {
             panic!("{told:?}");
         };
         for change in changes {
             match change {
-                Change::Place(unit, Seen::Here(place)) if unit == "urgent.service" => {
+                KeyChange::Placement(unit, Record::Present(place)) if unit == "urgent.service" => {
                     assert_eq!(place.value.machine, "y");
                     moved = lost_at.map(|at: Instant| (at.elapsed(), places));
                 }
-                Change::Place(_, Seen::Here(_)) => places += 1,
+                KeyChange::Placement(_, Record::Present(_)) => places += 1,
                 _ => {}
             }
         }
@@ -293,7 +300,7 @@ async fn ten_thousand_units_are_placed_and_others_need_not_wait_for_them() {
     let snapshot = world.snapshot().await;
     agree(&snapshot);
     let mut loads: BTreeMap<&str, usize> = BTreeMap::new();
-    for place in snapshot.places.values() {
+    for place in snapshot.placements.values() {
         *loads.entry(&place.value.machine).or_default() += 1;
     }
     let (least, most) = (loads.values().min().unwrap(), loads.values().max().unwrap());

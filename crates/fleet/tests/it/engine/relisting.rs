@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hyperfleet_fleet::registry::{Prefix, Registry, Scope, Told};
+use hyperfleet_fleet::registry::{Prefix, Registry, WatchScope, WatchUpdate};
 use hyperfleet_fleet_model::unit::DesiredState;
 use hyperfleet_testkit::{MemoryKeys, until};
 
@@ -23,7 +23,7 @@ async fn a_long_list_comes_to_its_end_however_often_it_is_given_up() {
     store.compact(revision);
     // 40 parts, each of which takes up to 5 ms.
     let slow = Registry::new(Held::new(store, 1), Prefix::default());
-    let mut watch = slow.watch(&Scope::Everything, 1).unwrap();
+    let mut watch = slow.watch(&WatchScope::Everything, 1).unwrap();
     let mut given_up = 0;
     let told = loop {
         match tokio::time::timeout(Duration::from_millis(12), watch.next()).await {
@@ -35,7 +35,7 @@ async fn a_long_list_comes_to_its_end_however_often_it_is_given_up() {
         assert!(given_up < 1_000, "it begins over and over");
     };
     assert!(given_up > 3, "it was listed at one go");
-    let Told::Relisted {
+    let WatchUpdate::Relisted {
         revision: at,
         found,
     } = told
@@ -64,13 +64,13 @@ async fn a_list_of_a_store_that_goes_back_meanwhile_begins_again() {
     }
     store.compact(registry.snapshot().await.unwrap().revision);
     let slow = Registry::new(Held::calmed(store.clone()), Prefix::default());
-    let mut watch = slow.watch(&Scope::Everything, 1).unwrap();
+    let mut watch = slow.watch(&WatchScope::Everything, 1).unwrap();
     // Time for a few parts of its list.
     let begun = tokio::time::timeout(Duration::from_millis(12), watch.next()).await;
     assert!(begun.is_err(), "it was listed at one go");
     store.become_as(&snapshot);
     let told = watch.next().await.unwrap();
-    let Told::Relisted { revision, found } = told else {
+    let WatchUpdate::Relisted { revision, found } = told else {
         panic!("nothing was listed");
     };
     let then = Registry::new(snapshot, Prefix::default());

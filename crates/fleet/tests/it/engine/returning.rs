@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use hyperfleet_fleet::engine::Settings;
-use hyperfleet_fleet::registry::{Change, Machine, Registered, Registration, Scope, Seen, Told};
+use hyperfleet_fleet::registry::{
+    KeyChange, MachineRecord, Record, Registered, Registration, WatchScope, WatchUpdate,
+};
 use hyperfleet_testkit::MemoryKeys;
 use tokio::time::{advance, sleep};
 
@@ -54,7 +56,7 @@ impl Scene {
 
 /// On a lease that needs no renewal.
 async fn register(world: &World<MemoryKeys>, id: &str) -> Registration {
-    let machine = Machine::default();
+    let machine = MachineRecord::default();
     let registered = world.registry.register_machine(id, &machine, 100_000);
     match registered.await.unwrap() {
         Registered::As(registration) => registration,
@@ -107,7 +109,9 @@ async fn units_of_machines_that_return_after_a_silence_are_never_ordered_to_stop
     sleep(MACHINE_LEASE * 3).await;
     let registry = &scene.world.registry;
     let before = scene.world.snapshot().await;
-    let mut watch = registry.watch(&Scope::Everything, before.revision).unwrap();
+    let mut watch = registry
+        .watch(&WatchScope::Everything, before.revision)
+        .unwrap();
     // No request is answered, and no lease renewed.
     advance(MACHINE_LEASE / 2).await;
     scene.lose_machine().await;
@@ -117,14 +121,14 @@ async fn units_of_machines_that_return_after_a_silence_are_never_ordered_to_stop
     let end = registry.newest().await.unwrap();
     let mut told = 0;
     while told < end {
-        let Told::Changes { revision, changes } = watch.next().await.unwrap() else {
+        let WatchUpdate::Changes { revision, changes } = watch.next().await.unwrap() else {
             panic!("nothing was compacted");
         };
         told = revision;
         for change in changes {
             let is_gone = matches!(
                 change,
-                Change::Run(_, Seen::Gone) | Change::Place(_, Seen::Gone)
+                KeyChange::Run(_, Record::Absent) | KeyChange::Placement(_, Record::Absent)
             );
             assert!(!is_gone, "{change:?}");
         }

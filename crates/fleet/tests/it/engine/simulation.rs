@@ -13,8 +13,8 @@ use std::time::Duration;
 use hyperfleet_fleet::engine::Settings;
 use hyperfleet_fleet::keys::Revision;
 use hyperfleet_fleet::registry::{
-    Change, Machine, MoveOrder, Prefix, Registered, Registration, Registry, RunKey, Scope, Seen,
-    Snapshot, Told,
+    KeyChange, MachineRecord, MoveOrder, Prefix, Record, Registered, Registration, Registry,
+    RunKey, Snapshot, WatchScope, WatchUpdate,
 };
 use hyperfleet_fleet_model::schedule::{self, Cluster, Job, MachineId};
 use hyperfleet_fleet_model::unit::{DesiredState, FleetSection, NameParts, UnitName};
@@ -80,35 +80,35 @@ impl Drop for OnPanic {
 
 /// All writes over time, checked against the properties as they arrive.
 #[derive(Default)]
-struct Record {
+struct History {
     revision: Revision,
     leader: Option<Revision>,
-    places: BTreeMap<String, String>,
+    placements: BTreeMap<String, String>,
     runs: BTreeSet<(String, String)>,
     terms: u64,
     placed: u64,
     refused: u64,
 }
 
-impl Record {
-    fn take_in(&mut self, changes: Vec<Change>) {
+impl History {
+    fn apply(&mut self, changes: Vec<KeyChange>) {
         for change in changes {
             match change {
-                Change::Leader(Seen::Here(leader)) => {
+                KeyChange::Leader(Record::Present(leader)) => {
                     assert!(self.leader.is_none_or(|e| e < leader.created), "terms grow");
                     self.leader = Some(leader.created);
                     self.terms += 1;
                 }
-                Change::Leader(_) => self.leader = None,
-                Change::Place(unit, Seen::Here(place)) => {
+                KeyChange::Leader(_) => self.leader = None,
+                KeyChange::Placement(unit, Record::Present(place)) => {
                     let epoch = place.value.epoch;
                     assert_eq!(Some(epoch), self.leader, "{unit}: who decides, leads");
-                    self.places.insert(unit, place.value.machine);
+                    self.placements.insert(unit, place.value.machine);
                     self.placed += 1;
                 }
-                Change::Place(unit, _) => _ = self.places.remove(&unit),
-                Change::Run(RunKey { machine, unit }, run) => {
-                    if let Seen::Here(_) = run {
+                KeyChange::Placement(unit, _) => _ = self.placements.remove(&unit),
+                KeyChange::Run(RunKey { machine, unit }, run) => {
+                    if let Record::Present(_) = run {
                         self.runs.insert((machine, unit));
                     } else {
                         self.runs.remove(&(machine, unit));
@@ -117,7 +117,7 @@ impl Record {
                 _ => {}
             }
         }
-        let places = self.places.iter().map(|(u, m)| (m.clone(), u.clone()));
+        let places = self.placements.iter().map(|(u, m)| (m.clone(), u.clone()));
         let places: BTreeSet<_> = places.collect();
         assert_eq!(places, self.runs, "what agents do is what was decided");
     }
@@ -165,13 +165,13 @@ struct Simulation {
     registry: Registry<MemoryKeys>,
     seats: Vec<Seat>,
     machines: BTreeMap<&'static str, Registration>,
-    record: Arc<Mutex<Record>>,
+    record: Arc<Mutex<History>>,
 }
 
-async fn simulate(seed: u64) -> Record {
+async fn simulate(seed: u64) -> History {
     let store = MemoryKeys::new();
     let registry = Registry::new(store.clone(), Prefix::default());
-    let record = Arc::<Mutex<Record>>::default();
+    let record = Arc::<Mutex<History>>::default();
     let watching = tokio::spawn(watch(registry.clone(), Arc::clone(&record)));
     let seats = (0..ENGINES).map(|number| {
         let seed = seed * 31 + u64::try_from(number).unwrap();
@@ -202,14 +202,14 @@ async fn simulate(seed: u64) -> Record {
     record
 }
 
-async fn watch(registry: Registry<MemoryKeys>, record: Arc<Mutex<Record>>) {
-    let mut watch = registry.watch(&Scope::Everything, 1).unwrap();
+async fn watch(registry: Registry<MemoryKeys>, record: Arc<Mutex<History>>) {
+    let mut watch = registry.watch(&WatchScope::Everything, 1).unwrap();
     loop {
-        let Told::Changes { revision, changes } = watch.next().await.unwrap() else {
+        let WatchUpdate::Changes { revision, changes } = watch.next().await.unwrap() else {
             panic!("it is not compacted before it is seen");
         };
         let mut record = record.lock().unwrap();
-        record.take_in(changes);
+        record.apply(changes);
         record.revision = revision;
     }
 }
@@ -256,9 +256,9 @@ impl Simulation {
                 .unwrap();
         }
         let zone = self.random.pick(&["a", "b"]);
-        let machine = Machine {
+        let machine = MachineRecord {
             metadata: strings(&[("zone", zone)]),
-            ..Machine::default()
+            ..MachineRecord::default()
         };
         // Some leases are never renewed.
         let lease = self.random.pick(&[7, 100_000]);
@@ -358,8 +358,8 @@ impl Simulation {
         tokio::time::sleep(Duration::from_secs(30)).await;
         let after = self.registry.snapshot().await.unwrap();
         assert_eq!(
-            (&after.places, &after.runs),
-            (&settled.places, &settled.runs)
+            (&after.placements, &after.runs),
+            (&settled.placements, &settled.runs)
         );
         assert_eq!(after.whys, settled.whys);
         fresh.stop.take().unwrap().send(()).unwrap();
@@ -372,7 +372,7 @@ fn check(snapshot: &Snapshot) {
     agree(snapshot);
     let mut cluster = Cluster::new();
     for id in snapshot.machines.keys() {
-        cluster.apply(schedule::Change::Machine(schedule::Machine {
+        cluster.apply(schedule::ClusterChange::Machine(schedule::Machine {
             id: MachineId::new(id.as_str()),
             metadata: snapshot.metadata(id),
             availability: snapshot.availability(id),
@@ -380,25 +380,25 @@ fn check(snapshot: &Snapshot) {
     }
     for (name, body) in &snapshot.bodies {
         let section = FleetSection::of(&body.value.options);
-        let place = snapshot.places.get(name);
+        let place = snapshot.placements.get(name);
         let placed_on = place.map(|place| MachineId::new(place.value.machine.as_str()));
-        cluster.apply(schedule::Change::Unit(Job::new(
+        cluster.apply(schedule::ClusterChange::Unit(Job::new(
             UnitName::stored(name.as_str()),
             section.requirements(NameParts::of(name)),
-            snapshot.wants[name].value.state,
+            snapshot.desired[name].value.state,
             placed_on,
         )));
     }
-    for (name, place) in &snapshot.places {
+    for (name, place) in &snapshot.placements {
         let (machine, unit) = (place.value.machine.clone(), name.clone());
         let run = &snapshot.runs[&RunKey { machine, unit }].value;
         assert_eq!(run.hash, snapshot.bodies[name].value.hash);
-        assert_eq!(run.state, snapshot.wants[name].value.state);
+        assert_eq!(run.state, snapshot.desired[name].value.state);
     }
     assert_eq!(cluster.plan(), []);
-    let explained = snapshot.wants.iter().filter_map(|(unit, want)| {
+    let explained = snapshot.desired.iter().filter_map(|(unit, desired)| {
         let reason = cluster.explain(unit)?.to_string();
-        Some((unit.clone(), (want.value.generation, reason)))
+        Some((unit.clone(), (desired.value.generation, reason)))
     });
     let whys = snapshot.whys.iter();
     let whys = whys.map(|(unit, why)| {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use hyperfleet_fleet::etcd::EtcdKeys;
-use hyperfleet_fleet::registry::{Change, Registry, RunKey, Scope, Seen, Told};
+use hyperfleet_fleet::registry::{KeyChange, Record, Registry, RunKey, WatchScope, WatchUpdate};
 use tokio::task::JoinHandle;
 
 /// Watches the registry and checks the properties.
@@ -17,21 +17,21 @@ pub(super) struct Guardian {
 /// The decisions so far.
 #[derive(Debug, Default)]
 struct Picture {
-    places: BTreeMap<String, String>,
+    placements: BTreeMap<String, String>,
     runs: BTreeSet<(String, String)>,
     /// Machines that are lost permanently. Their units may move.
     machines_lost: BTreeSet<String>,
 }
 
 impl Picture {
-    fn take_in(&mut self, change: Change) {
+    fn apply(&mut self, change: KeyChange) {
         match change {
-            Change::Place(unit, Seen::Here(place)) => {
-                self.places.insert(unit, place.value.machine);
+            KeyChange::Placement(unit, Record::Present(place)) => {
+                self.placements.insert(unit, place.value.machine);
             }
-            Change::Place(unit, _) => _ = self.places.remove(&unit),
-            Change::Run(RunKey { machine, unit }, run) => {
-                if let Seen::Here(_) = run {
+            KeyChange::Placement(unit, _) => _ = self.placements.remove(&unit),
+            KeyChange::Run(RunKey { machine, unit }, run) => {
+                if let Record::Present(_) = run {
                     self.runs.insert((machine, unit));
                 } else {
                     self.is_ordered_to_stop(&machine, &unit);
@@ -53,18 +53,18 @@ impl Picture {
 
     /// A unit runs on at most one machine: the one where it is placed.
     fn check(&self) {
-        let places = self.places.iter().map(|(u, m)| (m.clone(), u.clone()));
+        let places = self.placements.iter().map(|(u, m)| (m.clone(), u.clone()));
         let places: BTreeSet<_> = places.collect();
         assert_eq!(places, self.runs, "who runs it, has it");
     }
 
-    fn replace(&mut self, found: Vec<Change>) {
+    fn replace(&mut self, found: Vec<KeyChange>) {
         let mut now = Self {
             machines_lost: self.machines_lost.clone(),
             ..Self::default()
         };
         for change in found {
-            now.take_in(change);
+            now.apply(change);
         }
         for (machine, unit) in self.runs.difference(&now.runs) {
             now.is_ordered_to_stop(machine, unit);
@@ -79,18 +79,18 @@ impl Guardian {
         let machines_lost = Arc::<Mutex<BTreeSet<String>>>::default();
         let lost = Arc::clone(&machines_lost);
         let task = tokio::spawn(async move {
-            let mut watch = registry.watch(&Scope::Everything, 1).unwrap();
+            let mut watch = registry.watch(&WatchScope::Everything, 1).unwrap();
             let mut picture = Picture::default();
             loop {
                 let told = watch.next().await;
                 picture.machines_lost = lost.lock().unwrap_or_else(PoisonError::into_inner).clone();
                 match told {
-                    Ok(Told::Changes { changes, .. }) => {
+                    Ok(WatchUpdate::Changes { changes, .. }) => {
                         for change in changes {
-                            picture.take_in(change);
+                            picture.apply(change);
                         }
                     }
-                    Ok(Told::Relisted { found, .. }) => picture.replace(found),
+                    Ok(WatchUpdate::Relisted { found, .. }) => picture.replace(found),
                     Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
                 }
                 picture.check();

@@ -43,7 +43,7 @@ impl Scene {
         let server = TestEtcd::start_with("http", &arguments).await;
         let world = World::new(connect(&server).await);
         let fleet = Fleet::new(registry(&server, &world).await, 100);
-        tokio::spawn(fleet.clone().keep_mirror());
+        tokio::spawn(fleet.clone().run_mirror());
         let guardian = Guardian::start(registry(&server, &world).await);
         let mut agents = BTreeMap::new();
         for number in 1..=machines {
@@ -178,7 +178,7 @@ async fn create(world: &World<EtcdKeys>, name: &str) -> Result<Written, Error> {
 }
 
 fn placed(snapshot: &Snapshot) -> BTreeMap<String, String> {
-    let places = snapshot.places.iter();
+    let places = snapshot.placements.iter();
     let places = places.map(|(unit, place)| (unit.clone(), place.value.machine.clone()));
     places.collect()
 }

@@ -1,7 +1,7 @@
 //! Writes of engines, and who may make them.
 
 use hyperfleet_fleet::keys::KeyStore;
-use hyperfleet_fleet::registry::{Acquired, Error, Gate, Refusal, Step, Why, Written};
+use hyperfleet_fleet::registry::{Acquired, EngineGate, Error, RefusalRecord, Step, Why, Written};
 use hyperfleet_fleet_model::unit::DesiredState;
 
 use super::{World, in_every_store, leader};
@@ -34,7 +34,7 @@ async fn one_engine_leads_at_a_time<S: KeyStore>(world: World<S>) {
         .await
         .unwrap();
     assert_eq!(other, Acquired::Standby(leader("m1", 1)));
-    registry.keep_leading(&leading).await.unwrap();
+    registry.renew_leadership(&leading).await.unwrap();
     let found = registry.find_leader().await.unwrap().unwrap();
     assert_eq!(
         (found.value, found.created),
@@ -67,11 +67,11 @@ async fn after_a_resignation_another_leads_at_once<S: KeyStore>(world: World<S>)
     world.registry.resign(first.clone()).await.unwrap();
     let second = world.lead("m2").await;
     assert!(second.epoch > first.epoch);
-    let kept = world.registry.keep_leading(&first).await;
+    let kept = world.registry.renew_leadership(&first).await;
     assert!(matches!(kept, Err(Error::Deposed)), "{kept:?}");
     // Resigning twice does not affect the current leader.
     world.registry.resign(first).await.unwrap();
-    world.registry.keep_leading(&second).await.unwrap();
+    world.registry.renew_leadership(&second).await.unwrap();
 }
 
 async fn a_leader_that_does_not_keep_its_lease_is_deposed<S: KeyStore>(world: World<S>) {
@@ -87,7 +87,7 @@ async fn a_leader_that_does_not_keep_its_lease_is_deposed<S: KeyStore>(world: Wo
         registry.find_leader().await.unwrap().is_none()
     })
     .await;
-    let kept = registry.keep_leading(&short).await;
+    let kept = registry.renew_leadership(&short).await;
     assert!(matches!(kept, Err(Error::Deposed)), "{kept:?}");
 }
 
@@ -117,7 +117,10 @@ async fn a_deposed_leader_changes_nothing<S: KeyStore>(world: World<S>) {
     let new = world.lead("m1").await;
     try_all().await;
     let after = world.registry.snapshot().await.unwrap();
-    assert_eq!((after.places, after.runs), (before.places, before.runs));
+    assert_eq!(
+        (after.placements, after.runs),
+        (before.placements, before.runs)
+    );
     world.place(&new, &unit, "m1").await;
 }
 
@@ -131,9 +134,9 @@ async fn an_older_engine_is_put_out_of_its_term<S: KeyStore>(world: World<S>) {
     let Acquired::Leading(newer) = newer else {
         panic!("a newer engine leads");
     };
-    let kept = registry.keep_leading(&old).await;
+    let kept = registry.renew_leadership(&old).await;
     assert!(matches!(kept, Err(Error::Deposed)), "{kept:?}");
-    registry.keep_leading(&newer).await.unwrap();
+    registry.renew_leadership(&newer).await.unwrap();
     let again = registry
         .acquire_leadership(&leader("m1", 1), 60)
         .await
@@ -148,19 +151,19 @@ async fn under_an_unreadable_leader_no_other_engine_leads<S: KeyStore>(world: Wo
         .acquire_leadership(&leader("m1", 9), 60)
         .await;
     assert!(
-        matches!(acquired, Err(Error::Foreign { .. })),
+        matches!(acquired, Err(Error::Unreadable { .. })),
         "{acquired:?}"
     );
 }
 
 async fn the_gate_closes_behind_newer_engines<S: KeyStore>(world: World<S>) {
     let registry = &world.registry;
-    assert_eq!(registry.pass_gate(1).await.unwrap(), Gate::Open);
-    assert_eq!(registry.pass_gate(1).await.unwrap(), Gate::Open);
-    assert_eq!(registry.pass_gate(2).await.unwrap(), Gate::Open);
+    assert_eq!(registry.pass_gate(1).await.unwrap(), EngineGate::Open);
+    assert_eq!(registry.pass_gate(1).await.unwrap(), EngineGate::Open);
+    assert_eq!(registry.pass_gate(2).await.unwrap(), EngineGate::Open);
     assert_eq!(
         registry.pass_gate(1).await.unwrap(),
-        Gate::Closed { version: 2 }
+        EngineGate::Closed { version: 2 }
     );
     assert_eq!(
         world.get("engine/version").await.unwrap(),
@@ -168,7 +171,10 @@ async fn the_gate_closes_behind_newer_engines<S: KeyStore>(world: World<S>) {
     );
     world.put("engine/version", r#"{"v":2}"#).await;
     let passed = registry.pass_gate(3).await;
-    assert!(matches!(passed, Err(Error::Foreign { .. })), "{passed:?}");
+    assert!(
+        matches!(passed, Err(Error::Unreadable { .. })),
+        "{passed:?}"
+    );
 }
 
 async fn a_unit_is_placed_once<S: KeyStore>(world: World<S>) {
@@ -179,7 +185,7 @@ async fn a_unit_is_placed_once<S: KeyStore>(world: World<S>) {
     let carried = world.registry.carry_out(&leading, &again).await.unwrap();
     assert_eq!(carried, [Written::Stale]);
     let placed = world.find("a.service").await;
-    assert_eq!(placed.place.as_ref().unwrap().value.machine, "m1");
+    assert_eq!(placed.placement.as_ref().unwrap().value.machine, "m1");
     let steps = [withdraw(&placed), withdraw(&placed)];
     let carried = world.registry.carry_out(&leading, &steps).await.unwrap();
     assert!(
@@ -216,7 +222,15 @@ async fn what_was_decided_on_an_old_want_is_not_done<S: KeyStore>(world: World<S
         .await
         .unwrap();
     assert_eq!(carried, [Written::Stale]);
-    assert!(world.registry.snapshot().await.unwrap().places.is_empty());
+    assert!(
+        world
+            .registry
+            .snapshot()
+            .await
+            .unwrap()
+            .placements
+            .is_empty()
+    );
     // Its user's change may allow it to stay, and its agent has the new order.
     let unit = world.create("b.service").await;
     world.place(&leading, &unit, "m1").await;
@@ -246,7 +260,7 @@ async fn a_unit_is_moved_in_one_transaction<S: KeyStore>(world: World<S>) {
     let [Written::At(revision), Written::Stale] = carried[..] else {
         panic!("{carried:?}");
     };
-    let moved = world.find("a.service").await.place.unwrap();
+    let moved = world.find("a.service").await.placement.unwrap();
     assert_eq!(
         (moved.value.machine.as_str(), moved.revision),
         ("m2", revision)
@@ -282,7 +296,7 @@ async fn batches_of_any_size_are_carried_out<S: KeyStore>(world: World<S>) {
         "three operations each, 128 a transaction"
     );
     let snapshot = world.registry.snapshot().await.unwrap();
-    assert_eq!((snapshot.places.len(), snapshot.runs.len()), (150, 150));
+    assert_eq!((snapshot.placements.len(), snapshot.runs.len()), (150, 150));
     assert_eq!(world.registry.carry_out(&leading, &[]).await.unwrap(), []);
 }
 
@@ -299,7 +313,7 @@ async fn one_stale_step_holds_up_no_other<S: KeyStore>(world: World<S>) {
     let carried = world.registry.carry_out(&leading, &steps).await.unwrap();
     let stale: Vec<_> = (0..10).filter(|n| carried[*n] == Written::Stale).collect();
     assert_eq!(stale, [0, 3, 6, 9]);
-    assert_eq!(world.registry.snapshot().await.unwrap().places.len(), 6);
+    assert_eq!(world.registry.snapshot().await.unwrap().placements.len(), 6);
 }
 
 async fn steps_about_one_unit_follow_each_other<S: KeyStore>(world: World<S>) {
@@ -308,7 +322,7 @@ async fn steps_about_one_unit_follow_each_other<S: KeyStore>(world: World<S>) {
     let explain = Step::Explain {
         unit: "a.service".into(),
         why: why(),
-        want: unit.want.revision,
+        desired: unit.desired.revision,
     };
     let steps = [explain, place(&unit, "m1")];
     let carried = world.registry.carry_out(&leading, &steps).await.unwrap();
@@ -320,7 +334,7 @@ fn why() -> Why {
     Why {
         generation: 1,
         reason: "no machine can run it".into(),
-        refusals: vec![Refusal {
+        refusals: vec![RefusalRecord {
             requirement: "MachineMetadata=zone=west".into(),
             count: 2,
             machines: vec!["m1".into(), "m2".into()],
@@ -332,17 +346,17 @@ async fn reasons_stand_until_the_unit_is_placed<S: KeyStore>(world: World<S>) {
     let registry = &world.registry;
     let leading = world.lead("m1").await;
     let unit = world.create("a.service").await;
-    let explain = |want| Step::Explain {
+    let explain = |desired| Step::Explain {
         unit: "a.service".into(),
         why: why(),
-        want,
+        desired,
     };
     let carried = registry
-        .carry_out(&leading, &[explain(unit.want.revision - 1)])
+        .carry_out(&leading, &[explain(unit.desired.revision - 1)])
         .await;
     assert_eq!(carried.unwrap(), [Written::Stale]);
     registry
-        .carry_out(&leading, &[explain(unit.want.revision)])
+        .carry_out(&leading, &[explain(unit.desired.revision)])
         .await
         .unwrap();
     let found = registry.find_why("a.service").await.unwrap().unwrap();
@@ -353,7 +367,7 @@ async fn reasons_stand_until_the_unit_is_placed<S: KeyStore>(world: World<S>) {
     registry.carry_out(&leading, &[unexplain]).await.unwrap();
     assert_eq!(registry.find_why("a.service").await.unwrap(), None);
     registry
-        .carry_out(&leading, &[explain(unit.want.revision)])
+        .carry_out(&leading, &[explain(unit.desired.revision)])
         .await
         .unwrap();
     world.place(&leading, &unit, "m1").await;

@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use hyperfleet_fleet::etcd::{EtcdKeys, Settings};
-use hyperfleet_fleet::keys::{self, Guard, Kept, KeyStore as _, Operation, Revision, Transaction};
+use hyperfleet_fleet::keys::{
+    self, Guard, KeyOperation, KeyStore as _, Renewal, Revision, Transaction,
+};
 use hyperfleet_fleet::registry::{
-    Change, Error, Prefix, Registry, Reports, Scope, Snapshot, Told, Watch, Written,
+    Error, KeyChange, Prefix, Registry, Reports, Snapshot, Watch, WatchScope, WatchUpdate, Written,
 };
 use hyperfleet_fleet_model::unit::DesiredState;
 
@@ -31,7 +33,7 @@ async fn a_server_that_is_away_fails_no_call_while_another_answers() {
     };
     let store = EtcdKeys::connect(settings).await.unwrap();
     let lease = store.grant(60).await.unwrap();
-    let put = Operation::Put("/a".into(), "1".into(), Some(lease));
+    let put = KeyOperation::Put("/a".into(), "1".into(), Some(lease));
     for call in 0..200 {
         let transaction = Transaction {
             then: vec![put.clone()],
@@ -39,8 +41,11 @@ async fn a_server_that_is_away_fails_no_call_while_another_answers() {
         };
         let committed = store.commit(transaction).await;
         assert!(committed.is_ok(), "commit {call}: {committed:?}");
-        let kept = store.keep(lease).await;
-        assert!(matches!(kept, Ok(Kept::Alive)), "keep {call}: {kept:?}");
+        let kept = store.renew(lease).await;
+        assert!(
+            matches!(kept, Ok(Renewal::Renewed)),
+            "keep {call}: {kept:?}"
+        );
     }
 }
 
@@ -71,7 +76,9 @@ async fn nothing_is_lost_when_etcd_is_killed_and_comes_back() {
         .await
         .unwrap();
     let before = registry.snapshot().await.unwrap();
-    let mut watch = registry.watch(&Scope::Everything, before.revision).unwrap();
+    let mut watch = registry
+        .watch(&WatchScope::Everything, before.revision)
+        .unwrap();
     let unit = registry.find_unit("a.service").await.unwrap().unwrap();
     let mut reports = Reports::new(registration.clone());
     let current = [("a.service".to_owned(), state("active"))].into();
@@ -94,7 +101,7 @@ async fn nothing_is_lost_when_etcd_is_killed_and_comes_back() {
         matches!(failed, Err(Error::Store(keys::Error::Unavailable { .. }))),
         "{failed:?}"
     );
-    assert!(hasty.keep_machine(&registration).await.is_err());
+    assert!(hasty.renew_machine(&registration).await.is_err());
 
     server.resume().await;
     until("the registry is there again", async || {
@@ -102,8 +109,8 @@ async fn nothing_is_lost_when_etcd_is_killed_and_comes_back() {
     })
     .await;
     // The term and the registration live on, and failed calls succeed.
-    registry.keep_leading(&leading).await.unwrap();
-    registry.keep_machine(&registration).await.unwrap();
+    registry.renew_leadership(&leading).await.unwrap();
+    registry.renew_machine(&registration).await.unwrap();
     assert_eq!(reports.publish(&registry, &current).await.unwrap(), 1);
     let created = registry
         .create_unit("b.service", &body("1"), DesiredState::Loaded, None)
@@ -115,11 +122,11 @@ async fn nothing_is_lost_when_etcd_is_killed_and_comes_back() {
     let mut followed = before;
     while followed.revision < last {
         match tokio::time::timeout(PATIENCE, watch.next()).await.unwrap() {
-            Ok(Told::Changes { revision, changes }) => {
+            Ok(WatchUpdate::Changes { revision, changes }) => {
                 followed.extend(changes);
                 followed.revision = revision;
             }
-            Ok(Told::Relisted { .. }) => panic!("nothing was compacted"),
+            Ok(WatchUpdate::Relisted { .. }) => panic!("nothing was compacted"),
             Err(error) => {
                 assert!(
                     matches!(error, Error::Store(keys::Error::Unavailable { .. })),
@@ -145,7 +152,7 @@ async fn a_frozen_server_blocks_calls_no_longer_than_the_timeout() {
     let hasty = Registry::new(store, Prefix::default());
     until("it answers", async || hasty.snapshot().await.is_ok()).await;
     let revision = hasty.snapshot().await.unwrap().revision;
-    let mut watch = hasty.watch(&Scope::Everything, revision).unwrap();
+    let mut watch = hasty.watch(&WatchScope::Everything, revision).unwrap();
     let nothing = tokio::time::timeout(Duration::from_millis(50), watch.next()).await;
     assert!(nothing.is_err(), "the watch waits: {nothing:?}");
     let one = body("1");
@@ -165,7 +172,7 @@ async fn a_frozen_server_blocks_calls_no_longer_than_the_timeout() {
     let told = tokio::time::timeout(PATIENCE, watch.next()).await;
     let told = told.expect("the watch goes on").unwrap();
     assert!(
-        matches!(&told, Told::Changes { changes, .. } if changes.len() == 2),
+        matches!(&told, WatchUpdate::Changes { changes, .. } if changes.len() == 2),
         "{told:?}"
     );
 }
@@ -196,7 +203,7 @@ async fn a_server_that_is_cut_off_confirms_no_term() {
         ..etcd_settings(&servers[0].url())
     };
     let store = EtcdKeys::connect(settings).await.unwrap();
-    let put = Operation::Put("/engine".to_owned(), b"1".to_vec(), None);
+    let put = KeyOperation::Put("/engine".to_owned(), b"1".to_vec(), None);
     let write = Transaction {
         then: vec![put],
         ..Transaction::default()
@@ -231,7 +238,9 @@ async fn a_watch_that_has_missed_more_than_a_message_holds_goes_on() {
     let server = TestEtcd::start().await;
     let registry = registry(&server).await;
     let before = registry.snapshot().await.unwrap();
-    let mut watch = registry.watch(&Scope::Everything, before.revision).unwrap();
+    let mut watch = registry
+        .watch(&WatchScope::Everything, before.revision)
+        .unwrap();
     let mut client = etcd_client::Client::connect([server.url()], None)
         .await
         .unwrap();
@@ -247,7 +256,7 @@ async fn a_watch_that_has_missed_more_than_a_message_holds_goes_on() {
         panic!("there is no such unit");
     };
     let told = tokio::time::timeout(PATIENCE, watch.next()).await.unwrap();
-    let Told::Relisted { revision, found } = told.unwrap() else {
+    let WatchUpdate::Relisted { revision, found } = told.unwrap() else {
         panic!("100 MiB fit a message");
     };
     assert!(revision >= last);
@@ -261,19 +270,19 @@ async fn a_watch_that_has_missed_more_than_a_message_holds_goes_on() {
         .await;
     let told = tokio::time::timeout(PATIENCE, watch.next()).await.unwrap();
     assert!(
-        matches!(told.unwrap(), Told::Changes { revision, .. } if Written::At(revision) == created.unwrap())
+        matches!(told.unwrap(), WatchUpdate::Changes { revision, .. } if Written::At(revision) == created.unwrap())
     );
 }
 
 /// Waits, across failures, until the watch lists everything.
-async fn relisted(watch: &mut Watch<EtcdKeys>) -> (Revision, Vec<Change>) {
+async fn relisted(watch: &mut Watch<EtcdKeys>) -> (Revision, Vec<KeyChange>) {
     let mut told = Err(Error::Deposed);
     until("the list arrives", async || {
         told = tokio::time::timeout(PATIENCE, watch.next()).await.unwrap();
         told.is_ok()
     })
     .await;
-    let Ok(Told::Relisted { revision, found }) = told else {
+    let Ok(WatchUpdate::Relisted { revision, found }) = told else {
         panic!("{told:?}");
     };
     (revision, found)
@@ -290,7 +299,9 @@ async fn a_watch_of_an_etcd_that_went_back_starts_over() {
         created.await.unwrap();
     }
     let before = registry.snapshot().await.unwrap();
-    let mut watch = registry.watch(&Scope::Everything, before.revision).unwrap();
+    let mut watch = registry
+        .watch(&WatchScope::Everything, before.revision)
+        .unwrap();
     server.lose_data();
     server.resume().await;
     let (revision, found) = relisted(&mut watch).await;
@@ -299,7 +310,7 @@ async fn a_watch_of_an_etcd_that_went_back_starts_over() {
     let created = created.await.unwrap();
     let told = tokio::time::timeout(PATIENCE, watch.next()).await.unwrap();
     assert!(
-        matches!(told.unwrap(), Told::Changes { revision, .. } if Written::At(revision) == created)
+        matches!(told.unwrap(), WatchUpdate::Changes { revision, .. } if Written::At(revision) == created)
     );
 }
 
@@ -319,13 +330,13 @@ async fn a_watch_of_a_restored_etcd_that_is_ahead_starts_over() {
         if !is_told_a_removal {
             create("b.service").await;
         }
-        let (_, position) = registry.list(&Scope::Everything).await.unwrap();
-        let mut watch = registry.watch(&Scope::Everything, position).unwrap();
+        let (_, position) = registry.list(&WatchScope::Everything).await.unwrap();
+        let mut watch = registry.watch(&WatchScope::Everything, position).unwrap();
         if is_told_a_removal {
             let unit = registry.find_unit("a.service").await.unwrap().unwrap();
             registry.destroy_unit(&unit).await.unwrap();
             let told = tokio::time::timeout(PATIENCE, watch.next()).await.unwrap();
-            assert!(matches!(told.unwrap(), Told::Changes { .. }));
+            assert!(matches!(told.unwrap(), WatchUpdate::Changes { .. }));
         }
         server.restore(&snapshot, None).await;
         let mut client = etcd_client::Client::connect([server.url()], None)
@@ -335,7 +346,7 @@ async fn a_watch_of_a_restored_etcd_that_is_ahead_starts_over() {
             client.put("/elsewhere", "", None).await.unwrap();
         }
         let (revision, found) = relisted(&mut watch).await;
-        let units = Snapshot::of(revision, found).wants;
+        let units = Snapshot::of(revision, found).desired;
         assert!(
             units.contains_key("a.service") && units.len() == 1,
             "{units:?}"

@@ -1,8 +1,8 @@
 //! Requirements of every key store.
 
 use hyperfleet_fleet::keys::{
-    Error, Guard, Kept, KeyStore, KeyWatch as _, Operation, Range, TRANSACTION_OPERATIONS_MAX,
-    Transaction,
+    Error, Guard, KeyOperation, KeyStore, KeyWatch as _, Range, Renewal,
+    TRANSACTION_OPERATIONS_MAX, Transaction,
 };
 
 use super::{World, in_every_store};
@@ -23,11 +23,11 @@ fn key<S>(world: &World<S>, name: &str) -> String {
     format!("{}{name}", world.prefix)
 }
 
-fn put<S>(world: &World<S>, name: &str) -> Operation {
-    Operation::Put(key(world, name), name.into(), None)
+fn put<S>(world: &World<S>, name: &str) -> KeyOperation {
+    KeyOperation::Put(key(world, name), name.into(), None)
 }
 
-fn doing(guards: Vec<Guard>, then: Vec<Operation>) -> Transaction {
+fn doing(guards: Vec<Guard>, then: Vec<KeyOperation>) -> Transaction {
     Transaction {
         guards,
         then,
@@ -42,7 +42,10 @@ async fn guards_hold_or_nothing_is_done<S: KeyStore>(world: World<S>) {
     let first = commit(absent(), vec![put(&world, "a")]).await.unwrap();
     assert!(first.succeeded);
     let otherwise = Transaction {
-        otherwise: vec![Operation::Get(a.clone()), Operation::Get(key(&world, "b"))],
+        otherwise: vec![
+            KeyOperation::Get(a.clone()),
+            KeyOperation::Get(key(&world, "b")),
+        ],
         ..doing(absent(), vec![put(&world, "b")])
     };
     let second = world.store.commit(otherwise).await.unwrap();
@@ -66,7 +69,7 @@ async fn guards_hold_or_nothing_is_done<S: KeyStore>(world: World<S>) {
         assert_eq!(outcome.succeeded, holds, "{guard:?}");
     }
     // A key that is deleted and put again is a new one.
-    commit(Vec::new(), vec![Operation::Delete(a.clone())])
+    commit(Vec::new(), vec![KeyOperation::Delete(a.clone())])
         .await
         .unwrap();
     let reborn = commit(absent(), vec![put(&world, "a")]).await.unwrap();
@@ -88,7 +91,7 @@ async fn a_transaction_is_one_revision<S: KeyStore>(world: World<S>) {
         vec![
             put(&world, "a"),
             put(&world, "b"),
-            Operation::Delete(key(&world, "z")),
+            KeyOperation::Delete(key(&world, "z")),
         ],
     );
     let outcome = world.store.commit(both).await.unwrap();
@@ -111,7 +114,7 @@ async fn the_past_can_be_read_and_the_future_not<S: KeyStore>(world: World<S>) {
         .commit(doing(Vec::new(), vec![put(&world, "a")]))
         .await
         .unwrap();
-    let gone = Operation::Delete(key(&world, "a"));
+    let gone = KeyOperation::Delete(key(&world, "a"));
     let second = world
         .store
         .commit(doing(Vec::new(), vec![gone, put(&world, "b")]))
@@ -124,7 +127,7 @@ async fn the_past_can_be_read_and_the_future_not<S: KeyStore>(world: World<S>) {
         .unwrap();
     let names: Vec<_> = then.entries.iter().map(|e| e.value.as_slice()).collect();
     assert_eq!((names, then.revision), (vec![&b"a"[..]], first.revision));
-    let get = Operation::GetAt(key(&world, "a"), first.revision);
+    let get = KeyOperation::GetAt(key(&world, "a"), first.revision);
     let found = world
         .store
         .commit(doing(Vec::new(), vec![get]))
@@ -132,7 +135,7 @@ async fn the_past_can_be_read_and_the_future_not<S: KeyStore>(world: World<S>) {
         .unwrap()
         .found;
     assert_eq!(found.len(), 1);
-    let get = Operation::GetAt(key(&world, "a"), second.revision);
+    let get = KeyOperation::GetAt(key(&world, "a"), second.revision);
     let found = world
         .store
         .commit(doing(Vec::new(), vec![get]))
@@ -143,7 +146,7 @@ async fn the_past_can_be_read_and_the_future_not<S: KeyStore>(world: World<S>) {
     let future = second.revision + (1 << 40);
     let listed = world.store.list(range, 10, Some(future)).await;
     assert!(matches!(listed, Err(Error::Future)), "{listed:?}");
-    let get = Operation::GetAt(key(&world, "a"), future);
+    let get = KeyOperation::GetAt(key(&world, "a"), future);
     let got = world.store.commit(doing(Vec::new(), vec![get])).await;
     assert!(matches!(got, Err(Error::Future)), "{got:?}");
 }
@@ -163,7 +166,7 @@ async fn what_is_too_much_or_twice_is_refused<S: KeyStore>(world: World<S>) {
     assert!(world.store.commit(guards).await.is_err());
     for twice in [
         vec![put(&world, "a"), put(&world, "a")],
-        vec![put(&world, "a"), Operation::Delete(key(&world, "a"))],
+        vec![put(&world, "a"), KeyOperation::Delete(key(&world, "a"))],
     ] {
         let refused = world.store.commit(doing(Vec::new(), twice)).await;
         assert!(matches!(refused, Err(Error::Failed { .. })), "{refused:?}");
@@ -173,7 +176,7 @@ async fn what_is_too_much_or_twice_is_refused<S: KeyStore>(world: World<S>) {
 
 async fn nothing_is_put_on_a_lease_that_is_gone<S: KeyStore>(world: World<S>) {
     let lease = world.store.grant(60).await.unwrap();
-    let on_lease = Operation::Put(key(&world, "a"), b"a".to_vec(), Some(lease));
+    let on_lease = KeyOperation::Put(key(&world, "a"), b"a".to_vec(), Some(lease));
     let both = || doing(Vec::new(), vec![put(&world, "b"), on_lease.clone()]);
     world.store.commit(both()).await.unwrap();
     world.store.revoke(lease).await.unwrap();
@@ -188,7 +191,7 @@ async fn nothing_is_put_on_a_lease_that_is_gone<S: KeyStore>(world: World<S>) {
     );
     // Put without a lease, a key is on none.
     let lease = world.store.grant(60).await.unwrap();
-    let on_lease = Operation::Put(key(&world, "a"), b"a".to_vec(), Some(lease));
+    let on_lease = KeyOperation::Put(key(&world, "a"), b"a".to_vec(), Some(lease));
     world
         .store
         .commit(doing(Vec::new(), vec![on_lease]))
@@ -205,10 +208,10 @@ async fn nothing_is_put_on_a_lease_that_is_gone<S: KeyStore>(world: World<S>) {
 
 async fn a_lease_ends_once<S: KeyStore>(world: World<S>) {
     let lease = world.store.grant(60).await.unwrap();
-    assert_eq!(world.store.keep(lease).await.unwrap(), Kept::Alive);
+    assert_eq!(world.store.renew(lease).await.unwrap(), Renewal::Renewed);
     world.store.revoke(lease).await.unwrap();
     world.store.revoke(lease).await.unwrap();
-    assert_eq!(world.store.keep(lease).await.unwrap(), Kept::Gone);
+    assert_eq!(world.store.renew(lease).await.unwrap(), Renewal::Expired);
 }
 
 async fn keys_are_listed_in_order_and_to_the_limit<S: KeyStore>(world: World<S>) {
@@ -216,7 +219,7 @@ async fn keys_are_listed_in_order_and_to_the_limit<S: KeyStore>(world: World<S>)
         world.put(name, name).await;
     }
     let range = Range::below(&world.prefix);
-    let names = |listing: &hyperfleet_fleet::keys::Listing| {
+    let names = |listing: &hyperfleet_fleet::keys::RangePart| {
         let text = |e: &hyperfleet_fleet::keys::Entry| String::from_utf8(e.value.clone()).unwrap();
         listing.entries.iter().map(text).collect::<Vec<_>>()
     };

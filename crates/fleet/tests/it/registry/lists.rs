@@ -78,7 +78,8 @@ async fn units_come_with_what_their_machine_reports<S: KeyStore>(world: World<S>
     ]);
     reports.publish(&world.registry, &current).await.unwrap();
     let page = world.registry.list_units(None, 10).await.unwrap();
-    let seen = |(unit, state): &(UnitRecord, Option<_>)| (unit.place.is_some(), state.is_some());
+    let seen =
+        |(unit, state): &(UnitRecord, Option<_>)| (unit.placement.is_some(), state.is_some());
     let seen: Vec<_> = page.items.iter().map(seen).collect();
     assert_eq!(seen, [(true, false), (true, true), (false, false)]);
 }
@@ -207,7 +208,7 @@ async fn a_whole_chunk_and_more_is_read_at_one_revision<S: KeyStore>(world: Worl
     }
     let snapshot = world.registry.snapshot().await.unwrap();
     assert_eq!(
-        (snapshot.bodies.len(), snapshot.wants.len()),
+        (snapshot.bodies.len(), snapshot.desired.len()),
         (count, count)
     );
     let pages = names(&world, usize::MAX).await;
@@ -227,7 +228,7 @@ async fn a_list_that_was_compacted_has_gone_stale<S: KeyStore>(world: World<S>) 
         .next
         .unwrap();
     world.create("c.service").await;
-    let newest = world.create("d.service").await.want.revision;
+    let newest = world.create("d.service").await.desired.revision;
     world.compact(newest).await;
     let stale = world.registry.list_units(Some(&token), 1).await;
     assert!(matches!(stale, Err(Error::Compacted)), "{stale:?}");

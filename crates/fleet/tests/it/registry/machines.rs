@@ -67,7 +67,7 @@ async fn when_a_lease_runs_out_all_of_the_machine_is_gone<S: KeyStore>(world: Wo
     let left: Vec<_> = left.items.into_iter().map(|(key, _)| key.machine).collect();
     assert_eq!(left, ["m2"]);
     // No further write uses the lease.
-    let kept = registry.keep_machine(&registration).await;
+    let kept = registry.renew_machine(&registration).await;
     assert!(matches!(kept, Err(Error::Unregistered)), "{kept:?}");
     let updated = registry.update_machine(&registration, &machine(&[])).await;
     assert!(matches!(updated, Err(Error::Unregistered)), "{updated:?}");
@@ -95,12 +95,12 @@ async fn a_machine_that_keeps_its_lease_stays<S: KeyStore>(world: World<S>) {
     let kept = world.register("m1", 2).await;
     let lost = world.register("m2", 2).await;
     until("the lease of the other has run out", async || {
-        world.registry.keep_machine(&kept).await.unwrap();
+        world.registry.renew_machine(&kept).await.unwrap();
         world.registry.find_machine("m2").await.unwrap().is_none()
     })
     .await;
     assert!(world.registry.find_machine("m1").await.unwrap().is_some());
-    let gone = world.registry.keep_machine(&lost).await;
+    let gone = world.registry.renew_machine(&lost).await;
     assert!(matches!(gone, Err(Error::Unregistered)), "{gone:?}");
 }
 

@@ -14,10 +14,10 @@ use std::collections::BTreeMap;
 
 use etcd_client::Client;
 use hyperfleet_fleet::etcd::EtcdKeys;
-use hyperfleet_fleet::keys::{KeyStore, Operation, Revision, Transaction};
+use hyperfleet_fleet::keys::{KeyOperation, KeyStore, Revision, Transaction};
 use hyperfleet_fleet::registry::{
-    Body, Error, Leader, Leading, Machine, Prefix, Registered, Registration, Registry, UnitRecord,
-    UnitState, Written,
+    Body, Error, Leader, Leading, MachineRecord, Prefix, Registered, Registration, Registry,
+    UnitRecord, UnitState, Written,
 };
 use hyperfleet_fleet_model::unit::{DesiredState, UnitOption};
 use hyperfleet_testkit::{
@@ -66,7 +66,7 @@ impl<S: KeyStore> World<S> {
     async fn put(&self, key: &str, value: &str) {
         let key = format!("{}{key}", self.prefix);
         let transaction = Transaction {
-            then: vec![Operation::Put(key, value.into(), None)],
+            then: vec![KeyOperation::Put(key, value.into(), None)],
             ..Transaction::default()
         };
         self.store.commit(transaction).await.unwrap();
@@ -75,7 +75,7 @@ impl<S: KeyStore> World<S> {
     async fn get(&self, key: &str) -> Option<String> {
         let key = format!("{}{key}", self.prefix);
         let transaction = Transaction {
-            then: vec![Operation::Get(key)],
+            then: vec![KeyOperation::Get(key)],
             ..Transaction::default()
         };
         let found = self.store.commit(transaction).await.unwrap().found;
@@ -182,8 +182,8 @@ fn body(text: &str) -> Body {
     }
 }
 
-fn machine(metadata: &[(&str, &str)]) -> Machine {
-    Machine {
+fn machine(metadata: &[(&str, &str)]) -> MachineRecord {
+    MachineRecord {
         address: String::new(),
         ip: "10.0.0.1".into(),
         metadata: strings(metadata),

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use hyperfleet_fleet::etcd::{Credentials, EtcdKeys, Identity, Settings, Tls};
+use hyperfleet_fleet::etcd::{Credentials, EtcdKeys, EtcdTls, Identity, Settings};
 use hyperfleet_fleet::keys;
 use hyperfleet_fleet::registry::{Error, Prefix, Registry};
 use hyperfleet_fleet_model::unit::DesiredState;
@@ -14,7 +14,7 @@ use hyperfleet_testkit::{
 
 fn settings(server: &TestEtcd, authority: &Authority, identity: Option<Identity>) -> Settings {
     Settings {
-        tls: Some(Tls {
+        tls: Some(EtcdTls {
             authorities_pem: fs::read(authority.file()).unwrap(),
             identity,
             server_name: None,

@@ -28,9 +28,9 @@ async fn a_unit_is_created_once<S: KeyStore>(world: World<S>) {
     assert_eq!(world.registry.find_unit("a.service").await.unwrap(), None);
     let unit = world.create("a.service").await;
     assert_eq!(unit.body.value, body("1"));
-    assert_eq!(unit.want.value.generation, 1);
-    assert_eq!(unit.want.value.state, DesiredState::Launched);
-    assert_eq!(unit.body.revision, unit.want.revision, "one transaction");
+    assert_eq!(unit.desired.value.generation, 1);
+    assert_eq!(unit.desired.value.state, DesiredState::Launched);
+    assert_eq!(unit.body.revision, unit.desired.revision, "one transaction");
     let again = world.create_as("a.service", "2", DesiredState::Loaded);
     assert_eq!(again.await.unwrap(), Written::Stale);
     assert_eq!(world.find("a.service").await, unit);
@@ -56,7 +56,7 @@ async fn of_two_creators_one_succeeds<S: KeyStore>(world: World<S>) {
         } else {
             (body("2"), DesiredState::Launched)
         };
-        assert_eq!((unit.body.value, unit.want.value.state), expected);
+        assert_eq!((unit.body.value, unit.desired.value.state), expected);
     }
 }
 
@@ -67,7 +67,7 @@ async fn generations_count_changes<S: KeyStore>(world: World<S>) {
     assert!(matches!(loaded.await.unwrap(), Written::At(_)));
     let unit = world.find("a.service").await;
     assert_eq!(
-        (unit.want.value.generation, unit.want.value.state),
+        (unit.desired.value.generation, unit.desired.value.state),
         (2, DesiredState::Loaded)
     );
     let replaced = world.replace(&unit, "2", DesiredState::Inactive);
@@ -76,12 +76,12 @@ async fn generations_count_changes<S: KeyStore>(world: World<S>) {
     };
     let unit = world.find("a.service").await;
     assert_eq!(
-        (unit.want.value.generation, unit.want.value.state),
+        (unit.desired.value.generation, unit.desired.value.state),
         (3, DesiredState::Inactive)
     );
     assert_eq!(unit.body.value, body("2"));
     assert_eq!(
-        (unit.body.revision, unit.want.revision),
+        (unit.body.revision, unit.desired.revision),
         (revision, revision)
     );
 }
@@ -91,9 +91,9 @@ async fn what_changes_nothing_writes_nothing<S: KeyStore>(world: World<S>) {
     let same = world
         .registry
         .set_desired_state(&unit, DesiredState::Launched);
-    assert_eq!(same.await.unwrap(), Written::At(unit.want.revision));
+    assert_eq!(same.await.unwrap(), Written::At(unit.desired.revision));
     let same = world.replace(&unit, "1", DesiredState::Launched);
-    assert_eq!(same.await.unwrap(), Written::At(unit.want.revision));
+    assert_eq!(same.await.unwrap(), Written::At(unit.desired.revision));
     assert_eq!(world.find("a.service").await, unit);
 }
 
@@ -139,7 +139,7 @@ async fn the_same_write_changes_the_machines_order<S: KeyStore>(world: World<S>)
     let unit = world.create("a.service").await;
     world.place(&leading, &unit, "m1").await;
     let unit = world.find("a.service").await;
-    assert_eq!(unit.place.as_ref().unwrap().value.epoch, leading.epoch);
+    assert_eq!(unit.placement.as_ref().unwrap().value.epoch, leading.epoch);
     let text = |hash: &str, state: &str| {
         let epoch = leading.epoch;
         format!(r#"{{"v":1,"hash":"{hash}","state":"{state}","epoch":{epoch}}}"#)
@@ -173,7 +173,7 @@ async fn a_destroyed_unit_leaves_nothing<S: KeyStore>(world: World<S>) {
     // A new unit of the same name is a different one.
     let again = world.create("a.service").await;
     assert!(again.body.created > unit.body.created);
-    assert_eq!((again.want.value.generation, again.place), (1, None));
+    assert_eq!((again.desired.value.generation, again.placement), (1, None));
 }
 
 async fn a_unit_for_all_machines_is_placed_on_none<S: KeyStore>(world: World<S>) {
@@ -196,7 +196,7 @@ async fn a_unit_for_all_machines_is_placed_on_none<S: KeyStore>(world: World<S>)
     let copy = r#"{"v":1,"hash":"hash-of-2","state":"launched","conflicts":["b*"]}"#;
     assert_eq!(world.get("global/a.service").await.unwrap(), copy);
     let unit = world.find("a.service").await;
-    assert_eq!(unit.place, None);
+    assert_eq!(unit.placement, None);
     // The desired state is in the copy, too; and an ordinary unit has none.
     world
         .registry
@@ -224,7 +224,7 @@ async fn unreadable_records_are_not_changed<S: KeyStore>(world: World<S>) {
     assert!(
         matches!(
             found,
-            Err(Error::Foreign {
+            Err(Error::Unreadable {
                 version: Some(2),
                 ..
             })
@@ -242,11 +242,11 @@ async fn unreadable_records_are_not_changed<S: KeyStore>(world: World<S>) {
     world.create("c.service").await;
     world.put("global/c.service", newer).await;
     let found = world.registry.find_unit("c.service").await;
-    assert!(matches!(found, Err(Error::Foreign { .. })), "{found:?}");
+    assert!(matches!(found, Err(Error::Unreadable { .. })), "{found:?}");
     world.put("label/m1/zone", newer).await;
     let labels = [("disk".to_owned(), None), ("zone".to_owned(), None)].into();
     let set = world.registry.set_labels("m1", &labels).await;
-    assert!(matches!(set, Err(Error::Foreign { .. })), "{set:?}");
+    assert!(matches!(set, Err(Error::Unreadable { .. })), "{set:?}");
     assert_eq!(world.get("label/m1/disk").await, None);
     // Where a newer program has created a unit, ours creates none.
     world.put("unit/b.service", newer).await;
@@ -265,7 +265,7 @@ async fn unreadable_records_are_not_changed<S: KeyStore>(world: World<S>) {
     assert!(snapshot.is_unreadable("a.service") && snapshot.is_unreadable("b.service"));
     assert!(snapshot.is_unreadable("c.service"));
     assert!(!snapshot.is_unreadable("d.service"));
-    assert_eq!(snapshot.foreign.len(), 4, "{:?}", snapshot.foreign);
+    assert_eq!(snapshot.unreadable.len(), 4, "{:?}", snapshot.unreadable);
 }
 
 async fn names_that_would_be_other_keys_are_refused<S: KeyStore>(world: World<S>) {

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use hyperfleet_fleet::keys::{KeyStore, Revision};
-use hyperfleet_fleet::registry::{Change, Reports, Scope, Seen, Snapshot, Told, Watch};
+use hyperfleet_fleet::registry::{
+    KeyChange, Record, Reports, Snapshot, Watch, WatchScope, WatchUpdate,
+};
 use hyperfleet_fleet_model::unit::DesiredState;
 
 use super::{World, in_every_store, place, state, withdraw};
@@ -20,12 +22,12 @@ in_every_store! {
 }
 
 /// All changes up to a revision.
-async fn told<S: KeyStore>(watch: &mut Watch<S>, until: Revision) -> Vec<Told> {
+async fn changes_until<S: KeyStore>(watch: &mut Watch<S>, until: Revision) -> Vec<WatchUpdate> {
     let mut all = Vec::new();
     loop {
         let next = tokio::time::timeout(PATIENCE, watch.next());
         let told = next.await.expect("news arrive in time").unwrap();
-        let (Told::Changes { revision, .. } | Told::Relisted { revision, .. }) = told;
+        let (WatchUpdate::Changes { revision, .. } | WatchUpdate::Relisted { revision, .. }) = told;
         all.push(told);
         if revision >= until {
             return all;
@@ -33,10 +35,10 @@ async fn told<S: KeyStore>(watch: &mut Watch<S>, until: Revision) -> Vec<Told> {
     }
 }
 
-fn changes(told: Vec<Told>) -> Vec<Change> {
+fn changes(told: Vec<WatchUpdate>) -> Vec<KeyChange> {
     let of = |told| match told {
-        Told::Changes { changes, .. } => changes,
-        Told::Relisted { .. } => panic!("nothing was compacted"),
+        WatchUpdate::Changes { changes, .. } => changes,
+        WatchUpdate::Relisted { .. } => panic!("nothing was compacted"),
     };
     told.into_iter().flat_map(of).collect()
 }
@@ -63,7 +65,7 @@ async fn life<S: KeyStore>(world: &World<S>) -> Revision {
     world.registry.carry_out(&leading, &steps).await.unwrap();
     world.put("want/b.service", r#"{"v":7}"#).await;
     world.put("zzz", "whatever").await;
-    world.create("c.service").await.want.revision
+    world.create("c.service").await.desired.revision
 }
 
 async fn a_snapshot_and_what_changes_is_the_next_snapshot<S: KeyStore>(world: World<S>) {
@@ -71,10 +73,10 @@ async fn a_snapshot_and_what_changes_is_the_next_snapshot<S: KeyStore>(world: Wo
     let mut followed = world.registry.snapshot().await.unwrap();
     let mut watch = world
         .registry
-        .watch(&Scope::Everything, followed.revision)
+        .watch(&WatchScope::Everything, followed.revision)
         .unwrap();
     let last = life(&world).await;
-    let changes = changes(told(&mut watch, last).await);
+    let changes = changes(changes_until(&mut watch, last).await);
     followed.extend(changes);
     let mut read = world.registry.snapshot().await.unwrap();
     read.revision = followed.revision;
@@ -83,12 +85,12 @@ async fn a_snapshot_and_what_changes_is_the_next_snapshot<S: KeyStore>(world: Wo
     assert!(!read.states.is_empty() && !read.labels.is_empty() && !read.machines.is_empty());
     assert!(read.leader.is_some() && read.engine_version.is_some());
     assert!(read.is_unreadable("b.service") && read.unknown.len() == 1);
-    assert!(read.places.is_empty() && read.runs.is_empty() && read.wants.len() == 2);
+    assert!(read.placements.is_empty() && read.runs.is_empty() && read.desired.len() == 2);
 }
 
 async fn an_agent_sees_only_its_own_orders<S: KeyStore>(world: World<S>) {
     let leading = world.lead("m1").await;
-    let mine = Scope::Runs {
+    let mine = WatchScope::Runs {
         machine: "m1".into(),
     };
     let (there, revision) = world.registry.list(&mine).await.unwrap();
@@ -112,10 +114,10 @@ async fn an_agent_sees_only_its_own_orders<S: KeyStore>(world: World<S>) {
     while seen.len() < 3 {
         let told = tokio::time::timeout(PATIENCE, watch.next());
         for change in changes(vec![told.await.unwrap().unwrap()]) {
-            let Change::Run(key, run) = change else {
+            let KeyChange::Run(key, run) = change else {
                 panic!("{change:?}");
             };
-            seen.push((key.machine, key.unit, matches!(run, Seen::Here(_))));
+            seen.push((key.machine, key.unit, matches!(run, Record::Present(_))));
         }
     }
     let expected = [
@@ -129,7 +131,7 @@ async fn an_agent_sees_only_its_own_orders<S: KeyStore>(world: World<S>) {
         world
             .registry
             .watch(
-                &Scope::Runs {
+                &WatchScope::Runs {
                     machine: "m/1".into()
                 },
                 1
@@ -142,27 +144,32 @@ async fn unreadable_keys_are_named<S: KeyStore>(world: World<S>) {
     let unit = world.create("a.service").await;
     let mut watch = world
         .registry
-        .watch(&Scope::Everything, unit.want.revision)
+        .watch(&WatchScope::Everything, unit.desired.revision)
         .unwrap();
     world.put("unit/a.service", r#"{"v":2}"#).await;
     world.put("pool/p1", "{}").await;
-    let last = world.create("b.service").await.want.revision;
-    let changes = changes(told(&mut watch, last).await);
-    let foreign = Change::Unit("a.service".into(), Seen::Foreign { version: Some(2) });
-    assert_eq!(changes[0], foreign);
+    let last = world.create("b.service").await.desired.revision;
+    let changes = changes(changes_until(&mut watch, last).await);
+    let unreadable = KeyChange::Unit("a.service".into(), Record::Unreadable { version: Some(2) });
+    assert_eq!(changes[0], unreadable);
     let name = format!("{}pool/p1", world.prefix);
-    assert_eq!(changes[1], Change::Unknown { name, exists: true });
+    assert_eq!(changes[1], KeyChange::Unknown { name, exists: true });
 }
 
 async fn a_watch_that_is_given_up_loses_nothing<S: KeyStore>(world: World<S>) {
-    let first = world.create("a.service").await.want.revision;
-    let mut watch = world.registry.watch(&Scope::Everything, first).unwrap();
+    let first = world.create("a.service").await.desired.revision;
+    let mut watch = world
+        .registry
+        .watch(&WatchScope::Everything, first)
+        .unwrap();
     let nothing = tokio::time::timeout(Duration::from_millis(50), watch.next()).await;
     // On a shared store the others' writes may arrive as progress.
-    assert!(!matches!(nothing, Ok(Ok(Told::Changes { changes, .. })) if !changes.is_empty()));
-    let last = world.create("b.service").await.want.revision;
+    assert!(
+        !matches!(nothing, Ok(Ok(WatchUpdate::Changes { changes, .. })) if !changes.is_empty())
+    );
+    let last = world.create("b.service").await.desired.revision;
     assert_eq!(
-        changes(told(&mut watch, last).await).len(),
+        changes(changes_until(&mut watch, last).await).len(),
         2,
         "what it is and what is wanted"
     );
@@ -172,14 +179,14 @@ async fn after_a_compaction_everything_is_listed_again<S: KeyStore>(world: World
     let first = world.create("a.service").await;
     let mut watch = world
         .registry
-        .watch(&Scope::Everything, first.want.revision)
+        .watch(&WatchScope::Everything, first.desired.revision)
         .unwrap();
     world.registry.destroy_unit(&first).await.unwrap();
     world.create("b.service").await;
-    let newest = world.create("c.service").await.want.revision;
+    let newest = world.create("c.service").await.desired.revision;
     world.compact(newest).await;
-    let all = told(&mut watch, newest).await;
-    let [Told::Relisted { revision, found }] = &all[..] else {
+    let all = changes_until(&mut watch, newest).await;
+    let [WatchUpdate::Relisted { revision, found }] = &all[..] else {
         panic!("{all:?}");
     };
     let mut listed = Snapshot::default();
@@ -191,30 +198,30 @@ async fn after_a_compaction_everything_is_listed_again<S: KeyStore>(world: World
         ["b.service", "c.service"]
     );
     // From there it continues.
-    let last = world.create("d.service").await.want.revision;
-    assert_eq!(changes(told(&mut watch, last).await).len(), 2);
+    let last = world.create("d.service").await.desired.revision;
+    assert_eq!(changes(changes_until(&mut watch, last).await).len(), 2);
 }
 
 async fn a_standby_engine_watches_only_leaders_and_versions<S: KeyStore>(world: World<S>) {
     let first = world.lead("m1").await;
-    let (found, revision) = world.registry.list(&Scope::Leader).await.unwrap();
+    let (found, revision) = world.registry.list(&WatchScope::Leader).await.unwrap();
     assert!(
-        matches!(&found[..], [Change::Leader(Seen::Here(leader))] if leader.created == first.epoch),
+        matches!(&found[..], [KeyChange::Leader(Record::Present(leader))] if leader.created == first.epoch),
         "{found:?}"
     );
-    let mut watch = world.registry.watch(&Scope::Leader, revision).unwrap();
+    let mut watch = world.registry.watch(&WatchScope::Leader, revision).unwrap();
     world.create("a.service").await;
     world.registry.resign(first).await.unwrap();
     world.registry.pass_gate(1).await.unwrap();
     let second = world.lead("m2").await;
-    let told = changes(told(&mut watch, second.epoch).await);
+    let told = changes(changes_until(&mut watch, second.epoch).await);
     assert!(
         matches!(
             &told[..],
             [
-                Change::Leader(Seen::Gone),
-                Change::EngineVersion(Seen::Here(_)),
-                Change::Leader(Seen::Here(leader)),
+                KeyChange::Leader(Record::Absent),
+                KeyChange::EngineVersion(Record::Present(_)),
+                KeyChange::Leader(Record::Present(leader)),
             ] if leader.value.id == "m2"
         ),
         "{told:?}"

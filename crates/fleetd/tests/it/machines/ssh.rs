@@ -71,7 +71,7 @@ impl Keys {
     }
 
     /// Makes one of the keys the known one of the machine; without a key, forgets all.
-    fn know(&self, port: u16, key: Option<&str>) {
+    fn trust_key(&self, port: u16, key: Option<&str>) {
         let key = key.map(|name| format!("[127.0.0.1]:{port} {}", self.read(name)));
         let file = self.folder.path().join("known_hosts");
         std::fs::write(file, key.unwrap_or_default()).unwrap();
@@ -169,12 +169,12 @@ async fn shells_status_journals_and_tunnels_go_over_a_real_ssh() {
 
     // A host that is unknown, and one whose key has changed, are refused.
     for known in [None, Some("other.pub")] {
-        keys.know(port, known);
+        keys.trust_key(port, known);
         let (status, said) = user.over_ssh("ssh", &[&machine.id, "true"]);
         assert_eq!(status, Some(255), "{said}");
         assert!(said.contains("Host key verification failed"), "{said}");
     }
-    keys.know(port, Some("host.pub"));
+    keys.trust_key(port, Some("host.pub"));
     let (status, said) = user.over_ssh("ssh", &[&machine.id, "cat", "/etc/machine-id"]);
     assert_eq!((status, said.trim()), (Some(0), machine.id.as_str()));
     let (status, said) = user.over_ssh("ssh", &["--unit", UNIT, "exit", "7"]);

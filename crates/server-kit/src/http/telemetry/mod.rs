@@ -4,10 +4,10 @@
 //! span (id, trace) ▸ watch (line, metrics) ▸ frame ▸ … ▸ handler
 //! ```
 
-mod masks;
+mod redaction;
 mod request;
 mod series;
 
-pub use masks::{Masks, tell_body};
+pub use redaction::{Redaction, log_body};
 pub use request::{RequestLog, RequestSpan, watch};
 pub use series::RoutePath;

@@ -23,7 +23,7 @@ use tracing::level_filters::LevelFilter;
 use tracing_actix_web::RootSpanBuilder;
 use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
-use super::masks::{Masks, shortened};
+use super::redaction::{Redaction, shortened};
 use super::{RoutePath, series};
 use crate::http::request_id::RequestId;
 
@@ -233,7 +233,7 @@ impl Watched {
     fn begin(request: &ServiceRequest) -> Self {
         series::begin();
         if LevelFilter::current() >= LevelFilter::DEBUG {
-            tell_head(request);
+            log_head(request);
         }
         let agent = request.headers().get(USER_AGENT);
         Self {
@@ -309,14 +309,14 @@ impl Drop for Watched {
 }
 
 /// Logs the request's head at level `debug`.
-fn tell_head(request: &ServiceRequest) {
-    let masks = request.app_data::<Data<Masks>>();
-    let Some(masks) = masks else { return };
+fn log_head(request: &ServiceRequest) {
+    let redaction = request.app_data::<Data<Redaction>>();
+    let Some(redaction) = redaction else { return };
     tracing::debug!(
         method = request.method().as_str(),
         path = &*shortened(request.path(), TEXT_BYTES_MAX),
-        query = masks.query(request.query_string()),
-        headers = masks.headers(request.headers()),
+        query = redaction.query(request.query_string()),
+        headers = redaction.headers(request.headers()),
         "came"
     );
 }

@@ -61,7 +61,7 @@ pub(super) fn end(
         None => SharedString::const_str("/-"),
     };
     let labels = [
-        metrics::Label::new("method", known(method)),
+        metrics::Label::new("method", method_label(method)),
         metrics::Label::new("path", path),
         metrics::Label::new("code", status.as_str().to_owned()),
     ];
@@ -69,7 +69,7 @@ pub(super) fn end(
     metrics::histogram!(DURATION, labels.iter()).record(elapsed);
 }
 
-fn known(method: &Method) -> &'static str {
+fn method_label(method: &Method) -> &'static str {
     match *method {
         Method::GET => "GET",
         Method::HEAD => "HEAD",

@@ -6,16 +6,16 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use super::*;
 
 /// The output in this form.
-fn said(form: Form) -> String {
+fn log_text(form: Form) -> String {
     let kept = Arc::new(Mutex::new(Vec::new()));
     let lines = Arc::clone(&kept);
     let write = move |line: &[u8]| lines.lock().unwrap().extend_from_slice(line);
     let layer = Lines::new(form, write);
-    tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), say);
+    tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), log_lines);
     String::from_utf8(kept.lock().unwrap().clone()).unwrap()
 }
 
-fn say() {
+fn log_lines() {
     let span = tracing::error_span!(
         "request",
         request_id = "r1",
@@ -40,7 +40,7 @@ fn a_line_is_one_json_object_with_what_its_spans_say() {
         time: "now",
         compiler: "rustc 1.95.0",
     };
-    let text = said(Form::json(&build, "here"));
+    let text = log_text(Form::json(&build, "here"));
     let lines: Vec<Value> = text
         .lines()
         .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}")))
@@ -64,7 +64,7 @@ fn a_line_is_one_json_object_with_what_its_spans_say() {
 
 #[test]
 fn a_line_for_people_is_one_line_whatever_is_in_it() {
-    let text = said(Form::Text { is_coloured: false });
+    let text = log_text(Form::Text { is_coloured: false });
     let lines: Vec<_> = text
         .lines()
         .map(|line| line.split_once(' ').unwrap().1)

@@ -73,7 +73,8 @@ pub(super) async fn more_replicas_than_machines(world: &mut World, pool: &Pool) 
             && available["reason"] == "NotPlaced"
             && available["message"] == message
     };
-    pool.until_found(world, "Available", names_the_cause).await;
+    pool.wait_for_report(world, "Available", names_the_cause)
+        .await;
     assert!(!rest.is_reconciled(&pool.path).await);
     assert_eq!(pool.running(world, 5), 4);
     pool.patch(world, 1, 3).await;
@@ -113,7 +114,7 @@ pub(super) async fn units_by_hand(world: &mut World, pool: &Pool) {
     let placed = [(foreign.clone(), machine)].into();
     let run = invocations(world, &placed);
     pool.patch(world, 1, 4).await;
-    pool.until_says(world, "Applied", ["False", "NameTaken", &foreign])
+    pool.wait_for_condition(world, "Applied", ["False", "NameTaken", &foreign])
         .await;
     assert!(!world.service.rest.is_reconciled(&pool.path).await);
     assert_eq!(invocations(world, &placed), run, "the unit of others");

@@ -18,7 +18,7 @@ pub(super) async fn etcd_is_away(world: &mut World, pool: &Pool) {
     // An adapter that has just started knows of no other state of etcd.
     world.service.restart_adapter().await;
     world.cluster.etcd[0].kill();
-    pool.until_says(
+    pool.wait_for_condition(
         world,
         "Health",
         ["False", "EtcdUnavailable", "services keep running"],
@@ -30,7 +30,7 @@ pub(super) async fn etcd_is_away(world: &mut World, pool: &Pool) {
     assert!(world.service.rest.is_reconciled(&pool.path).await);
     assert_eq!(invocations(world, &before), first);
     world.cluster.etcd[0].resume().await;
-    pool.until_says(world, "Health", ["True", "Healthy", "an engine leads"])
+    pool.wait_for_condition(world, "Health", ["True", "Healthy", "an engine leads"])
         .await;
     let after = pool.until_runs(world, 1, 3).await;
     assert_eq!(invocations(world, &after), first);
@@ -52,7 +52,7 @@ pub(super) async fn a_machine_dies(world: &mut World, pool: &Pool) {
         let message = available["message"].as_str().unwrap_or_default();
         available["status"] == "False" && message.contains(&words) && message.contains(&id)
     };
-    pool.until_found(world, "Available", names_the_machine)
+    pool.wait_for_report(world, "Available", names_the_machine)
         .await;
     assert!(!world.service.rest.is_reconciled(&pool.path).await);
     let after = pool.until_runs(world, 1, 3).await;

@@ -124,17 +124,17 @@ impl Pool {
     }
 
     /// Waits for a condition of the adapter's report: its status, its reason, and words of its message.
-    pub(super) async fn until_says(&self, world: &World, name: &str, said: [&str; 3]) {
+    pub(super) async fn wait_for_condition(&self, world: &World, name: &str, said: [&str; 3]) {
         let [status, reason, words] = said;
         let is_said = async |found: &Value| {
             let message = found["message"].as_str().unwrap_or_default();
             found["status"] == status && found["reason"] == reason && message.contains(words)
         };
-        self.until_found(world, name, is_said).await;
+        self.wait_for_report(world, name, is_said).await;
     }
 
     /// Waits until a condition of the adapter's report is as expected, and prints each change before.
-    pub(super) async fn until_found(
+    pub(super) async fn wait_for_report(
         &self,
         world: &World,
         name: &str,

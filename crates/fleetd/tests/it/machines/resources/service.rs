@@ -95,7 +95,7 @@ impl Service {
         assert!(
             status.is_none(),
             "it ended by itself, {status:?}: {}",
-            adapter.said()
+            adapter.output()
         );
     }
 }

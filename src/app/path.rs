@@ -23,9 +23,9 @@ pub enum Collection<'a> {
 
 /// One resource, as a path names it.
 #[derive(Debug, Clone, Copy)]
-pub struct Address<'a> {
+pub struct ResourcePath<'a> {
     /// What the caller may see.
-    pub view: &'a TenantScope,
+    pub tenants: &'a TenantScope,
     pub collection: Collection<'a>,
     /// Its id as the path spells it: any text.
     pub id: &'a str,
@@ -41,15 +41,15 @@ impl<'a> Collection<'a> {
     }
 }
 
-impl<'a> Address<'a> {
+impl<'a> ResourcePath<'a> {
     /// Which rows to search; `None` if a text is not an id, which no row matches.
-    pub(super) fn place(&self) -> Option<ResourceScope<'a>> {
+    pub(super) fn scope(&self) -> Option<ResourceScope<'a>> {
         let owner = match self.collection {
             Collection::Owned { parent_id, .. } => Some(ResourceId::parse(parent_id)?),
             Collection::All | Collection::Kind(_) => None,
         };
         Some(ResourceScope {
-            view: self.view,
+            tenants: self.tenants,
             kind: self.collection.entity().map(|e| e.kind.as_str()),
             owner,
             id: ResourceId::parse(self.id)?,
@@ -63,7 +63,9 @@ impl<'a> Address<'a> {
 
     /// The error for a missing resource, or for its missing owner.
     pub(super) async fn missing(&self, service: &Service, db: &mut Db<'_>) -> Error {
-        let owner = service.require_owner(self.view, self.collection, db).await;
+        let owner = service
+            .require_owner(self.tenants, self.collection, db)
+            .await;
         owner.err().unwrap_or_else(|| self.not_found())
     }
 }
@@ -72,29 +74,27 @@ impl Service {
     /// Checks that a list exists: every list does, except that of a missing owner.
     pub async fn require_collection(
         &self,
-        view: &TenantScope,
+        tenants: &TenantScope,
         collection: Collection<'_>,
     ) -> Result<(), Error> {
         let Collection::Owned { .. } = collection else {
             return Ok(());
         };
         let mut session = self.store.session().await?;
-        self.require_owner(view, collection, &mut session.db())
+        self.require_owner(tenants, collection, &mut session.db())
             .await
     }
 
-    /// The same as [`Address::missing`], in a session of its own.
-    pub(super) async fn missing(&self, address: Address<'_>) -> Error {
-        let owner = self
-            .require_collection(address.view, address.collection)
-            .await;
-        owner.err().unwrap_or_else(|| address.not_found())
+    /// The same as [`ResourcePath::missing`], in a session of its own.
+    pub(super) async fn missing(&self, path: ResourcePath<'_>) -> Error {
+        let owner = self.require_collection(path.tenants, path.collection).await;
+        owner.err().unwrap_or_else(|| path.not_found())
     }
 
     /// Checks that the owner of a list exists.
     pub(super) async fn require_owner(
         &self,
-        view: &TenantScope,
+        tenants: &TenantScope,
         collection: Collection<'_>,
         db: &mut Db<'_>,
     ) -> Result<(), Error> {
@@ -105,7 +105,7 @@ impl Service {
             return Ok(());
         };
         let is_there = match ResourceId::parse(parent_id) {
-            Some(id) => db.has_resource(view, &parent.kind, id).await?,
+            Some(id) => db.has_resource(tenants, &parent.kind, id).await?,
             None => false,
         };
         if is_there {

@@ -28,12 +28,12 @@ const SHOWN_BYTES_MAX: usize = 4 * 1024;
 
 /// Headers, members and parameters whose values the log hides.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Masks {
+pub struct Redaction {
     headers: Vec<String>,
     fields: Vec<String>,
 }
 
-impl Masks {
+impl Redaction {
     /// Hides the values of these headers, and of members and parameters whose name contains one of `fields`, in
     /// any case. The headers of credentials are always hidden.
     pub fn new(headers: &[String], fields: &[String]) -> Self {
@@ -158,13 +158,13 @@ fn bare(name: &str) -> String {
 }
 
 /// Logs a body at level `trace`.
-pub fn tell_body(request: &HttpRequest, body: &[u8]) {
+pub fn log_body(request: &HttpRequest, body: &[u8]) {
     if LevelFilter::current() < LevelFilter::DEBUG {
         return;
     }
     // `tracing` evaluates this only if the level is enabled.
-    if let Some(masks) = request.app_data::<Data<Masks>>() {
-        tracing::debug!(body = masks.body(body), "its body");
+    if let Some(redaction) = request.app_data::<Data<Redaction>>() {
+        tracing::debug!(body = redaction.body(body), "its body");
     }
 }
 
@@ -191,9 +191,9 @@ mod tests {
 
     use super::*;
 
-    fn masks() -> Masks {
+    fn redaction() -> Redaction {
         let owned = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
-        Masks::new(&owned(&["X-Api-Key"]), &owned(&["password", "Token", ""]))
+        Redaction::new(&owned(&["X-Api-Key"]), &owned(&["password", "Token", ""]))
     }
 
     #[test]
@@ -208,35 +208,35 @@ mod tests {
             let name = HeaderName::from_static(name);
             headers.append(name, HeaderValue::from_static(value));
         }
-        let shown = masks().headers(&headers);
+        let shown = redaction().headers(&headers);
         assert!(!shown.contains("hunter2"), "{shown}");
         assert_eq!(shown.matches(REDACTED).count(), 3, "{shown}");
         assert!(shown.contains(r#""accept":"*/*""#), "{shown}");
-        let shown = Masks::default().headers(&headers);
+        let shown = Redaction::default().headers(&headers);
         assert_eq!(shown.matches(REDACTED).count(), 2, "{shown}");
     }
 
     #[test]
     fn secret_members_are_hidden_however_deep() {
         let body = br#"{"spec": {"DbPassword": {"a": "hunter2"}, "list": [{"accessToken": ["hunter2"]}], "size": 3}}"#;
-        let shown = masks().body(body);
+        let shown = redaction().body(body);
         assert!(!shown.contains("hunter2"), "{shown}");
         assert!(shown.contains(r#""size":3"#), "{shown}");
         assert_eq!(
-            masks().body(b"password=hunter2"),
+            redaction().body(b"password=hunter2"),
             "16 bytes that are no JSON"
         );
         let long = format!("\"{}\"", "x".repeat(BODY_BYTES_MAX));
-        assert_eq!(masks().body(long.as_bytes()), "65538 bytes");
+        assert_eq!(redaction().body(long.as_bytes()), "65538 bytes");
         let long = format!("\"{}\"", "x".repeat(BODY_BYTES_MAX - 2));
-        assert!(masks().body(long.as_bytes()).len() <= SHOWN_BYTES_MAX + '…'.len_utf8());
+        assert!(redaction().body(long.as_bytes()).len() <= SHOWN_BYTES_MAX + '…'.len_utf8());
     }
 
     #[test]
     fn pairs_of_a_name_and_a_value_are_read_as_members() {
         let body = br#"{"env": [{"name": "DB_PASSWORD", "value": "hunter2"}, {"Value": ["hunter2"], "Key": "accessToken"},
             {"name": "SIZE", "value": "3"}, {"name": {"password": 1}, "value": "4"}]}"#;
-        let shown = masks().body(body);
+        let shown = redaction().body(body);
         assert!(!shown.contains("hunter2"), "{shown}");
         assert!(shown.contains(r#""name":"DB_PASSWORD""#), "{shown}");
         assert!(shown.contains(r#""value":"3""#), "{shown}");
@@ -249,7 +249,7 @@ mod tests {
             let mut headers = HeaderMap::new();
             let name = HeaderName::from_static("referer");
             headers.append(name, HeaderValue::from_static(value));
-            masks().headers(&headers)
+            redaction().headers(&headers)
         };
         for secret in [
             "https://a.example/b?page=2&token=hunter2",
@@ -267,25 +267,25 @@ mod tests {
 
     #[test]
     fn spellings_of_a_name_are_one() {
-        let masks = Masks::new(&[], &["api_key".to_owned(), "token".to_owned()]);
+        let redaction = Redaction::new(&[], &["api_key".to_owned(), "token".to_owned()]);
         let body = br#"{"apiKey": "hunter2", "API-KEY": "hunter2", "the_api_key": "hunter2"}"#;
         assert!(
-            !masks.body(body).contains("hunter2"),
+            !redaction.body(body).contains("hunter2"),
             "{}",
-            masks.body(body)
+            redaction.body(body)
         );
         let mut headers = HeaderMap::new();
         for name in ["x-vault-token", "x-amz-security-token", "apikey"] {
             let name = HeaderName::from_static(name);
             headers.append(name, HeaderValue::from_static("hunter2"));
         }
-        let shown = masks.headers(&headers);
+        let shown = redaction.headers(&headers);
         assert!(!shown.contains("hunter2"), "{shown}");
     }
 
     #[test]
     fn secret_parameters_are_hidden_and_searches_for_secrets() {
-        let masks = masks();
+        let redaction = redaction();
         for query in [
             "token=hunter2",
             "access_TOKEN=hunter2",
@@ -293,11 +293,11 @@ mod tests {
             "search=labels.password%20%3D%20%27hunter2%27",
             "search=labels.pass%77ord='hunter2'",
         ] {
-            let shown = masks.query(&format!("{query}&page=2"));
+            let shown = redaction.query(&format!("{query}&page=2"));
             assert!(!shown.contains("hunter2"), "{shown}");
             assert!(shown.ends_with(&format!("={REDACTED}&page=2")), "{shown}");
         }
-        assert_eq!(masks.query(""), "");
-        assert_eq!(masks.query("a=1&b"), "a=1&b");
+        assert_eq!(redaction.query(""), "");
+        assert_eq!(redaction.query("a=1&b"), "a=1&b");
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::Mirror;
 use crate::Fleet;
 use crate::keys::KeyStore;
-use crate::registry::{Error, Scope, Snapshot, Told, Watch};
+use crate::registry::{Error, Snapshot, Watch, WatchScope, WatchUpdate};
 use hyperfleet_server_kit::causes::chain;
 
 /// Pause after the first failure, doubled with each further one.
@@ -19,60 +19,66 @@ impl<S: KeyStore> Fleet<S> {
     /// unreachable, the mirror is not connected.
     ///
     /// After a failure it resumes. If the history was compacted meanwhile, it lists everything again.
-    pub async fn keep_mirror(self) {
+    pub async fn run_mirror(self) {
         let _connection = Connection(&self.mirror);
-        let mut rest = Rest::default();
+        let mut backoff = Backoff::default();
         let mut watch = loop {
             match self.list_all().await {
                 Ok(watch) => break watch,
-                Err(error) => rest.after(&error).await,
+                Err(error) => backoff.after(&error).await,
             }
         };
         loop {
-            match self.watch_on(&mut watch, &mut rest).await {
-                Ok(told) => {
-                    rest.ended();
-                    self.mirror.take(told);
+            match self.watch_on(&mut watch, &mut backoff).await {
+                Ok(update) => {
+                    backoff.ended();
+                    self.mirror.apply_update(update);
                 }
                 Err(error) => {
                     self.mirror.set_connected(false);
-                    rest.after(&error).await;
+                    backoff.after(&error).await;
                 }
             }
         }
     }
 
     async fn list_all(&self) -> Result<Watch<S>, Error> {
-        let (found, position) = self.registry.list(&Scope::Everything).await?;
+        let (found, position) = self.registry.list(&WatchScope::Everything).await?;
         let snapshot = Snapshot::of(position.revision, found);
-        let watch = self.registry.watch(&Scope::Everything, position)?;
+        let watch = self.registry.watch(&WatchScope::Everything, position)?;
         self.mirror.replace(snapshot);
         Ok(watch)
     }
 
     /// The next update of the watch. A broken watch counts as connected again once etcd answers and the watch
     /// lives for a while.
-    async fn watch_on(&self, watch: &mut Watch<S>, rest: &mut Rest) -> Result<Told, Error> {
+    async fn watch_on(
+        &self,
+        watch: &mut Watch<S>,
+        backoff: &mut Backoff,
+    ) -> Result<WatchUpdate, Error> {
         if self.mirror.is_connected() {
             return watch.next().await;
         }
         self.registry.newest().await?;
         let next = watch.next();
         tokio::pin!(next);
-        if let Ok(told) = tokio::time::timeout(SETTLING, &mut next).await {
-            return told;
+        if let Ok(update) = tokio::time::timeout(SETTLING, &mut next).await {
+            return update;
         }
-        rest.ended();
+        backoff.ended();
         self.mirror.set_connected(true);
         next.await
     }
 }
 
 impl Mirror {
-    fn take(&self, told: Told) {
-        match told {
-            Told::Changes { revision, changes } => self.apply(revision, changes),
-            Told::Relisted { revision, found } => self.replace(Snapshot::of(revision, found)),
+    fn apply_update(&self, update: WatchUpdate) {
+        match update {
+            WatchUpdate::Changes { revision, changes } => self.apply(revision, changes),
+            WatchUpdate::Relisted { revision, found } => {
+                self.replace(Snapshot::of(revision, found))
+            }
         }
     }
 }
@@ -88,11 +94,11 @@ impl Drop for Connection<'_> {
 
 /// Pauses after failures. The first failure in a row is logged.
 #[derive(Default)]
-struct Rest {
+struct Backoff {
     failures: u32,
 }
 
-impl Rest {
+impl Backoff {
     async fn after(&mut self, error: &Error) {
         if self.failures == 0 {
             tracing::warn!(error = chain(error), "mirror disconnected from etcd");
