@@ -199,7 +199,7 @@ mod tests {
             (with(ed, "x", json!("AQAB")), "public key"),
             (json!({"kty": "oct", "k": "AQAB"}), "symmetric"),
             (json!({"kty": "new"}), "kind"),
-            (json!("RSA"), "no JWK"),
+            (json!("RSA"), "not a JWK"),
         ] {
             let why = algorithms(&key).unwrap_err();
             assert!(why.contains(word), "{key}: {why}");

@@ -343,7 +343,7 @@ entities: {kind: A}
         "; did you mean jwk_cert_url?",
         "entities (from FILE): ",
         "health.shutdown_timeout is 3m",
-        "database.url (from FILE) and database.host (from FILE) both say",
+        "database.url (from FILE) and database.host (from FILE) both name a database",
         "the database URL is not of the form postgres://",
     ] {
         assert!(faults.contains(fault), "no {fault:?} in:\n{faults}");
@@ -393,7 +393,9 @@ fn where_traces_were_once_switched_on_nothing_is_passed_over() {
 fn a_database_is_named_in_one_way() {
     let faults = loaded("database: {url: 'postgres://u@h/n', host: other}").unwrap_err();
     assert!(
-        faults.contains("database.url (from FILE) and database.host (from FILE) both say"),
+        faults.contains(
+            "database.url (from FILE) and database.host (from FILE) both name a database"
+        ),
         "{faults}"
     );
 }

@@ -52,7 +52,7 @@ pub(super) async fn trim_forever(store: Store) {
     }
 }
 
-/// Rounded up, because 0 means no limit.
+/// Whole milliseconds, and at least one: only a zero duration means no limit.
 fn milliseconds(time: Duration) -> u64 {
     let whole = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
     if time.is_zero() { 0 } else { whole.max(1) }

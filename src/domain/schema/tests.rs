@@ -483,7 +483,7 @@ fn as_many_schemas_as_a_value_may_have_to_fit() {
     assert!(document(&member(half + 1)).compile("S").is_err());
     let said = refusal("3.1.0", &json!({"S": {"require": []}}));
     assert!(
-        said.contains("`require` is no keyword of schemas"),
+        said.contains("`require` is not a keyword of schemas"),
         "{said}"
     );
 }
