@@ -344,7 +344,7 @@ entities: {kind: A}
         "entities (from FILE): ",
         "health.shutdown_timeout is 3m",
         "database.url (from FILE) and database.host (from FILE) both say",
-        "the database URL is not of the form postgres://",
+        "database.url (from FILE) is not of the form postgres://",
     ] {
         assert!(faults.contains(fault), "no {fault:?} in:\n{faults}");
     }

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use anyhow::{anyhow, bail};
+use anyhow::bail;
 
 use super::fleet;
 use super::fleet_adapter::AdapterPlan;
 use super::tls;
 use super::{authentication, database};
 use crate::auth::Issuer;
-use crate::config::{Loaded, Settings};
+use crate::config::{Loaded, OF_KINDS, Settings};
 use crate::domain::EntityRegistry;
 use crate::domain::entity_config::Attached;
 use crate::domain::tenancy::{Config, Rules};
@@ -46,8 +46,7 @@ impl Plan {
         let mut faults = Faults::default();
         let (jwt, tenant) = ("server.jwt", "server.tenant");
         let listeners = ["server.tls", "health.tls", "metrics.tls"];
-        let of_kinds = ["entities", "server.openapi_schema_path"];
-        let kinds = faults.part_if(loaded.knows(&of_kinds), || settings.kinds());
+        let kinds = faults.part_if(loaded.knows(&OF_KINDS), || settings.kinds());
         let issuers = faults.part_if(loaded.knows(&[jwt]), || {
             authentication::issuers(&settings.server.jwt)
         });
@@ -89,10 +88,9 @@ impl Plan {
     }
 }
 
-/// The rules of tenancy, or everything that is wrong with their settings, a line each.
+/// The rules of tenancy, or everything that is wrong with their settings.
 fn tenancy_rules(settings: &Config) -> anyhow::Result<Rules> {
-    Rules::new(settings.clone())
-        .map_err(|faults| anyhow!("tenancy cannot be used like this:\n{}", faults.join("\n")))
+    Ok(Rules::new(settings.clone()).map_err(Faults)?)
 }
 
 /// Checks that no header says who is calling, or with which token, and for which tenant as well.

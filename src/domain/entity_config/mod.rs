@@ -64,9 +64,8 @@ pub struct ReferenceConfig {
     pub max: i64,
 }
 
-/// What is wrong with the configured kinds. One sentence a fault, each saying how to mend it.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the configured entities do not fit together:\n  - {}", .0.join("\n  - "))]
+/// What is wrong with the configured kinds. One sentence a fault, which begins with the setting and says how to mend it.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InvalidEntities(pub Vec<String>);
 
 /// The kinds of a service that configures none: clusters and the node pools they own.
