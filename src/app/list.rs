@@ -19,6 +19,8 @@ pub struct ListRequest {
     pub order: Order,
     /// The filters that the list has, as [`Service::filters`] gives them.
     pub filters: Vec<ListFilter>,
+    /// Whether specs are read: they are the largest part of most resources.
+    pub has_specs: bool,
 }
 
 impl Service {
@@ -95,6 +97,7 @@ impl Service {
             order: request.order,
             page: request.page,
             after: request.after,
+            has_specs: request.has_specs,
         };
         let mut session = if query.may_be_slow() {
             self.store.slow_session().await?

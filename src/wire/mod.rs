@@ -10,6 +10,7 @@ mod members;
 mod query;
 mod requests;
 pub mod schemas;
+mod sparse;
 mod views;
 
 pub use continuation::{Continuation, ListKey};

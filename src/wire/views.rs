@@ -3,6 +3,7 @@
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use chrono::{DateTime, Utc};
 use serde::{Serialize, Serializer};
@@ -12,6 +13,7 @@ use utoipa::ToSchema;
 use super::continuation::{Continuation, ListKey};
 use super::fields::Fields;
 use super::members::{AdapterCondition, AdapterMetadata, AuditAction, ResourceCondition};
+use super::sparse::SparseView;
 use crate::domain::audit::{Entry, TrailPage};
 use crate::domain::moment;
 use crate::domain::page::Listing;
@@ -98,11 +100,11 @@ pub(super) struct StatusView<'a> {
 pub(super) struct LinkView<'a> {
     /// Where it is found.
     #[schema(required = false)]
-    href: String,
+    pub(super) href: String,
     /// Its identity.
-    id: String,
+    pub(super) id: String,
     /// Its kind.
-    kind: &'a str,
+    pub(super) kind: &'a str,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -208,12 +210,22 @@ impl<T, V: Serialize, F: Fn(T) -> V> Serialize for Items<T, F> {
     }
 }
 
-/// A resource with what is needed to show it.
-struct Shown<'a>(Views<'a>, StoredResource);
+/// A resource with what is needed to show it, or those of its members.
+struct Shown<'a> {
+    views: Views<'a>,
+    resource: StoredResource,
+    fields: Option<Rc<Fields>>,
+}
 
 impl Serialize for Shown<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.0.resource(&self.1).serialize(serializer)
+        let Self {
+            views, resource, ..
+        } = self;
+        match &self.fields {
+            None => views.resource(resource).serialize(serializer),
+            Some(fields) => views.sparse(resource, fields).serialize(serializer),
+        }
     }
 }
 
@@ -268,7 +280,7 @@ impl<'a> Views<'a> {
             deleted_by: deletion.map(|d| d.by.as_str()),
             deleted_time: deletion.map(|d| d.at),
             generation: resource.generation,
-            href: self.0.href(&resource.kind, resource.id, resource.owner),
+            href: self.href(resource),
             id: resource.id.to_string(),
             kind: &resource.kind,
             labels: text(&resource.labels),
@@ -285,26 +297,28 @@ impl<'a> Views<'a> {
         }
     }
 
-    /// A page of resources of one kind, or of all.
+    /// Some members of a resource.
+    pub fn sparse(self, resource: &'a StoredResource, fields: &'a Fields) -> impl Serialize + 'a {
+        SparseView {
+            views: self,
+            resource,
+            fields,
+        }
+    }
+
+    /// A page of resources of one kind, or of all; of each some members only, if there are `fields`.
     pub fn resources(
         self,
         kind: Option<&str>,
         listing: Listing<StoredResource>,
         key: &ListKey,
+        fields: Option<Fields>,
     ) -> impl Serialize + use<'a> {
-        resource_list(kind, listing, key, move |resource| Shown(self, resource))
-    }
-
-    /// The same page with some members of each resource only.
-    pub fn sparse_resources(
-        self,
-        kind: Option<&str>,
-        listing: Listing<StoredResource>,
-        key: &ListKey,
-        fields: Fields,
-    ) -> impl Serialize + use<'a> {
-        resource_list(kind, listing, key, move |resource| {
-            fields.of(&self.resource(&resource))
+        let fields = fields.map(Rc::new);
+        resource_list(kind, listing, key, move |resource| Shown {
+            views: self,
+            resource,
+            fields: fields.clone(),
         })
     }
 
@@ -353,13 +367,20 @@ impl<'a> Views<'a> {
         }
     }
 
-    fn owner(self, resource: &'a StoredResource) -> Option<LinkView<'a>> {
+    pub(super) fn href(self, resource: &StoredResource) -> String {
+        self.0.href(&resource.kind, resource.id, resource.owner)
+    }
+
+    pub(super) fn owner(self, resource: &'a StoredResource) -> Option<LinkView<'a>> {
         let kind = self.parent_kind(&resource.kind)?;
         let id = resource.owner?;
         Some(self.link(kind, id))
     }
 
-    fn references(self, resource: &'a StoredResource) -> BTreeMap<&'a str, Vec<LinkView<'a>>> {
+    pub(super) fn references(
+        self,
+        resource: &'a StoredResource,
+    ) -> BTreeMap<&'a str, Vec<LinkView<'a>>> {
         let links = resource.references.iter();
         links
             .map(|(ref_type, targets)| {

@@ -11,7 +11,7 @@ use super::error::is_out_of_time;
 use super::keyset::push_after;
 use super::measure::SqlOperation::{Query, Raw};
 use super::measure::SqlTable::{Audit, Resources};
-use super::row::{COLUMNS, COLUMNS_COUNT, StoredRow};
+use super::row::{COLUMNS, COLUMNS_COUNT, COLUMNS_WITHOUT_SPEC, StoredRow};
 use super::search::Search;
 use super::{Db, Error};
 use crate::domain::audit::{Entry, Filter, SettledTrail, TrailPosition};
@@ -50,6 +50,8 @@ pub struct ListQuery<'a> {
     pub page: Page,
     /// Where the page begins, instead of where its number says.
     pub after: Option<Position>,
+    /// Whether specs are read; if not, each is `null`.
+    pub has_specs: bool,
 }
 
 /// Where the total of a list comes from. Of the conditions of a list, the last in this order
@@ -321,9 +323,14 @@ fn statement(wanted: &ListQuery<'_>) -> QueryBuilder<Postgres> {
         push_filter(&mut query, wanted);
         query.push(") ");
     }
+    let columns = if wanted.has_specs {
+        COLUMNS
+    } else {
+        &COLUMNS_WITHOUT_SPEC
+    };
     query
         .push("SELECT ")
-        .push(COLUMNS)
+        .push(columns)
         .push(", total.count AS total FROM (");
     push_total(&mut query, wanted);
     query.push(") total LEFT JOIN (SELECT id FROM ");

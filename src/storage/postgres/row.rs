@@ -1,6 +1,7 @@
 //! Rows of table `resources` and what they become.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
@@ -63,6 +64,10 @@ pub(super) const COLUMNS: &str = "r.id, r.kind, r.name, r.owner_id, r.generation
      r.labels, r.tenancy, r.conditions, (SELECT jsonb_agg(jsonb_build_object(\
      'type', ref_type, 'kind', target_kind, 'id', target_id)) \
      FROM resource_references WHERE source_id = r.id) AS links";
+
+/// The same with `null` for the spec, which may be large.
+pub(super) static COLUMNS_WITHOUT_SPEC: LazyLock<String> =
+    LazyLock::new(|| COLUMNS.replace("r.spec", "'null'::jsonb"));
 
 /// How many these are.
 pub(super) const COLUMNS_COUNT: usize = 16;

@@ -108,7 +108,7 @@ impl<'a> Examples<'a> {
         // Of a list that ends here, whichever it is.
         let key = ListKey::new("", &Params::default(), &[], &TenantScope::ALL);
         let listing = listing(self.resource().into());
-        json(&Views(self.registry).resources(kind, listing, &key))
+        json(&Views(self.registry).resources(kind, listing, &key, None))
     }
 
     fn shown(self, resource: Resource) -> Value {
