@@ -1,5 +1,4 @@
 use crate::domain::lifecycle::Refusal;
-use crate::domain::page::InvalidOrder;
 use crate::domain::{InvalidReport, ResourceId, Violation, Violations, shown};
 use crate::storage::postgres;
 
@@ -64,9 +63,6 @@ pub enum Error {
     /// The report cannot be taken.
     #[error(transparent)]
     Report(#[from] InvalidReport),
-    /// The order of a list cannot be used.
-    #[error(transparent)]
-    Order(#[from] InvalidOrder),
     /// Entries are asked for behind a position that the audit trail has not reached.
     #[error(
         "after is ahead of the audit trail: the database was set back to an earlier state, and its operator has not \

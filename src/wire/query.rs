@@ -14,8 +14,8 @@ use crate::domain::{
 pub enum ParamsFault {
     /// Values break rules.
     Invalid(Violations),
-    /// The order cannot be used.
-    Order(InvalidOrder),
+    /// The order that a parameter gives cannot be used.
+    Order(&'static str, InvalidOrder),
     /// The search cannot be used.
     Search(tsl::Fault),
     /// Members are asked for that nothing has.
@@ -124,7 +124,8 @@ impl Params {
             (false, Some(direction)) => Ok(Order::by_creation(direction)),
             (false, None) => Order::parse(self.entries("order"), Direction::Ascending),
         };
-        order.map_err(ParamsFault::Order)
+        let parameter = if is_older { "orderBy" } else { "order" };
+        order.map_err(|fault| ParamsFault::Order(parameter, fault))
     }
 
     /// The filters of these kinds that are given; see [`Params::filter`].

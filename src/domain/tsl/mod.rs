@@ -73,6 +73,9 @@ pub enum Fault {
         /// The search.
         text: String,
     },
+    /// Resources have no such field.
+    #[error("invalid field in search or order query")]
+    UnknownField(String),
     /// It is one that says nothing of resources.
     #[error("{0}")]
     Meaning(String),
