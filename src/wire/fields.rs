@@ -1,4 +1,4 @@
-//! Sparse answers: `fields=name,status.conditions.type`. How they are written is in [`super::sparse`].
+//! Sparse answers: `fields=name,status.conditions.type`. How they are written is in [`super::views`].
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -10,7 +10,6 @@ mod members;
 mod query;
 mod requests;
 pub mod schemas;
-mod sparse;
 mod views;
 
 pub use continuation::{Continuation, ListKey};

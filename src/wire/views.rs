@@ -1,6 +1,8 @@
 //! Bodies of answers. Optional members are absent when empty, never `null`
 //! (`docs/decisions/0006-empty-members.md`).
 
+mod sparse;
+
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -13,7 +15,6 @@ use utoipa::ToSchema;
 use super::continuation::{Continuation, ListKey};
 use super::fields::Fields;
 use super::members::{AdapterCondition, AdapterMetadata, AuditAction, ResourceCondition};
-use super::sparse::SparseView;
 use crate::domain::audit::{Entry, TrailPage};
 use crate::domain::moment;
 use crate::domain::page::Listing;
@@ -22,6 +23,7 @@ use crate::domain::{
     StoredResource, Tenancy,
 };
 use hyperfleet_server_kit::json::Verbatim;
+use sparse::SparseView;
 
 /// What all paths of the API begin with.
 pub const BASE: &str = PATHS_BASE;
@@ -100,11 +102,11 @@ pub(super) struct StatusView<'a> {
 pub(super) struct LinkView<'a> {
     /// Where it is found.
     #[schema(required = false)]
-    pub(super) href: String,
+    href: String,
     /// Its identity.
-    pub(super) id: String,
+    id: String,
     /// Its kind.
-    pub(super) kind: &'a str,
+    kind: &'a str,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -367,11 +369,11 @@ impl<'a> Views<'a> {
         }
     }
 
-    pub(super) fn href(self, resource: &StoredResource) -> String {
+    fn href(self, resource: &StoredResource) -> String {
         self.0.href(&resource.kind, resource.id, resource.owner)
     }
 
-    pub(super) fn owner(self, resource: &'a StoredResource) -> Option<LinkView<'a>> {
+    fn owner(self, resource: &'a StoredResource) -> Option<LinkView<'a>> {
         let kind = self.parent_kind(&resource.kind)?;
         let id = resource.owner?;
         Some(self.link(kind, id))

@@ -186,8 +186,8 @@ async fn a_change_whose_client_left_is_made_as_a_whole_or_not_at_all() {
             until("all is quiet", async || api.count(busy).await == 0).await;
             let found = api.get(&cluster).await;
             let id = found.id();
-            let trail = api.get(&format!("/audit?resource_id={id}&action={action}"));
-            let entries = trail.await.body["total"].as_i64().unwrap();
+            let trail = format!("/audit?resource_id={id}&action={action}");
+            let entries = api.get(&trail).await.body["total"].as_i64().unwrap();
             let what = format!("{method} {number}: {}", found.body);
             assert_eq!(found.body["generation"], 1 + entries, "{what}");
             assert_eq!(

@@ -7,11 +7,10 @@ use serde::ser::{SerializeMap, SerializeSeq as _};
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use super::Views;
-use super::fields::{Fields, Member, Parts};
-use super::views::LinkView;
+use super::{LinkView, Views};
 use crate::domain::moment::whole_seconds;
 use crate::domain::{JsonText, StoredResource};
+use crate::wire::fields::{Fields, Member, Parts};
 use hyperfleet_server_kit::json::{RawMembers, Verbatim};
 
 /// Some members of a resource, in the order of their names. One that the resource could have and has not is `null`. Times
