@@ -14,7 +14,9 @@ use tokio::net::TcpStream;
 
 use super::program::Program;
 use super::{hold_row, until};
-use crate::support::{Problem as _, Random, TestApi, TestDatabase, Then, assert_sound, sum};
+use crate::support::{
+    Problem as _, Random, TestApi, TestDatabase, Then, assert_sound, http_client, sum,
+};
 
 const CONNECTIONS: usize = 3;
 
@@ -146,8 +148,9 @@ async fn clients_that_leave_while_their_request_waits_free_its_connection() {
 
 /// The changes of one action that the program has counted.
 async fn counted(metrics: &str, action: &str) -> i64 {
-    let answer = reqwest::get(format!("http://{metrics}/metrics")).await;
-    let text = answer.unwrap().text().await.unwrap();
+    let url = format!("http://{metrics}/metrics");
+    let answer = http_client().get(url).send().await.unwrap();
+    let text = answer.text().await.unwrap();
     let name = "hyperfleet_api_audit_entries_total";
     #[expect(clippy::cast_possible_truncation, reason = "a count")]
     let count = sum(&text, name, &[("action", action)]) as i64;
