@@ -1,7 +1,6 @@
 //! Errors of use cases: what a client of any transport may see, without HTTP.
 
 use crate::domain::lifecycle::LifecycleRefusal;
-use crate::domain::page::InvalidOrder;
 use crate::domain::{InvalidReport, ResourceId, Violation, Violations, shown};
 use crate::storage::postgres;
 
@@ -44,9 +43,7 @@ pub enum Error {
     HeldBack { kind: String, id: ResourceId },
     #[error(transparent)]
     Report(#[from] InvalidReport),
-    #[error(transparent)]
-    Order(#[from] InvalidOrder),
-    /// The position is after the end of the audit trail.
+    /// Entries are position is after the end of the audit trail.
     #[error(
         "after is ahead of the audit trail: the database was set back to an earlier state, and its operator has not \
          begun a new era of the trail (SELECT begin_audit_era())"

@@ -17,6 +17,8 @@ pub struct ListRequest {
     pub order: Order,
     /// Filters of the list, from [`Service::filters`].
     pub filters: Vec<ListFilter>,
+    /// Whether specs are read: they are the largest part of most resources.
+    pub has_specs: bool,
 }
 
 impl Service {
@@ -93,6 +95,7 @@ impl Service {
             order: request.order,
             page: request.page,
             after: request.after,
+            has_specs: request.has_specs,
         };
         let mut session = if query.may_be_slow() {
             self.store.slow_session().await?

@@ -114,7 +114,7 @@ impl Check<'_> {
         }
         let some = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
         let pattern = some(&config.identity_claim_pattern).and_then(|pattern| {
-            let pattern = Regex::new(&pattern).map_err(|error| format!("cannot be used: {error}"));
+            let pattern = Regex::new(&pattern).map_err(|error| pattern_fault(&error));
             self.good("identity_claim_pattern", pattern)
         });
         Issuer {
@@ -165,6 +165,14 @@ fn url(text: &str) -> Result<Url, &'static str> {
         return Err("must not have a user or a password: it is shown");
     }
     Ok(url)
+}
+
+/// What is wrong with a pattern, without the picture of where, which takes several lines.
+fn pattern_fault(error: &regex::Error) -> String {
+    let text = error.to_string();
+    let last = text.lines().last().unwrap_or_default();
+    let reason = last.strip_prefix("error: ").unwrap_or(last);
+    format!("cannot be used: {reason}")
 }
 
 fn authorities(path: &Path) -> Result<Vec<Certificate>, String> {

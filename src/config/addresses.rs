@@ -42,13 +42,20 @@ const PARAMETERS: [&str; 13] = [
 pub(super) fn of_database(database: &Database) -> Vec<SettingFault> {
     let url = database.url.iter();
     let faults = url.flat_map(|url| faults_of_url(url, database));
-    let fault = |text| SettingFault::of_key("database.url", format!("the database URL {text}"));
+    let fault = |text| SettingFault::of_key("database.url", format!("database.url {text}"));
     faults.map(fault).collect()
 }
 
-/// The URL of a database without anything that may be a password; `None` if that is unclear. The URL has no faults.
+/// Whether the port in the URL of a database may be a password: in `postgres://user:1234/name` the host is missing.
+pub fn may_be_password(port: u16, url: &Url) -> bool {
+    let has_user = !url.username().is_empty() || url.query_pairs().any(|(name, _)| name == "user");
+    !has_user && url.port() == Some(port)
+}
+
+/// The URL of a database without anything that may be a password; `None` if no part of it is safe. The URL has no faults.
 pub(super) fn without_password(url: &Secret) -> Option<String> {
     let mut url = url.expose().parse::<Url>().ok()?;
+    let hidden_port = url.port().filter(|port| may_be_password(*port, &url));
     if url.password().is_some() {
         url.set_password(Some(REDACTED)).ok()?;
     }
@@ -60,7 +67,11 @@ pub(super) fn without_password(url: &Secret) -> Option<String> {
     let pairs = url.query().map(|query| query.split('&').map(pair));
     let query = pairs.map(|pairs| pairs.collect::<Vec<_>>().join("&"));
     url.set_query(query.as_deref());
-    Some(url.into())
+    let shown = url.to_string();
+    Some(match hidden_port {
+        Some(port) => shown.replacen(&format!(":{port}"), &format!(":{REDACTED}"), 1),
+        None => shown,
+    })
 }
 
 /// Faults, each to follow the name of the URL.
@@ -232,6 +243,15 @@ mod tests {
             ("postgres://%2Frun%2Fpg/n", Some("postgres://%2Frun%2Fpg/n")),
             // A host was forgotten: what stands in its place is a password.
             ("postgres://u:s3cret/n", None),
+            (
+                "postgres://u:12345/n",
+                Some("postgres://u:***REDACTED***/n"),
+            ),
+            (
+                "postgres://h:5432/n?user=u",
+                Some("postgres://h:5432/n?user=u"),
+            ),
+            ("postgres://h/n", Some("postgres://h/n")),
         ] {
             assert_eq!(faults_of(url, Ssl::default()), "", "{url}");
             let found = without_password(&url.to_owned().into());

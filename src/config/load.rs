@@ -106,9 +106,9 @@ fn kinds(entities: &[EntityConfig]) -> String {
 }
 
 fn database_named_twice(loaded: &Loaded) -> Option<SettingFault> {
-    let url = loaded.origin("database.url")?;
+    let url = loaded.origin_with_line("database.url")?;
     let mut parts = DATABASE.iter().skip(1);
-    let (part, origin) = parts.find_map(|key| Some((key, loaded.origin(key)?)))?;
+    let (part, origin) = parts.find_map(|key| Some((key, loaded.origin_with_line(key)?)))?;
     let text = format!(
         "database.url (from {url}) and {part} (from {origin}) both name a database; leave one out"
     );

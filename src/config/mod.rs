@@ -19,9 +19,11 @@ mod tests;
 
 use crate::domain::EntityRegistry;
 use crate::domain::entity_config;
-use crate::domain::entity_config::{Attached, EntityConfig};
+use crate::domain::entity_config::{Attached, EntityConfig, InvalidEntities};
 use hyperfleet_server_kit as kit;
+use hyperfleet_server_kit::faults::Faults;
 
+pub use addresses::may_be_password;
 pub use args::{
     Args, CheckArgs, Command, ConfigCommand, DevArgs, HealthcheckArgs, ImportArgs, MigrateArgs,
     MigrateCommand, OpenapiArgs, StatusArgs,
@@ -36,6 +38,10 @@ pub use shared_args::SettingsArgs;
 
 pub use hyperfleet_server_kit::settings::{Format, Output, OutputFormat, Secret, Tls};
 
+/// What [`Settings::kinds`] reads.
+pub const OF_KINDS: [&str; 2] = ["entities", "server.openapi_schema_path"];
+
+/// Settings of `hyperfleet-api` with their sources and faults.
 pub type Loaded = kit::settings::Loaded<Settings>;
 
 /// The tables of docs/reference/configuration.md: one for each section.
@@ -61,15 +67,12 @@ impl Settings {
     /// Kinds that do not fit together; a schema document that cannot be used.
     pub fn kinds(&self) -> anyhow::Result<Attached> {
         let configs = self.entity_configs();
-        let registry = entity_config::registry(&configs)?;
+        let registry = entity_config::registry(&configs).map_err(of_entities)?;
         let path =
             Some(&self.server.openapi_schema_path).filter(|path| !path.as_os_str().is_empty());
         let document = path.map(|path| schema::document(path)).transpose()?;
-        Ok(entity_config::attach(
-            registry,
-            &configs,
-            document.as_ref(),
-        )?)
+        let attached = entity_config::attach(registry, &configs, document.as_ref());
+        Ok(attached.map_err(of_entities)?)
     }
 
     /// The kinds, checked, without the schemas of their specs.
@@ -78,11 +81,16 @@ impl Settings {
     ///
     /// Kinds that do not fit together.
     pub fn registry(&self) -> anyhow::Result<EntityRegistry> {
-        Ok(entity_config::registry(&self.entity_configs())?)
+        let registry = entity_config::registry(&self.entity_configs());
+        Ok(registry.map_err(of_entities)?)
     }
 
     fn entity_configs(&self) -> Vec<EntityConfig> {
         let configs = self.entities.clone();
         configs.unwrap_or_else(entity_config::built_in)
     }
+}
+
+fn of_entities(InvalidEntities(faults): InvalidEntities) -> Faults {
+    Faults(faults)
 }

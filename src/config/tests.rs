@@ -258,28 +258,40 @@ fn what_only_types_know_is_told_with_its_place() {
             "server: {timeouts: {read: 10ms}}",
             vec!["server.timeouts.read is 10ms", "between 1s"],
         ),
-        ("server: {host: ' '}", vec!["server.host is empty"]),
+        (
+            "server: {host: ' '}",
+            vec!["server.host (from FILE) is empty"],
+        ),
         (
             "server: {host: 'localhost:8000'}",
-            vec!["server.host is \"localhost:8000\"", "without a port"],
+            vec![
+                "server.host (from FILE) is \"localhost:8000\"",
+                "without a port",
+            ],
         ),
-        ("health: {host: '[::1]'}", vec!["health.host is"]),
+        (
+            "health: {host: '[::1]'}",
+            vec!["health.host (from FILE) is"],
+        ),
         (
             "database: {host: 'postgres://db'}",
-            vec!["database.host is"],
+            vec!["database.host (from FILE) is"],
         ),
         (
             "server: {hostname: 'not one'}",
-            vec!["server.hostname is \"not one\""],
+            vec!["server.hostname (from FILE) is \"not one\""],
         ),
-        ("database: {name: ''}", vec!["database.name is empty"]),
+        (
+            "database: {name: ''}",
+            vec!["database.name (from FILE) is empty"],
+        ),
         (
             "server: {port: 8080}",
-            vec!["server.port and health.port are both 8080"],
+            vec!["server.port (from FILE) and health.port are both 8080"],
         ),
         (
             "{health: {port: 1, host: 0.0.0.0}, metrics: {port: 1}}",
-            vec!["health.port and metrics.port are both 1"],
+            vec!["health.port (from FILE) and metrics.port are both 1"],
         ),
         (
             "database: {pool: {max_connections: 201}}",
@@ -291,7 +303,7 @@ fn what_only_types_know_is_told_with_its_place() {
         ),
         (
             "audit: {retention: 59m}",
-            vec!["audit.retention is 59m", "leave it out"],
+            vec!["audit.retention (from FILE) is 59m", "leave it out"],
         ),
     ] {
         let faults = loaded(text).unwrap_err();
@@ -344,7 +356,7 @@ entities: {kind: A}
         "entities (from FILE): ",
         "health.shutdown_timeout is 3m",
         "database.url (from FILE) and database.host (from FILE) both name a database",
-        "the database URL is not of the form postgres://",
+        "database.url (from FILE) is not of the form postgres://",
     ] {
         assert!(faults.contains(fault), "no {fault:?} in:\n{faults}");
     }

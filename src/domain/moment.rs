@@ -1,6 +1,6 @@
 //! Times as clients see them: RFC 3339 in UTC, with the shortest exact fraction.
 
-use chrono::{DateTime, Datelike as _, SecondsFormat, Timelike as _, Utc};
+use chrono::{DateTime, Datelike as _, SecondsFormat, SubsecRound as _, Timelike as _, Utc};
 use serde::Serializer;
 
 /// `2026-01-01T10:00:00Z`, `2026-01-01T10:00:00.5Z`; to the microsecond, as all stored times are.
@@ -43,6 +43,11 @@ fn push_digits(text: &mut String, number: u32, digits: u32) {
     }
 }
 
+/// The same without a fraction.
+pub fn whole_seconds(at: DateTime<Utc>) -> String {
+    rfc3339(at.trunc_subsecs(0))
+}
+
 /// Reads a time with its zone, cut to whole microseconds.
 pub fn parse(text: &str) -> Option<DateTime<Utc>> {
     let at = DateTime::parse_from_rfc3339(text).ok()?;
@@ -83,6 +88,8 @@ mod tests {
         ] {
             let at = DateTime::from_timestamp_micros(micros).unwrap();
             assert_eq!(rfc3339(at), expected);
+            let whole = expected.split(['.', 'Z']).next().unwrap();
+            assert_eq!(whole_seconds(at), format!("{whole}Z"));
             assert_eq!(expected.parse::<DateTime<Utc>>().unwrap(), at);
             assert_eq!(parse(expected), Some(at));
         }

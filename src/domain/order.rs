@@ -2,6 +2,8 @@
 
 use strum::EnumString;
 
+use super::shown;
+
 /// A column that lists may be ordered by, read from the name that requests use. Closed, so that no user text reaches
 /// SQL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, EnumString)]
@@ -60,7 +62,7 @@ pub enum InvalidOrder {
     Direction(String),
     /// There is no such field to order by.
     #[error("invalid field in search or order query")]
-    Field,
+    Field(String),
     #[error("order has more than {} fields", Order::KEYS_MAX)]
     TooMany,
 }
@@ -101,15 +103,15 @@ impl Order {
         if split.len() > Self::KEYS_MAX {
             return Err(InvalidOrder::TooMany);
         }
-        let keys: Option<Vec<_>> = split
-            .into_iter()
-            .map(|(name, direction)| Some((name.parse().ok()?, direction)))
-            .collect();
-        match keys {
-            None => Err(InvalidOrder::Field),
-            Some(keys) if keys.is_empty() => Ok(Self::newest_first()),
-            Some(keys) => Ok(Self(once_each(keys))),
+        let keys = split.into_iter().map(|(name, direction)| {
+            let field = name.parse().map_err(|_| InvalidOrder::Field(shown(name)));
+            Ok((field?, direction))
+        });
+        let keys = keys.collect::<Result<Vec<_>, _>>()?;
+        if keys.is_empty() {
+            return Ok(Self::newest_first());
         }
+        Ok(Self(once_each(keys)))
     }
 
     /// The keys, tie-breaker included.

@@ -12,8 +12,10 @@ use utoipa::{PartialSchema, ToSchema};
 
 use crate::app;
 use crate::auth::{AuthRefusal, TokenFault};
+use crate::domain::page::InvalidOrder;
 use crate::domain::tenancy::Denied;
-use crate::domain::{Constraint, Violations, moment};
+use crate::domain::tsl::Fault;
+use crate::domain::{Constraint, Violation, Violations, moment};
 use crate::wire::{BodyFault, ParamsFault};
 use hyperfleet_server_kit::causes::chain;
 use hyperfleet_server_kit::http::{
@@ -190,6 +192,13 @@ fn with_errors(mut problem: Problem, violations: &Violations) -> Problem {
     problem
 }
 
+/// A parameter names a field that resources do not have, which the older service's message does not say.
+fn naming(problem: Problem, parameter: &str, field: &str) -> Problem {
+    let message = format!("there is no field {field}");
+    let violation = Violation::new(parameter, Constraint::Enum, message).with_value(field);
+    with_errors(problem, &violation.into())
+}
+
 impl From<BodyFault> for Problem {
     fn from(fault: BodyFault) -> Self {
         match fault {
@@ -206,9 +215,23 @@ impl From<BodyFault> for Problem {
 impl From<ParamsFault> for Problem {
     fn from(fault: ParamsFault) -> Self {
         match fault {
-            ParamsFault::Order(order) => Self::new(kinds::BAD_REQUEST, order.to_string()),
+            ParamsFault::Order(parameter, order) => {
+                let problem = Self::new(kinds::BAD_REQUEST, order.to_string());
+                match order {
+                    InvalidOrder::Field(name) => naming(problem, parameter, &name),
+                    InvalidOrder::Syntax(_)
+                    | InvalidOrder::Direction(_)
+                    | InvalidOrder::TooMany => problem,
+                }
+            }
             ParamsFault::Fields(fields) => Self::new(kinds::INVALID, fields.to_string()),
-            ParamsFault::Search(search) => Self::new(kinds::BAD_REQUEST, search.to_string()),
+            ParamsFault::Search(search) => {
+                let problem = Self::new(kinds::BAD_REQUEST, search.to_string());
+                match search {
+                    Fault::UnknownField(name) => naming(problem, "search", &name),
+                    Fault::TooLong | Fault::Syntax { .. } | Fault::Meaning(_) => problem,
+                }
+            }
             ParamsFault::Invalid(violations) => {
                 let problem = Self::new(kinds::INVALID, "Invalid query parameters");
                 with_errors(problem, &violations)
@@ -253,7 +276,6 @@ impl From<app::Error> for Problem {
             E::ChildKind { .. } => of(kinds::CHILD_KIND),
             E::NameTaken { .. } => of(kinds::TAKEN),
             E::Refused(_) | E::HeldBack { .. } => of(kinds::STATE),
-            E::Order(_) => of(kinds::BAD_REQUEST),
             E::Unavailable(_) => unavailable(chain(&error)),
             E::TooSlow => of(kinds::TOO_SLOW),
             E::Storage(_) => Self::internal(chain(&error)),

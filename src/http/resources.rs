@@ -28,13 +28,7 @@ pub(super) async fn list(call: Call) -> Result<HttpResponse, Problem> {
     let listing = timed.list(tenants, collection, request).await?;
     let kind = collection.entity().map(|entity| entity.kind.as_str());
     let views = Views(service.registry());
-    match fields {
-        None => response.page(&views.resources(kind, listing, &key)),
-        Some(fields) => {
-            let sparse = views.sparse_resources(kind, listing, &key, fields);
-            response.page(&sparse)
-        }
-    }
+    response.page(&views.resources(kind, listing, &key, fields))
 }
 
 /// `POST` to a list.
@@ -67,10 +61,10 @@ pub(super) async fn create(call: Call, body: Bytes) -> Result<HttpResponse, Prob
 pub(super) async fn get(call: Call) -> Result<HttpResponse, Problem> {
     let found = call.timed_service().get(call.resource_path()?).await?;
     let response = PendingResponse::of(&call.request)?;
-    let view = Views(call.service.registry()).resource(&found);
+    let views = Views(call.service.registry());
     match call.params().fields()? {
-        None => response.item(HttpResponse::Ok(), &view),
-        Some(fields) => response.item(HttpResponse::Ok(), &fields.of(&view)),
+        None => response.item(HttpResponse::Ok(), &views.resource(&found)),
+        Some(fields) => response.item(HttpResponse::Ok(), &views.sparse(&found, &fields)),
     }
 }
 
@@ -122,11 +116,13 @@ fn list_request(
     if let Some(continued) = &continued {
         page.number = continued.page.saturating_add(1);
     }
-    let request = ListRequest {
+    let fields = params.fields()?;
+    let wanted = ListRequest {
         page,
         after: continued.map(|continued| continued.position),
         order,
         filters,
+        has_specs: fields.as_ref().is_none_or(Fields::has_spec),
     };
-    Ok((request, key, params.fields()?))
+    Ok((request, key, fields))
 }

@@ -5,6 +5,7 @@ use anyhow::bail;
 use crate::auth::{self, Authentication, Authenticator, Issuer, Pace};
 use crate::config::Jwt;
 use hyperfleet_server_kit::clock::Clock;
+use hyperfleet_server_kit::faults::Faults;
 
 /// The configured issuers; `None` if callers need no token.
 ///
@@ -25,13 +26,11 @@ pub(super) fn issuers(jwt: &Jwt) -> anyhow::Result<Option<Vec<Issuer>>> {
              server.jwt.enabled: false in the file"
         );
     }
-    match auth::issuers(&jwt.configs, Pace::default()) {
-        Ok(issuers) => Ok(Some(issuers)),
-        Err(faults) => {
-            let faults = faults.iter().map(|fault| format!("server.jwt.{fault}"));
-            bail!("{}", faults.collect::<Vec<_>>().join("\n"))
-        }
-    }
+    let issuers = auth::issuers(&jwt.configs, Pace::default()).map_err(|faults| {
+        let faults = faults.iter().map(|fault| format!("server.jwt.{fault}"));
+        Faults(faults.collect())
+    })?;
+    Ok(Some(issuers))
 }
 
 /// Starts to accept the tokens of these issuers.

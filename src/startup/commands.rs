@@ -90,8 +90,8 @@ fn check(args: &CheckArgs) -> anyhow::Result<()> {
 
 fn openapi_of_kinds(args: &OpenapiArgs) -> anyhow::Result<serde_json::Value> {
     let loaded = config::load(&args.settings, &Settings::default());
-    let loaded = loaded.sound().context(Misuse)?;
-    let Attached { registry, notes } = loaded.settings.kinds().context(Misuse)?;
+    let kinds = loaded.part(&config::OF_KINDS, Settings::kinds);
+    let Attached { registry, notes } = kinds.context(Misuse)?;
     for note in notes {
         print_to_stderr(&note);
     }

@@ -7,7 +7,7 @@ use reqwest::Url;
 use sqlx::ConnectOptions as _;
 use sqlx::postgres::{PgConnectOptions, PgSslMode};
 
-use crate::config::{Database, SslMode};
+use crate::config::{Database, SslMode, may_be_password};
 use crate::storage::postgres::{ConnectionLifetime, Error, Probe, SchemaStatus, Settings, Store};
 use hyperfleet_server_kit::causes::chain;
 use hyperfleet_server_kit::files;
@@ -79,7 +79,7 @@ fn options(database: &Database) -> anyhow::Result<PgConnectOptions> {
     let options = match &database.url {
         Some(url) => {
             let expected =
-                "the database URL is not of the form postgres://user:password@host:port/name";
+                "database.url is not of the form postgres://user:password@host:port/name";
             let url = url.expose().parse::<Url>().context(expected)?;
             PgConnectOptions::from_url(&with_password(url)).context(expected)?
         }
@@ -135,7 +135,7 @@ fn target(database: &Database) -> String {
         Some(socket) => (socket.display().to_string(), String::new()),
         None => (
             options.get_host().to_owned(),
-            format!(":{}", options.get_port()),
+            shown_port(database, options.get_port()),
         ),
     };
     let (user, name) = (options.get_username(), options.get_database());
@@ -143,6 +143,18 @@ fn target(database: &Database) -> String {
         "the database \"{}\" at {host}{port} as user \"{user}\"",
         name.unwrap_or(user)
     )
+}
+
+/// The port as it follows the host; nothing if it may be a password.
+fn shown_port(database: &Database, port: u16) -> String {
+    let url = database
+        .url
+        .as_ref()
+        .and_then(|url| url.expose().parse().ok());
+    if url.is_some_and(|url| may_be_password(port, &url)) {
+        return String::new();
+    }
+    format!(":{port}")
 }
 
 /// Waits for the database's answer, as long as the settings allow; not if it refuses the login.
@@ -229,6 +241,27 @@ mod tests {
             let shown = format!("{options:?}");
             let expected = format!("password: {password:?}");
             assert!(shown.contains(&expected), "{url}: {shown}");
+        }
+    }
+
+    #[test]
+    fn what_may_be_a_password_is_not_named() {
+        for (url, expected) in [
+            (
+                "postgres://u:12345@h:5433/n",
+                "\"n\" at h:5433 as user \"u\"",
+            ),
+            ("postgres://u@h/n", "\"n\" at h:5432 as user \"u\""),
+            // The host is missing.
+            ("postgres://u:12345/n", "\"n\" at u as user"),
+        ] {
+            let database = Database {
+                url: Some(url.to_owned().into()),
+                ..crate::config::Settings::default().database
+            };
+            let named = target(&database);
+            assert!(named.contains(expected), "{url}: {named}");
+            assert!(!named.contains("12345"), "{url}: {named}");
         }
     }
 

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use anyhow::{anyhow, bail};
+use anyhow::bail;
 
 use super::fleet;
 use super::fleet_adapter::AdapterPlan;
 use super::tls;
 use super::{authentication, database};
 use crate::auth::Issuer;
-use crate::config::{Loaded, Settings};
+use crate::config::{Loaded, OF_KINDS, Settings};
 use crate::domain::EntityRegistry;
 use crate::domain::entity_config::Attached;
 use crate::domain::tenancy::{Config, TenancyRules};
@@ -42,8 +42,7 @@ impl Plan {
         let mut faults = Faults::default();
         let (jwt, tenant) = ("server.jwt", "server.tenant");
         let listeners = ["server.tls", "health.tls", "metrics.tls"];
-        let of_kinds = ["entities", "server.openapi_schema_path"];
-        let kinds = faults.part_if(loaded.are_known(&of_kinds), || settings.kinds());
+        let kinds = faults.part_if(loaded.are_known(&OF_KINDS), || settings.kinds());
         let issuers = faults.part_if(loaded.are_known(&[jwt]), || {
             authentication::issuers(&settings.server.jwt)
         });
@@ -87,10 +86,9 @@ impl Plan {
     }
 }
 
-/// The rules of tenancy, or every fault of their settings, a line each.
+/// The rules of tenancy, or every fault of their settings.
 fn tenancy_rules(settings: &Config) -> anyhow::Result<TenancyRules> {
-    TenancyRules::new(settings.clone())
-        .map_err(|faults| anyhow!("tenancy cannot be used like this:\n{}", faults.join("\n")))
+    Ok(Rules::new(settings.clone()).map_err(Faults)?)
 }
 
 /// Checks that no header carries both the caller or its token, and the tenant.

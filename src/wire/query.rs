@@ -12,7 +12,8 @@ use crate::domain::{
 #[derive(Debug, Clone, PartialEq)]
 pub enum ParamsFault {
     Invalid(Violations),
-    Order(InvalidOrder),
+    /// The order that a parameter gives cannot be used.
+    Order(&'static str, InvalidOrder),
     Search(tsl::Fault),
     /// Members that do not exist are selected.
     Fields(UnknownFields),
@@ -123,7 +124,8 @@ impl Params {
             (false, Some(direction)) => Ok(Order::by_creation(direction)),
             (false, None) => Order::parse(self.entries("order"), Direction::Ascending),
         };
-        order.map_err(ParamsFault::Order)
+        let parameter = if is_older { "orderBy" } else { "order" };
+        order.map_err(|fault| ParamsFault::Order(parameter, fault))
     }
 
     /// The filters of these kinds that are present; see [`Params::filter`].

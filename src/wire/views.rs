@@ -1,7 +1,10 @@
 //! Bodies of answers. Optional members are absent when empty, never `null` (`docs/decisions/0006-empty-members.md`).
 
+mod sparse;
+
 use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use chrono::{DateTime, Utc};
 use serde::{Serialize, Serializer};
@@ -19,6 +22,7 @@ use crate::domain::{
     StoredResource, Tenancy,
 };
 use hyperfleet_server_kit::json::Verbatim;
+use sparse::SparseView;
 
 /// Prefix of all paths of the API.
 pub const BASE: &str = PATHS_BASE;
@@ -207,12 +211,22 @@ impl<T, V: Serialize, F: Fn(T) -> V> Serialize for Items<T, F> {
     }
 }
 
-/// A resource with what it takes to show it.
-struct Shown<'a>(Views<'a>, StoredResource);
+/// A resource with what it takes to show it, or those of its members.
+struct Shown<'a> {
+    views: Views<'a>,
+    resource: StoredResource,
+    fields: Option<Rc<Fields>>,
+}
 
 impl Serialize for Shown<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.0.resource(&self.1).serialize(serializer)
+        let Self {
+            views, resource, ..
+        } = self;
+        match &self.fields {
+            None => views.resource(resource).serialize(serializer),
+            Some(fields) => views.sparse(resource, fields).serialize(serializer),
+        }
     }
 }
 
@@ -266,7 +280,7 @@ impl<'a> Views<'a> {
             deleted_by: deletion.map(|d| d.by.as_str()),
             deleted_time: deletion.map(|d| d.at),
             generation: resource.generation,
-            href: self.0.href(&resource.kind, resource.id, resource.owner),
+            href: self.href(resource),
             id: resource.id.to_string(),
             kind: &resource.kind,
             labels: text(&resource.labels),
@@ -283,26 +297,28 @@ impl<'a> Views<'a> {
         }
     }
 
-    /// A page of resources of one kind, or of all.
+    /// Some members of a resource.
+    pub fn sparse(self, resource: &'a StoredResource, fields: &'a Fields) -> impl Serialize + 'a {
+        SparseView {
+            views: self,
+            resource,
+            fields,
+        }
+    }
+
+    /// A page of resources of one kind, or of all; of each some members only, if there are `fields`.
     pub fn resources(
         self,
         kind: Option<&str>,
         listing: Listing<StoredResource>,
         key: &ListKey,
+        fields: Option<Fields>,
     ) -> impl Serialize + use<'a> {
-        resource_list(kind, listing, key, move |resource| Shown(self, resource))
-    }
-
-    /// The same page with selected members of each resource.
-    pub fn sparse_resources(
-        self,
-        kind: Option<&str>,
-        listing: Listing<StoredResource>,
-        key: &ListKey,
-        fields: Fields,
-    ) -> impl Serialize + use<'a> {
-        resource_list(kind, listing, key, move |resource| {
-            fields.of(&self.resource(&resource))
+        let fields = fields.map(Rc::new);
+        resource_list(kind, listing, key, move |resource| Shown {
+            views: self,
+            resource,
+            fields: fields.clone(),
         })
     }
 
@@ -350,13 +366,20 @@ impl<'a> Views<'a> {
         }
     }
 
+    fn href(self, resource: &StoredResource) -> String {
+        self.0.href(&resource.kind, resource.id, resource.owner)
+    }
+
     fn owner(self, resource: &'a StoredResource) -> Option<LinkView<'a>> {
         let kind = self.parent_kind(&resource.kind)?;
         let id = resource.owner?;
         Some(self.link(kind, id))
     }
 
-    fn references(self, resource: &'a StoredResource) -> BTreeMap<&'a str, Vec<LinkView<'a>>> {
+    pub(super) fn references(
+        self,
+        resource: &'a StoredResource,
+    ) -> BTreeMap<&'a str, Vec<LinkView<'a>>> {
         let links = resource.references.iter();
         links
             .map(|(ref_type, targets)| {

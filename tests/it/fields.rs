@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::TestApi;
+use crate::support::{Random, TestApi, until};
 
 const NOBODY: &str = "019b7654-0000-7000-8000-000000000000";
 
@@ -67,6 +67,39 @@ async fn a_list_shows_what_is_asked_for_of_each() {
     );
     let nothing = api.get("/clusters?fields=name&search=name%3D'x'").await;
     assert_eq!(nothing.body["items"], Value::Array(vec![]));
+}
+
+/// How often values were read that are kept outside of their rows, as large specs are.
+const READ_APART: &str = "SELECT coalesce(sum(idx_scan), 0)::bigint FROM pg_stat_all_tables t
+    JOIN pg_class c ON c.reltoastrelid = t.relid WHERE c.relname = 'resources'";
+
+#[tokio::test]
+async fn specs_that_are_not_asked_for_are_not_read() {
+    let api = TestApi::spawn().await;
+    let mut random = Random::seeded(1);
+    // Nothing that could be compressed into the row.
+    let text: String = (0..20_000)
+        .map(|_| {
+            char::from(b' ' + u8::try_from(random.below(2) * 16 + random.below(16)).unwrap() + 16)
+        })
+        .collect();
+    let body = json!({"kind": "Cluster", "name": "large", "spec": {"text": text}});
+    assert_eq!(api.post("/clusters", body).await.status, 201);
+    let before = api.count(READ_APART).await;
+    for _ in 0..50 {
+        let list = api.get("/clusters?fields=name,status.conditions").await;
+        assert_eq!(list.items()[0]["name"], "large");
+    }
+    let mut with_spec = 0;
+    until("the database has counted its reads", async || {
+        let list = api.get("/clusters?fields=spec").await;
+        assert_eq!(list.items()[0]["spec"]["text"], text);
+        with_spec += 1;
+        api.count(READ_APART).await > before
+    })
+    .await;
+    let read = api.count(READ_APART).await - before;
+    assert!(read <= with_spec, "{read} of {with_spec}");
 }
 
 #[tokio::test]

@@ -16,6 +16,7 @@ mod bad_input;
 mod clients;
 mod connections;
 mod continuation;
+mod crowded_owners;
 mod deletion;
 mod derived_conditions;
 mod documents;

@@ -207,10 +207,19 @@ async fn an_order_that_cannot_be_is_explained() {
         ("orderBy=name&order=DESC", direction("DESC")),
         ("orderBy=name&order=name%20desc", direction("name desc")),
     ] {
+        let unknown = query.split_once('=').filter(|_| detail == field());
         for list in ["/clusters", "/resources"] {
             let answer = api.get(&format!("{list}?{query}")).await;
             assert_eq!(answer.problem(), (400, "VAL-005"), "{list}?{query}");
             assert_eq!(answer.detail(), detail, "{list}?{query}");
+            let errors = answer.body["errors"].as_array();
+            let named = errors.map(|errors| (&errors[0]["field"], &errors[0]["value"]));
+            let expected = unknown.map(|(parameter, field)| (json!(parameter), json!(field)));
+            assert_eq!(
+                named,
+                expected.as_ref().map(|(p, f)| (p, f)),
+                "{list}?{query}"
+            );
         }
     }
 }

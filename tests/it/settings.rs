@@ -355,7 +355,7 @@ fn no_password_of_an_address_is_shown() {
             let said = [output.stdout, output.stderr].concat();
             let said = String::from_utf8(said).unwrap();
             assert_eq!(output.status.code(), Some(2), "{said}");
-            let fault = "jwk_cert_url must not have a user or a password";
+            let fault = "jwk_cert_url (from issuer.yaml:1) must not have a user or a password";
             assert_eq!(said.matches(fault).count(), 1, "{said}");
             assert!(!said.contains("hush"), "{said}");
         }
@@ -397,8 +397,8 @@ entities: [{kind: A, plural: as, parent_kind: Missing}]
         "server.jwt.configs (from bad.yaml:2): 5 is not a list",
         "metrics.port (from --metrics-port): \"x\"",
         "health.shutdown_timeout is 3m (from bad.yaml:3)",
-        "the configured entities do not fit together",
-        "health.tls.cert_file is not set",
+        "entities[0].parent_kind (from bad.yaml:5): entity kind \"A\" has the parent_kind \"Missing\"",
+        "health.tls.enabled (from bad.yaml:3) is true, but health.tls.cert_file is not set",
         "cannot read none.pem",
     ] {
         assert!(said.contains(fault), "no {fault:?} in:\n{said}");
@@ -466,7 +466,11 @@ fn no_fault_hides_another() {
         ),
         (
             "server: {tenant: {enforce: true, system_header: Cookie, dimensions: [{header: ' '}]}}",
-            &["enforce: needs", "system_header", "dimensions[0].header"],
+            &[
+                "server.tenant.enforce (from wrong.yaml:1): needs",
+                "server.tenant.system_header (from wrong.yaml:1): must not be Cookie",
+                "server.tenant.dimensions[0].header (from wrong.yaml:1): is no name",
+            ],
         ),
         (
             "server: {tls: {enabled: true}}",
@@ -481,16 +485,69 @@ fn no_fault_hides_another() {
         ),
     ] {
         std::fs::write(&file, text).unwrap();
-        let args = [
-            "--config",
-            file.to_str().unwrap(),
-            "--server-jwt-enabled=false",
-        ];
+        let args = ["--config", "wrong.yaml", "--server-jwt-enabled=false"];
         let said = refused(folder.path(), &args, &[]);
         for word in words {
             assert!(said.contains(word), "no {word} in: {said}");
         }
     }
+}
+
+#[test]
+fn each_fault_is_one_line_that_names_the_line_of_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "\
+server:
+  host: a b
+  tenant:
+    enabled: true
+    dimensions:
+      - header: X-Org
+        key: org
+        required: false
+  jwt:
+    configs:
+      - issuer_url: https://issuer.example
+        identity_claim_pattern: (
+      - issuer_url: http://issuer.example
+        jwk_cert_file: none.json
+entities:
+  - kind: Rack
+    plural: racks
+    references:
+      - ref_type: zone
+        target_kind: Zone
+  - kind: Shelf
+    plural: Shelves
+    required_adapters: [dns, dns]
+fleet:
+  enabled: true
+  etcd:
+    endpoints: [etcd:2379, 'ftp://etcd']
+";
+    std::fs::write(folder.path().join("bad.yaml"), text).unwrap();
+    let said = refused(folder.path(), &["--config", "bad.yaml"], &[]);
+    let faults = [
+        "server.host (from bad.yaml:2) is \"a b\"",
+        "server.tenant.system_header: is required",
+        "server.tenant.dimensions (from bad.yaml:5): needs one at least",
+        "server.jwt.configs[0].jwk_cert_url (from bad.yaml:11) or jwk_cert_file is required",
+        "server.jwt.configs[0].identity_claim_pattern (from bad.yaml:12) cannot be used: unclosed group",
+        "server.jwt.configs[1].issuer_url (from bad.yaml:13) must be https",
+        "server.jwt.configs[1].jwk_cert_file (from bad.yaml:14) none.json: ",
+        "entities[0].references[0] (from bad.yaml:19): entity kind \"Rack\" references the kind \"Zone\"",
+        "entities[1].plural (from bad.yaml:22): entity kind \"Shelf\" has the plural \"Shelves\"",
+        "entities[1].required_adapters (from bad.yaml:23): entity kind \"Shelf\" requires adapter \"dns\" twice",
+        "fleet.etcd.endpoints (from bad.yaml:27): \"etcd:2379\" is no server",
+        "fleet.etcd.endpoints (from bad.yaml:27): \"ftp://etcd\" is no server",
+    ];
+    for fault in faults {
+        assert!(
+            said.contains(&format!("\n  - {fault}")),
+            "no {fault:?} in:\n{said}"
+        );
+    }
+    assert_eq!(said.lines().count(), 1 + faults.len(), "{said}");
 }
 
 #[test]
@@ -531,10 +588,8 @@ fn kinds_schemas_and_issuers_are_checked_too() {
     )
     .unwrap();
     let said = refused(folder.path(), &["--config", "bad.yaml"], &[]);
-    assert!(
-        said.contains("the configured entities do not fit together"),
-        "{said}"
-    );
+    let fault = "entities[0].parent_kind (from bad.yaml:1): entity kind \"A\" has the parent_kind";
+    assert!(said.contains(fault), "{said}");
     // JWT is on, and there is no issuer: both faults at once.
     let said = refused(
         folder.path(),

@@ -18,6 +18,9 @@ const ROOT: &str = "/api/hyperfleet/v1";
 const PAGE_SIZE: u64 = 100;
 /// Timeout of a request.
 const ANSWER_TIME: Duration = Duration::from_secs(30);
+/// Largest response, in bytes. The service's largest page, of 100 resources of 1 MiB with their labels and conditions, is
+/// smaller; what a proxy or another server sends may never end.
+const ANSWER_BYTES_MAX: usize = 256 * 1024 * 1024;
 /// Bytes of an error response that become part of the error.
 const DETAIL_BYTES_MAX: usize = 1000;
 /// Prefix of the codes of the service's own 404s.
@@ -263,8 +266,8 @@ impl Api {
         }
         let again_after = response.headers().get(RETRY_AFTER);
         let again_after = again_after.and_then(|value| value.to_str().ok()?.parse().ok());
-        let detail = response.text().await.unwrap_or_default();
-        let detail = detail[..detail.floor_char_boundary(DETAIL_BYTES_MAX)].to_owned();
+        let detail = beginning(response, DETAIL_BYTES_MAX).await;
+        let detail = detail.map_or_else(|_| String::new(), |(detail, _)| text_of(&detail));
         let is_later = status.is_server_error()
             || matches!(
                 status,
@@ -297,13 +300,87 @@ fn absent_as_none(sent: Result<Response, Error>) -> Result<Option<Response>, Err
 }
 
 async fn read<T: for<'a> Deserialize<'a>>(response: Response) -> Result<T, Error> {
-    let body = response.bytes().await.map_err(unavailable)?;
+    let (body, is_whole) = beginning(response, ANSWER_BYTES_MAX)
+        .await
+        .map_err(unavailable)?;
+    if !is_whole {
+        let fault = format!("it has more than {ANSWER_BYTES_MAX} bytes");
+        return Err(Error::Unreadable(fault));
+    }
     serde_json::from_slice(&body).map_err(|error| Error::Unreadable(error.to_string()))
+}
+
+/// A body up to this size, and whether that is all of it.
+async fn beginning(
+    mut response: Response,
+    bytes_max: usize,
+) -> Result<(Vec<u8>, bool), reqwest::Error> {
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await? {
+        let rest = bytes_max - body.len();
+        if chunk.len() > rest {
+            body.extend_from_slice(&chunk[..rest]);
+            return Ok((body, false));
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok((body, true))
+}
+
+/// A text that may be cut in the middle of a character.
+fn text_of(body: &[u8]) -> String {
+    let valid = body.utf8_chunks().next();
+    valid.map_or_else(String::new, |chunk| chunk.valid().to_owned())
 }
 
 fn unavailable(error: reqwest::Error) -> Error {
     Error::Unavailable {
         message: format!("{:#}", anyhow::Error::from(error.without_url())),
         again_after: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::net::TcpListener;
+
+    use super::*;
+
+    /// A server whose response has no end.
+    fn endless(status: &'static str) -> Api {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let base = format!("http://{}", listener.local_addr().unwrap());
+        std::thread::spawn(move || {
+            let (mut client, _) = listener.accept().unwrap();
+            let mut request = [0; 4096];
+            let _ = client.read(&mut request);
+            let _ = write!(client, "HTTP/1.1 {status}\r\n\r\n");
+            while client.write_all(&[b'x'; 4096]).is_ok() {}
+        });
+        Api::new(&base, Token::None).unwrap()
+    }
+
+    #[tokio::test]
+    async fn an_error_has_the_beginning_of_a_response_without_end() {
+        let refused = endless("500 Oops").get("/a").await.unwrap_err();
+        let detail = "x".repeat(DETAIL_BYTES_MAX);
+        let expected = format!("the API cannot serve now: 500 Internal Server Error {detail}");
+        assert_eq!(refused.to_string(), expected);
+    }
+
+    #[tokio::test]
+    async fn no_more_of_a_response_is_read_than_may_be() {
+        let api = endless("200 OK");
+        let response = api.send(api.http.get(api.url("/a"))).await.unwrap();
+        let (body, is_whole) = beginning(response, 10_000).await.unwrap();
+        assert_eq!((body.len(), is_whole), (10_000, false));
+    }
+
+    #[test]
+    fn a_character_that_is_cut_is_left_out() {
+        assert_eq!(text_of("aé".as_bytes()), "aé");
+        assert_eq!(text_of(&"aé".as_bytes()[..2]), "a");
+        assert_eq!(text_of(b""), "");
     }
 }

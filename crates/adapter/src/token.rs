@@ -1,7 +1,12 @@
 //! Authentication of the adapter.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+/// Longest token that is read from a file, in bytes.
+const TOKEN_BYTES_MAX: u64 = 64 * 1024;
 
 #[derive(Clone)]
 pub enum Token {
@@ -19,19 +24,30 @@ impl Token {
     ///
     /// # Errors
     /// The file cannot be read.
-    pub(crate) async fn current(&self) -> std::io::Result<Option<String>> {
+    pub(crate) async fn current(&self) -> io::Result<Option<String>> {
         match self {
             Self::None => Ok(None),
             Self::Text(token) => Ok(Some(token.clone())),
             Self::File(path) => {
                 let path = path.clone();
                 // The file is small and cached: reading it is cheaper than detecting changes.
-                let read = tokio::task::spawn_blocking(move || std::fs::read_to_string(path));
-                let text = read.await.map_err(std::io::Error::other)??;
+                let read = tokio::task::spawn_blocking(move || read(&path));
+                let text = read.await.map_err(io::Error::other)??;
                 Ok(Some(text.trim().to_owned()))
             }
         }
     }
+}
+
+fn read(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    let limit = TOKEN_BYTES_MAX + 1;
+    let count = File::open(path)?.take(limit).read_to_string(&mut text)?;
+    if count as u64 == limit {
+        let fault = format!("it has more than {TOKEN_BYTES_MAX} bytes");
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, fault));
+    }
+    Ok(text)
 }
 
 /// Never prints the token itself.
@@ -59,6 +75,13 @@ mod tests {
             std::fs::write(&path, format!("{text}\n")).unwrap();
             assert_eq!(token.current().await.unwrap().as_deref(), Some(text));
         }
+    }
+
+    #[tokio::test]
+    async fn a_file_without_end_is_refused() {
+        let token = Token::File("/dev/zero".into());
+        let fault = token.current().await.unwrap_err().to_string();
+        assert_eq!(fault, "it has more than 65536 bytes");
     }
 
     #[test]

@@ -1,22 +1,30 @@
 //! Collects faults of the start, so that all are reported at once.
 
-/// One text per fault.
-#[derive(Debug, Default)]
+use anyhow::Error;
+
+/// One text per fault, which begins with its setting if it has one.
+#[derive(Debug, Default, thiserror::Error)]
+#[error("{}", .0.join("\n"))]
 pub struct Faults(pub Vec<String>);
 
 impl Faults {
-    /// The value of one part, unless it has a fault.
+    /// The value of one part, unless it has faults.
     pub fn part<T>(&mut self, made: anyhow::Result<T>) -> Option<T> {
-        made.map_err(|fault| self.0.push(format!("{fault:#}"))).ok()
+        match made.map_err(Error::downcast) {
+            Ok(value) => return Some(value),
+            Err(Ok(Self(several))) => self.0.extend(several),
+            Err(Err(one)) => self.0.push(format!("{one:#}")),
+        }
+        None
     }
 
     /// # Errors
-    /// All faults, one per line.
+    /// All faults, which [`part`](Self::part) takes one by one.
     pub fn refuse(self) -> anyhow::Result<()> {
         if self.0.is_empty() {
             return Ok(());
         }
-        Err(anyhow::anyhow!("{}", self.0.join("\n")))
+        Err(self.into())
     }
 
     /// Like [`part`](Self::part), but skipped if the settings it is made from have faults, which would cause
@@ -27,5 +35,22 @@ impl Faults {
         make: impl FnOnce() -> anyhow::Result<T>,
     ) -> Option<T> {
         is_known.then(|| self.part(make())).flatten()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::anyhow;
+
+    use super::*;
+
+    #[test]
+    fn the_faults_of_a_part_are_faults_of_the_whole() {
+        let part = Faults(vec!["a is 1".to_owned(), "b is 2".to_owned()]);
+        let mut whole = Faults::default();
+        whole.part(part.refuse());
+        whole.part::<()>(Err(anyhow!("no such file").context("c")));
+        assert_eq!(whole.part(Ok(3)), Some(3));
+        assert_eq!(whole.0, ["a is 1", "b is 2", "c: no such file"]);
     }
 }

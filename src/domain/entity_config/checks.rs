@@ -1,6 +1,7 @@
 //! Checks every configured kind at the start.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Display;
 
 use super::{
     ENTRIES_MAX, EntityConfig, KIND_BYTES_MAX, PLURALS_RESERVED, ReferenceConfig, effective_max,
@@ -22,7 +23,7 @@ pub(super) fn check(configs: &[EntityConfig]) -> Result<Vec<Vec<Rule>>, Vec<Stri
     if configs.len() > ENTRIES_MAX {
         let count = configs.len();
         return Err(vec![format!(
-            "there are {count} entities; {ENTRIES_MAX} at most"
+            "entities: there are {count} entities; {ENTRIES_MAX} at most"
         )]);
     }
     let adapters = configs.iter().flat_map(|c| &c.required_adapters);
@@ -32,10 +33,10 @@ pub(super) fn check(configs: &[EntityConfig]) -> Result<Vec<Vec<Rule>>, Vec<Stri
         let mut check = Check {
             configs,
             config,
-            label: label(index, config),
+            index,
             faults: &mut faults,
         };
-        check.names(index);
+        check.names();
         check.lengths();
         check.adapters();
         check.parent();
@@ -52,57 +53,77 @@ pub(super) fn check(configs: &[EntityConfig]) -> Result<Vec<Vec<Rule>>, Vec<Stri
     }
 }
 
-fn label(index: usize, config: &EntityConfig) -> String {
-    if config.kind.is_empty() {
-        format!("entities[{index}]")
+/// A fault of a kind. It begins with the setting: the member of the kind, or the kind itself.
+pub(super) fn fault(
+    (index, config): (usize, &EntityConfig),
+    member: &str,
+    text: impl Display,
+) -> String {
+    let member = if member.is_empty() {
+        String::new()
     } else {
-        format!("entity kind \"{}\"", config.kind)
-    }
+        format!(".{member}")
+    };
+    let kind = match &*config.kind {
+        "" => "the entity".to_owned(),
+        kind => format!("entity kind \"{kind}\""),
+    };
+    format!("entities[{index}]{member}: {kind} {text}")
 }
 
 struct Check<'a> {
     configs: &'a [EntityConfig],
     config: &'a EntityConfig,
-    label: String,
+    index: usize,
     faults: &'a mut Vec<String>,
 }
 
 impl Check<'_> {
-    fn fault(&mut self, text: impl std::fmt::Display) {
-        self.faults.push(format!("{} {text}", self.label));
+    fn fault(&mut self, member: &str, text: impl Display) {
+        let entity = (self.index, self.config);
+        self.faults.push(fault(entity, member, text));
     }
 
-    fn names(&mut self, index: usize) {
+    fn names(&mut self) {
         let EntityConfig { kind, plural, .. } = self.config;
-        let before = &self.configs[..index];
+        let before = &self.configs[..self.index];
         if kind.is_empty() {
-            self.fault("has no kind: set `kind`, for instance to \"Cluster\"");
+            self.fault(
+                "kind",
+                "has no kind: set `kind`, for instance to \"Cluster\"",
+            );
         } else if !is_identifier(kind) {
-            self.fault(format!(
+            self.fault("kind", format!(
                 "is not a usable name: give a letter followed by letters, digits, - or _, {KIND_BYTES_MAX} at most"
             ));
         } else if before.iter().any(|other| other.kind == *kind) {
-            self.fault("is there twice: rename or remove one of the two");
+            self.fault("kind", "is there twice: rename or remove one of the two");
         }
         if plural.is_empty() {
-            self.fault("has no plural: set `plural`, its path segment, for instance \"clusters\"");
+            self.fault(
+                "plural",
+                "has no plural: set `plural`, its path segment, for instance \"clusters\"",
+            );
         } else if PLURALS_RESERVED.contains(&plural.as_str()) {
-            self.fault(format!(
+            self.fault("plural", format!(
                 "uses reserved plural \"{plural}\" which would shadow /{plural} root endpoint: choose another"
             ));
         } else if SUFFIXES.contains(&plural.as_str()) {
-            self.fault(format!(
+            self.fault("plural", format!(
                 "uses reserved plural \"{plural}\" which would shadow /{plural} below every resource: choose another"
             ));
         } else if !is_segment(plural) {
-            self.fault(format!(
+            self.fault("plural", format!(
                 "has the plural \"{plural}\", which is not a path segment: use lower-case letters, digits and hyphens, beginning with a letter, {KIND_BYTES_MAX} at most"
             ));
         } else if let Some(other) = before.iter().find(|other| other.plural == *plural) {
             let other = other.kind.clone();
-            self.fault(format!(
-                "has the plural \"{plural}\", which \"{other}\" has already: choose another"
-            ));
+            self.fault(
+                "plural",
+                format!(
+                    "has the plural \"{plural}\", which \"{other}\" has already: choose another"
+                ),
+            );
         }
     }
 
@@ -113,17 +134,27 @@ impl Check<'_> {
             ..
         } = self.config;
         if min < 0 || max < 0 {
-            self.fault("has a negative name length: use 0 for no limit of its own");
+            let member = if min < 0 {
+                "name_min_len"
+            } else {
+                "name_max_len"
+            };
+            self.fault(
+                member,
+                "has a negative name length: use 0 for no limit of its own",
+            );
         } else if max > name_len_max() {
             let limit = ResourceName::BYTES_MAX;
-            self.fault(format!(
-                "has name_max_len {max}: names have {limit} bytes at most"
-            ));
+            self.fault(
+                "name_max_len",
+                format!("has name_max_len {max}: names have {limit} bytes at most"),
+            );
         } else if min > effective_max(self.config) {
             let max = effective_max(self.config);
-            self.fault(format!(
-                "has name_min_len {min} above name_max_len {max}: no name would fit"
-            ));
+            self.fault(
+                "name_min_len",
+                format!("has name_min_len {min} above name_max_len {max}: no name would fit"),
+            );
         }
     }
 
@@ -131,7 +162,10 @@ impl Check<'_> {
         let adapters = &self.config.required_adapters;
         if adapters.len() > ENTRIES_MAX {
             let count = adapters.len();
-            return self.fault(format!("requires {count} adapters; {ENTRIES_MAX} at most"));
+            return self.fault(
+                "required_adapters",
+                format!("requires {count} adapters; {ENTRIES_MAX} at most"),
+            );
         }
         let mut kinds = BTreeMap::from([
             (RECONCILED.to_owned(), "the service itself"),
@@ -142,7 +176,7 @@ impl Check<'_> {
                 || adapter.len() > Report::ADAPTER_BYTES_MAX
                 || adapter.contains('\0')
             {
-                self.fault(format!(
+                self.fault("required_adapters", format!(
                     "requires an adapter whose name is empty or longer than {} bytes: correct or remove it",
                     Report::ADAPTER_BYTES_MAX
                 ));
@@ -151,9 +185,9 @@ impl Check<'_> {
             let kind = adapter_condition_type(adapter);
             match kinds.insert(kind.clone(), adapter) {
                 Some(other) if other == adapter => {
-                    self.fault(format!("requires adapter \"{adapter}\" twice: remove one"));
+                    self.fault("required_adapters", format!("requires adapter \"{adapter}\" twice: remove one"));
                 }
-                Some(other) => self.fault(format!(
+                Some(other) => self.fault("required_adapters", format!(
                     "requires adapters \"{other}\" and \"{adapter}\", which would share the condition type {kind}: rename one"
                 )),
                 None => {}
@@ -168,18 +202,24 @@ impl Check<'_> {
             ..
         } = self.config;
         if policy(on_parent_delete).is_none() {
-            self.fault(format!(
-                "has on_parent_delete \"{on_parent_delete}\": use \"restrict\" or \"cascade\""
-            ));
+            self.fault(
+                "on_parent_delete",
+                format!(
+                    "has on_parent_delete \"{on_parent_delete}\": use \"restrict\" or \"cascade\""
+                ),
+            );
         }
         if parent_kind.is_empty() {
             if !on_parent_delete.is_empty() {
-                self.fault("has on_parent_delete but no parent_kind: set one or remove the other");
+                self.fault(
+                    "on_parent_delete",
+                    "has on_parent_delete but no parent_kind: set one or remove the other",
+                );
             }
             return;
         }
         if !self.configs.iter().any(|c| c.kind == *parent_kind) {
-            return self.fault(format!(
+            return self.fault("parent_kind", format!(
                 "has the parent_kind \"{parent_kind}\", which is not configured: add that entity or correct the name"
             ));
         }
@@ -191,23 +231,32 @@ impl Check<'_> {
         // A kind of the cycle returns to itself within as many steps as there are kinds.
         let mut chain = chain.take(self.configs.len());
         if chain.any(|kind| kind == self.config.kind) {
-            self.fault("owns itself through parent_kind: break the cycle");
+            self.fault(
+                "parent_kind",
+                "owns itself through parent_kind: break the cycle",
+            );
         }
     }
 
     fn conditions(&mut self, reserved: &BTreeSet<String>) -> Vec<Rule> {
         let config = self.config;
-        mapping::compile(&config.conditions, reserved, |text| self.fault(text))
+        mapping::compile(&config.conditions, reserved, |text| {
+            self.fault("conditions", text)
+        })
     }
 
     fn references(&mut self) {
         let rules = &self.config.references;
         if rules.len() > ENTRIES_MAX {
             let count = rules.len();
-            return self.fault(format!("has {count} references; {ENTRIES_MAX} at most"));
+            return self.fault(
+                "references",
+                format!("has {count} references; {ENTRIES_MAX} at most"),
+            );
         }
         let mut seen = BTreeSet::new();
-        for rule in rules {
+        for (index, rule) in rules.iter().enumerate() {
+            let member = format!("references[{index}]");
             let ReferenceConfig {
                 ref_type,
                 target_kind,
@@ -215,27 +264,30 @@ impl Check<'_> {
                 max,
             } = rule;
             if ref_type.is_empty() || ref_type.len() > KIND_BYTES_MAX || ref_type.contains('\0') {
-                self.fault(format!(
+                self.fault(&member, format!(
                     "has a reference whose ref_type is empty or longer than {KIND_BYTES_MAX} bytes: set it"
                 ));
             } else if !seen.insert(ref_type) {
-                self.fault(format!(
-                    "declares ref_type \"{ref_type}\" twice: merge the two"
-                ));
+                self.fault(
+                    &member,
+                    format!("declares ref_type \"{ref_type}\" twice: merge the two"),
+                );
             }
             if !self.configs.iter().any(|c| c.kind == *target_kind) {
-                self.fault(format!(
+                self.fault(&member, format!(
                     "references the kind \"{target_kind}\", which is not configured: add that entity or correct the name"
                 ));
             }
             if *min < 0 || *max < 0 {
-                self.fault(format!(
-                    "has a negative count in reference \"{ref_type}\": use 0 for none"
-                ));
+                self.fault(
+                    &member,
+                    format!("has a negative count in reference \"{ref_type}\": use 0 for none"),
+                );
             } else if *max > 0 && max < min {
-                self.fault(format!(
-                    "has max {max} below min {min} in reference \"{ref_type}\": swap them"
-                ));
+                self.fault(
+                    &member,
+                    format!("has max {max} below min {min} in reference \"{ref_type}\": swap them"),
+                );
             }
         }
     }
@@ -259,10 +311,8 @@ fn required_cycles(configs: &[EntityConfig], faults: &mut Vec<String>) {
             }
         }
         if reached.contains(config.kind.as_str()) {
-            faults.push(format!(
-                "{} needs another of itself first, through required references and parents, so that none could ever be created: set min to 0 on one of the references",
-                label(index, config)
-            ));
+            let text = "needs another of itself first, through required references and parents, so that none could ever be created: set min to 0 on one of the references";
+            faults.push(fault((index, config), "", text));
         }
     }
 }

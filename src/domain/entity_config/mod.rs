@@ -59,9 +59,8 @@ pub struct ReferenceConfig {
     pub max: i64,
 }
 
-/// The faults of the configured kinds. One sentence each, which says how to mend it.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the configured entities do not fit together:\n  - {}", .0.join("\n  - "))]
+/// The faults of the configured kinds. One sentence each, which begins with the setting and says how to mend it.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InvalidEntities(pub Vec<String>);
 
 /// The kinds of a service without configured ones: clusters and their node pools.

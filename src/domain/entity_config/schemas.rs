@@ -1,5 +1,6 @@
 //! Attaches the schemas of specs to kinds.
 
+use super::checks::fault;
 use super::{EntityConfig, InvalidEntities};
 use crate::domain::entity::EntityRegistry;
 use crate::domain::schema::SchemaDocument;
@@ -32,7 +33,9 @@ pub fn attach(
             config.kind
         ));
     }
-    for config in configs.iter().filter(|c| !c.spec_schema_name.is_empty()) {
+    let named = configs.iter().enumerate();
+    for (index, config) in named.filter(|(_, c)| !c.spec_schema_name.is_empty()) {
+        let fault = |text: String| fault((index, config), "spec_schema_name", text);
         let (kind, name) = (&config.kind, &config.spec_schema_name);
         let Some(document) = document else {
             if config.require_spec_schema {
@@ -44,15 +47,13 @@ pub fn attach(
         };
         match document.compile(name) {
             Ok(Some(schema)) => registry.set_spec_schema(kind, schema),
-            Ok(None) if config.require_spec_schema => faults.push(format!(
-                "entity kind \"{kind}\" requires the schema \"{name}\", which the schema document does not have: add components.schemas.{name} to it"
-            )),
+            Ok(None) if config.require_spec_schema => faults.push(fault(format!(
+                "requires the schema \"{name}\", which the schema document does not have: add components.schemas.{name} to it"
+            ))),
             Ok(None) => notes.push(format!(
                 "entity kind \"{kind}\" names the schema \"{name}\", which the schema document does not have: its specs are not checked"
             )),
-            Err(error) => faults.push(format!(
-                "entity kind \"{kind}\" has a schema that cannot be used: {error}"
-            )),
+            Err(error) => faults.push(fault(format!("has a schema that cannot be used: {error}"))),
         }
     }
     if faults.is_empty() {

@@ -93,11 +93,11 @@ fn faulty_kinds_and_plurals_are_named_with_their_mending() {
     assert_faults(vec![
         (
             with(&|b| b.kind = String::new()),
-            "entities[1] has no kind: set `kind`",
+            "entities[1].kind: the entity has no kind: set `kind`",
         ),
         (
             with(&|b| b.plural = String::new()),
-            "entity kind \"B\" has no plural: set `plural`",
+            "entities[1].plural: entity kind \"B\" has no plural: set `plural`",
         ),
         (with(&|b| b.kind = "A".to_owned()), "is there twice: rename"),
         (
@@ -398,9 +398,10 @@ fn kinds_get_the_schemas_that_they_name_or_somebody_is_told() {
     ] {
         let configs = [kind(name, true)];
         let faults = attach(registry(&configs).unwrap(), &configs, Some(&given)).unwrap_err();
+        let begin = "entities[0].spec_schema_name: entity kind \"A\" ";
         assert!(
-            faults.0.len() == 1 && faults.0[0].contains(said),
-            "{faults}"
+            faults.0.len() == 1 && faults.0[0].starts_with(begin) && faults.0[0].contains(said),
+            "{faults:?}"
         );
     }
 }

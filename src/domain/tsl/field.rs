@@ -5,6 +5,7 @@ use strum::{EnumDiscriminants, EnumString, IntoStaticStr};
 
 use super::Fault;
 use super::number::Number;
+use crate::domain::shown;
 
 /// A field of a resource. Closed, and checked letter by letter: no user text names a column.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -125,7 +126,7 @@ impl Field {
         }
         match name.parse() {
             Ok(property) => Ok(Self::Property(property)),
-            Err(_) => Err(Fault::meaning("invalid field in search or order query")),
+            Err(_) => Err(Fault::UnknownField(shown(name))),
         }
     }
 

@@ -68,7 +68,10 @@ pub enum Fault {
         position: usize,
         text: String,
     },
-    /// The search has no meaning for resources.
+    /// Resources have no such field.
+    #[error("invalid field in search or order query")]
+    UnknownField(String),
+    /// It is search has no meaning for resources.
     #[error("{0}")]
     Meaning(String),
 }

@@ -3,11 +3,12 @@
 use std::io::Read as _;
 use std::path::Path;
 
-use anyhow::{Context as _, anyhow, bail};
+use anyhow::{Context as _, bail};
 use hyperfleet_fleet_adapter::domain::DesiredUnit;
 use hyperfleet_fleet_adapter::workloads::{RenderInput, Rendered, Workloads};
 use hyperfleet_fleet_model::unit::Options;
 use hyperfleet_server_kit::ending::Misuse;
+use hyperfleet_server_kit::faults::Faults;
 use hyperfleet_server_kit::files;
 use hyperfleet_server_kit::program::print;
 use serde_json::{Value, json};
@@ -26,15 +27,15 @@ const NO_ID: &str = "00000000-0000-7000-8000-000000000000";
 /// Unusable settings or documents; workloads that are invalid for the resource.
 pub(super) fn render(args: &RenderArgs) -> anyhow::Result<()> {
     let loaded = config::load(&args.settings, &Settings::default());
-    let loaded = loaded.sound().context(Misuse)?;
-    let adapter = &loaded.settings.fleet.adapter;
-    let workloads = Workloads::compile(&adapter.name, &adapter.workloads);
-    let workloads = workloads
-        .map_err(|faults| {
+    let workloads = loaded.part(&["fleet.adapter"], |settings| {
+        let adapter = &settings.fleet.adapter;
+        let workloads = Workloads::compile(&adapter.name, &adapter.workloads);
+        Ok(workloads.map_err(|faults| {
             let named = faults.iter().map(|fault| format!("fleet.adapter.{fault}"));
-            anyhow!(named.collect::<Vec<_>>().join("\n"))
-        })
-        .context(Misuse)?;
+            Faults(named.collect())
+        })?)
+    });
+    let workloads = workloads.context(Misuse)?;
     let resource = document(&args.resource)?;
     let owner = args.owner.as_deref().map(document).transpose()?;
     let text = rendered(

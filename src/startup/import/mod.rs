@@ -35,12 +35,12 @@ const DIFFERENT: u8 = 4;
 const INTERRUPTED: u8 = 130;
 
 pub(super) async fn run(args: &ImportArgs) -> anyhow::Result<ExitCode> {
-    let loaded = config::load(&args.settings, &Settings::default());
-    let mut loaded = loaded.sound().context(Misuse)?;
+    let mut loaded = config::load(&args.settings, &Settings::default());
+    let kinds = loaded.part(&config::OF_KINDS, Settings::kinds);
+    let Attached { registry, notes } = kinds.context(Misuse)?;
     // Standard output is for the report.
     loaded.settings.logging.output = Output::Stderr;
     let source = source(args, &loaded.settings).context(Misuse)?;
-    let Attached { registry, notes } = loaded.settings.kinds().context(Misuse)?;
     let telemetry = telemetry::start_with(&loaded)?;
     telemetry::warn_of(&notes);
     let import = import(args, &loaded.settings, &source, &registry);

@@ -11,7 +11,7 @@ use super::error::is_timeout;
 use super::keyset::push_after;
 use super::measure::SqlOperation::{Query, Raw};
 use super::measure::SqlTable::{Audit, Resources};
-use super::row::{COLUMNS, COLUMNS_COUNT, StoredRow};
+use super::row::{COLUMNS, COLUMNS_COUNT, COLUMNS_WITHOUT_SPEC, StoredRow};
 use super::search::Search;
 use super::{Db, Error};
 use crate::domain::audit::{AuditEntry, AuditFilter, SettledTrail, TrailPosition};
@@ -48,6 +48,8 @@ pub struct ListQuery<'a> {
     pub page: PageRequest,
     /// Where the page begins, in place of its number.
     pub after: Option<RowPosition>,
+    /// Whether specs are read; if not, each is `null`.
+    pub has_specs: bool,
 }
 
 /// The source of a list's total. If a list has several conditions, the last one in this order decides.
@@ -327,9 +329,14 @@ fn statement(request: &ListQuery<'_>) -> QueryBuilder<Postgres> {
         push_filter(&mut query, request);
         query.push(") ");
     }
+    let columns = if wanted.has_specs {
+        COLUMNS
+    } else {
+        &COLUMNS_WITHOUT_SPEC
+    };
     query
         .push("SELECT ")
-        .push(COLUMNS)
+        .push(columns)
         .push(", total.count AS total FROM (");
     push_total(&mut query, request);
     query.push(") total LEFT JOIN (SELECT id FROM ");

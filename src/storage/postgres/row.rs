@@ -1,6 +1,7 @@
 //! Rows of table `resources`, and their conversion.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
@@ -64,7 +65,11 @@ pub(super) const COLUMNS: &str = "r.id, r.kind, r.name, r.owner_id, r.generation
      'type', ref_type, 'kind', target_kind, 'id', target_id)) \
      FROM resource_references WHERE source_id = r.id) AS links";
 
-/// The number of these columns.
+/// The same with `null` for the spec, which may be large.
+pub(super) static COLUMNS_WITHOUT_SPEC: LazyLock<String> =
+    LazyLock::new(|| COLUMNS.replace("r.spec", "'null'::jsonb"));
+
+/// How number of these columns.
 pub(super) const COLUMNS_COUNT: usize = 16;
 
 impl StoredRow {

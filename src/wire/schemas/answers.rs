@@ -1,6 +1,7 @@
 //! Schemas of answers: those of `views`, specialised for each kind.
 
 use serde_json::json;
+use strum::IntoEnumIterator as _;
 use utoipa::PartialSchema as _;
 use utoipa::openapi::schema::{ArrayBuilder, Object, Schema, SchemaType};
 use utoipa::openapi::{Ref, RefOr};
@@ -8,7 +9,7 @@ use utoipa::openapi::{Ref, RefOr};
 use super::names::KindNames;
 use super::object::{any_spec, object};
 use crate::domain::Entity;
-use crate::wire::fields::WHOLE;
+use crate::wire::fields::Member;
 use crate::wire::views::{LinkView, ListView, ResourceView};
 
 /// A resource of one kind, or of any kind.
@@ -46,8 +47,9 @@ pub(super) fn sparse_resource() -> Object {
          `null`; times are whole seconds."
             .to_owned(),
     );
-    for member in WHOLE.iter().chain(&["owner_references", "status"]) {
-        schema.properties.insert((*member).to_owned(), anything());
+    for member in Member::iter() {
+        let name = member.name().to_owned();
+        schema.properties.insert(name, anything());
     }
     schema.required.push("id".to_owned());
     schema

@@ -106,7 +106,7 @@ impl<'a> Examples<'a> {
         // The list ends here, so any key will do.
         let key = ListKey::new("", &Params::default(), &[], &TenantScope::ALL);
         let listing = listing(self.resource().into());
-        json(&Views(self.registry).resources(kind, listing, &key))
+        json(&Views(self.registry).resources(kind, listing, &key, None))
     }
 
     fn shown(self, resource: Resource) -> Value {

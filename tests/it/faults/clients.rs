@@ -1,5 +1,6 @@
 //! Clients that go away in the middle of what they asked for.
 
+use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::sync::Arc;
 
@@ -13,7 +14,9 @@ use tokio::net::TcpStream;
 
 use super::program::Program;
 use super::{hold_row, until};
-use crate::support::{Problem as _, Random, TestApi, TestDatabase, Then, assert_sound};
+use crate::support::{
+    Problem as _, Random, TestApi, TestDatabase, Then, assert_sound, http_client, sum,
+};
 
 const CONNECTIONS: usize = 3;
 
@@ -30,14 +33,20 @@ async fn spawn() -> TestApi {
     TestApi::spawn_on(registry, database, store, false)
 }
 
-/// Sends a request and does not wait for the answer.
-async fn send_and_leave(api: &TestApi, method: &str, path: &str, body: &str, yields: usize) {
+/// The connection over which a request was sent.
+async fn sent(api: &TestApi, method: &str, path: &str, body: &str) -> TcpStream {
     let mut stream = TcpStream::connect(api.address()).await.unwrap();
     let length = body.len();
     let request = format!(
         "{method} /api/hyperfleet/v1{path} HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n\r\n{body}"
     );
     stream.write_all(request.as_bytes()).await.unwrap();
+    stream
+}
+
+/// Sends a request and does not wait for the answer.
+async fn send_and_leave(api: &TestApi, method: &str, path: &str, body: &str, yields: usize) {
+    let _stream = sent(api, method, path, body).await;
     // Some leave before the server has looked, others while it works.
     for _ in 0..yields {
         tokio::task::yield_now().await;
@@ -115,9 +124,7 @@ async fn clients_that_leave_while_their_request_waits_free_its_connection() {
     let mut direct = api.database.connect().await;
     // More of them than there are connections.
     for number in 0..CONNECTIONS * 3 {
-        let mut stream = TcpStream::connect(api.address()).await.unwrap();
-        let request = format!("DELETE /api/hyperfleet/v1{held} HTTP/1.1\r\nHost: x\r\n\r\n");
-        stream.write_all(request.as_bytes()).await.unwrap();
+        let stream = sent(&api, "DELETE", &held, "").await;
         until("the request waits", async || {
             let query = sqlx::query_scalar::<_, i64>(waiting);
             query.fetch_one(&mut direct).await.unwrap() > 0
@@ -136,6 +143,87 @@ async fn clients_that_leave_while_their_request_waits_free_its_connection() {
     })
     .await;
     assert_eq!(api.delete(&held).await.status, 202);
+    assert_sound(&mut direct, &entity_config::built_in()).await;
+}
+
+/// The changes of one action that the program has counted.
+async fn counted(metrics: &str, action: &str) -> i64 {
+    let url = format!("http://{metrics}/metrics");
+    let answer = http_client().get(url).send().await.unwrap();
+    let text = answer.text().await.unwrap();
+    let name = "hyperfleet_api_audit_entries_total";
+    #[expect(clippy::cast_possible_truncation, reason = "a count")]
+    let count = sum(&text, name, &[("action", action)]) as i64;
+    count
+}
+
+#[tokio::test]
+async fn a_change_whose_client_left_is_made_as_a_whole_or_not_at_all() {
+    let database = TestDatabase::create().await;
+    let mut program = Program::serve(&database);
+    let metrics = program.address("metrics").await;
+    let api = program.serving(database).await;
+    let mut direct = api.database.connect().await;
+    let waiting = "SELECT count(*) FROM pg_stat_activity
+                   WHERE datname = current_database() AND wait_event_type = 'Lock'";
+    let busy = "SELECT count(*) FROM pg_stat_activity
+                WHERE datname = current_database() AND pid <> pg_backend_pid()
+                  AND backend_type = 'client backend' AND state <> 'idle'";
+    let mut in_trail = BTreeMap::from([("patch", 0), ("delete", 0)]);
+    for number in 0..6 {
+        for (method, action, body) in [
+            ("PATCH", "patch", r#"{"spec": {"a": 1}}"#),
+            ("DELETE", "delete", ""),
+        ] {
+            let cluster = api.cluster(&format!("left-{action}-{number}")).await;
+            let mut holder = hold_row(&api.database, &cluster).await;
+            let stream = sent(&api, method, &cluster, body).await;
+            until("the change waits", async || api.count(waiting).await == 1).await;
+            drop(stream);
+            let is_noticed = number % 3 == 0;
+            if is_noticed {
+                until("the server ends it", async || api.count(waiting).await == 0).await;
+            }
+            let rollback = sqlx::raw_sql("ROLLBACK").execute(&mut holder).await;
+            rollback.unwrap();
+            until("all is quiet", async || api.count(busy).await == 0).await;
+            let found = api.get(&cluster).await;
+            let id = found.id();
+            let trail = format!("/audit?resource_id={id}&action={action}");
+            let entries = api.get(&trail).await.body["total"].as_i64().unwrap();
+            let what = format!("{method} {number}: {}", found.body);
+            assert_eq!(found.body["generation"], 1 + entries, "{what}");
+            assert_eq!(
+                found.body["spec"] != json!({}),
+                action == "patch" && entries == 1,
+                "{what}"
+            );
+            assert_eq!(
+                found.body["deleted_by"].is_string(),
+                action == "delete" && entries == 1,
+                "{what}"
+            );
+            assert!(!(is_noticed && entries > 0), "{what}");
+            *in_trail.get_mut(action).unwrap() += entries;
+            let counted = counted(&metrics, action).await;
+            assert!(counted <= in_trail[action], "{what}: {counted} counted");
+        }
+    }
+    let before = (
+        counted(&metrics, "patch").await,
+        counted(&metrics, "delete").await,
+    );
+    let cluster = api.cluster("stayed").await;
+    let patched = api.patch(&cluster, json!({"spec": {"a": 1}})).await;
+    assert_eq!(
+        (patched.status, api.delete(&cluster).await.status),
+        (200, 202)
+    );
+    let after = (
+        counted(&metrics, "patch").await,
+        counted(&metrics, "delete").await,
+    );
+    assert_eq!(after, (before.0 + 1, before.1 + 1));
     assert_sound(&mut direct, &entity_config::built_in()).await;
 }
 

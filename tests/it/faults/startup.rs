@@ -100,7 +100,7 @@ async fn settings_that_make_no_sense_are_refused_with_what_to_do() {
     for (text, words) in [
         (
             "audit: {retention: 0s}",
-            vec!["audit.retention is 0s", "leave it out"],
+            vec!["audit.retention", ":1) is 0s", "leave it out"],
         ),
         ("server: {port: abc}", vec!["server.port", file, "abc"]),
         (

@@ -59,19 +59,27 @@ async fn what_cannot_be_used_is_told_all_at_once_before_anything_else() {
         let mut program = Program::start(&[command, "--config", path, "--database-url", nowhere]);
         assert!(!program.ended().await.success());
         let said = program.output();
-        for line in [
-            "server.tenant.system_header: must not be Authorization",
-            "server.tenant.dimensions[1].header: is the header of another dimension",
-            "server.tenant.dimensions[1].key: is required",
-            "server.tenant.dimensions: needs one at least with required: true",
+        for (setting, line, text) in [
+            ("system_header", 6, "must not be Authorization"),
+            (
+                "dimensions[1].header",
+                9,
+                "is the header of another dimension",
+            ),
+            ("dimensions[1].key", 9, "is required"),
+            ("dimensions", 7, "needs one at least with required: true"),
         ] {
-            assert!(said.contains(line), "{command} does not say {line}: {said}");
+            let line = format!("server.tenant.{setting} (from {path}:{line}): {text}");
+            assert!(
+                said.contains(&line),
+                "{command} does not say {line}: {said}"
+            );
         }
     }
     let file = file("server: {jwt: {enabled: false}, tenant: {enforce: true}}");
     let path = file.path().to_str().unwrap();
     let mut program = Program::start(&["serve", "--config", path]);
     assert!(!program.ended().await.success());
-    let line = "server.tenant.enforce: needs server.tenant.enabled: true";
-    assert!(program.output().contains(line), "{}", program.output());
+    let line = format!("server.tenant.enforce (from {path}:1): needs server.tenant.enabled: true");
+    assert!(program.output().contains(&line), "{}", program.output());
 }

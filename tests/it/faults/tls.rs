@@ -266,7 +266,7 @@ async fn certificates_that_cannot_be_used_stop_the_start_and_are_all_named() {
         (
             format!("{{server: {{{}}}}}", tls("good.crt", "other.key")),
             vec![
-                "server.tls: cannot use",
+                "server.tls (from ",
                 "other.key",
                 "not that of the certificate",
             ],
@@ -278,14 +278,16 @@ async fn certificates_that_cannot_be_used_stop_the_start_and_are_all_named() {
                 tls("empty", "good.key")
             ),
             vec![
-                "server.tls.cert_file: cannot read",
-                "health.tls: cannot use",
+                "server.tls.cert_file (from ",
+                "): cannot read",
+                "health.tls (from ",
+                "): cannot use",
                 "no certificate",
             ],
         ),
         (
             format!("{{metrics: {{{}}}}}", tls("good.crt", "good.crt")),
-            vec!["metrics.tls: cannot use", "no private key"],
+            vec!["metrics.tls (from ", "): cannot use", "no private key"],
         ),
         (
             "{server: {tls: {enabled: true}}, health: {tls: {enabled: true, cert_file: x}}}"

@@ -182,12 +182,13 @@ async fn every_setting_that_is_wrong_is_named_before_anything_is_started() {
         let mut program = Program::start(&[command, "--config", file.to_str().unwrap()]);
         assert!(!program.ended().await.success());
         let said = program.output();
-        for words in [
-            "server.jwt.configs[0].issuer_url must be https",
-            "server.jwt.configs[1].jwk_cert_file /nowhere/jwks.json",
-            "server.jwt.configs[1].header Cookie",
+        for (setting, words) in [
+            ("server.jwt.configs[0].issuer_url", "must be https"),
+            ("server.jwt.configs[1].jwk_cert_file", "/nowhere/jwks.json"),
+            ("server.jwt.configs[1].header", "Cookie"),
         ] {
-            assert!(said.contains(words), "no {words} in: {said}");
+            let words = format!("{setting} (from {}) {words}", file.display());
+            assert!(said.contains(&words), "no {words} in: {said}");
         }
     }
 }

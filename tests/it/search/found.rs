@@ -121,6 +121,13 @@ async fn faults_are_told_in_words_and_with_their_place() {
     assert_eq!(answer.problem(), (400, "VAL-005"));
     let expected = "failed to parse search query: syntax error at position 11:\nname = 'a' andd x\n           ^";
     assert_eq!(answer.detail(), expected);
+    // The words of the older service do not name the field.
+    let answer = search(&api, "/clusters", "name = 'a' and nmae = 'b'").await;
+    assert_eq!(answer.problem(), (400, "VAL-005"));
+    let message = "there is no field nmae";
+    let error =
+        json!({"constraint": "enum", "field": "search", "message": message, "value": "nmae"});
+    assert_eq!(answer.body["errors"], json!([error]));
     // An invalid order takes precedence, and a missing owner over everything.
     let answer = search(&api, "/clusters?order=nmae%20up", "x").await;
     assert!(answer.detail().contains("invalid order format"));

@@ -179,16 +179,16 @@ disable_engine=maybe
         ],
     );
     for fault in [
-        "line 2: there is no setting etcd_server; did you mean etcd_servers?",
-        "line 3: it is no `key = value`",
+        ":2: there is no setting etcd_server; did you mean etcd_servers?",
+        ":3: it is no `key = value`",
         "token_limit (from ",
         "65536 is not between 1 and 65535",
         "listen (from ",
         "give the whole path of the socket",
         "metadata (from ",
         "\"c\" is no pair",
-        "listen_client_ca_file needs listen_cert_file",
-        "etcd_password and etcd_password_file are both set",
+        ") needs listen_cert_file",
+        ") and etcd_password_file are both set",
         "disable_engine (from ",
         "agent_ttl (from FLEET_AGENT_TTL): \"soon\"",
         "listen_socket_mode (from FLEET_LISTEN_SOCKET_MODE): \"9\"",
@@ -220,9 +220,9 @@ fn sections_and_repetitions_are_reported_and_count_as_before() {
     );
     assert_eq!(loaded.settings.page_size, 2);
     let notes = loaded.notes.join("\n");
-    assert!(notes.contains("line 2: token_limit is repeated"), "{notes}");
+    assert!(notes.contains(":2: token_limit is repeated"), "{notes}");
     assert!(
-        notes.contains("line 3: settings in a section are ignored, here [agent]"),
+        notes.contains(":3: settings in a section are ignored, here [agent]"),
         "{notes}"
     );
 }

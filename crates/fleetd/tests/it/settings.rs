@@ -101,17 +101,17 @@ listn_client_ca_file=/ca.pem
     std::fs::write(&file, settings).unwrap();
     let output = run(&["--config", file.to_str().unwrap()], &[]);
     assert_eq!(output.status.code(), Some(2));
-    let said = output_text(&output);
+    let said = output_text(&output).replace(file.to_str().unwrap(), "FILE");
     for fault in [
-        "etcd_servers: a URL of etcd must not contain a user or password",
-        "etcd_username is given, but etcd_password is not",
-        "etcd_cafile: cannot read /missing/ca.pem",
-        "etcd_key_prefix is ",
+        "etcd_servers (from FILE:2): a URL of etcd must not contain a user or password",
+        "etcd_username (from FILE:3) is given, but etcd_password is not",
+        "etcd_cafile (from FILE:4): cannot read /missing/ca.pem",
+        "etcd_key_prefix (from FILE:5) is ",
         "engine_reconcile_interval (from ",
-        "machine_id (from ",
-        "other machines may reach tcp:10.0.0.1:0, and callers are not authenticated",
-        "listen_cert_file: cannot read /missing/cert.pem",
-        "there is no setting listn_client_ca_file; did you mean listen_client_ca_file?",
+        "machine_id (from FILE:7)",
+        "listen (from FILE:8): other machines may reach tcp:10.0.0.1:0, and callers are not authenticated",
+        "listen_cert_file (from FILE:9): cannot read /missing/cert.pem",
+        "FILE:11: there is no setting listn_client_ca_file; did you mean listen_client_ca_file?",
     ] {
         assert!(said.contains(fault), "no {fault:?} in: {said}");
     }

@@ -10,6 +10,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 use figment::value::Value;
 
@@ -35,19 +36,21 @@ impl Layer {
             }
         };
         for number in file.odd {
-            let text = format!("{shown}, line {number}: it is no `key = value`");
+            let text = format!("{shown}:{number}: it is no `key = value`");
             layer.faults.push(SettingFault::of_source(text));
         }
         for (name, number) in file.sections {
             layer.notes.push(format!(
-                "{shown}, line {number}: settings in a section are ignored, here [{name}]"
+                "{shown}:{number}: settings in a section are ignored, here [{name}]"
             ));
         }
+        let lines = file.lines.iter();
+        layer.lines = Arc::new(lines.map(|line| (line.key.clone(), line.number)).collect());
         let mut last = BTreeMap::new();
         for Line { key, number, .. } in &file.lines {
             if last.insert(key.clone(), *number).is_some() {
                 layer.notes.push(format!(
-                    "{shown}, line {number}: {key} is repeated; the last one counts"
+                    "{shown}:{number}: {key} is repeated; the last one counts"
                 ));
             }
         }
@@ -59,7 +62,7 @@ impl Layer {
                 layer.put(setting, Value::from(value), shown.to_string());
             } else {
                 let advice = table.advice(&key);
-                let text = format!("{shown}, line {number}: there is no setting {key}{advice}");
+                let text = format!("{shown}:{number}: there is no setting {key}{advice}");
                 layer.faults.push(SettingFault::of_key(key, text));
             }
         }

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use figment::value::Value;
 
 use super::fault::SettingFault;
+use super::lines::Lines;
 use super::setting::{Setting, SettingKind, SettingStatus, shown};
 use super::table::SettingTable;
-use super::yaml_lines::YamlLines;
 
 /// A value from a source.
 #[derive(Clone)]
@@ -24,7 +24,7 @@ pub(super) struct Given {
     /// Its source, for people.
     pub(super) origin: String,
     /// The lines of that file.
-    lines: Arc<YamlLines>,
+    lines: Arc<Lines>,
 }
 
 impl Given {
@@ -53,8 +53,8 @@ pub struct Layer {
     pub(super) faults: Vec<SettingFault>,
     /// Warnings.
     pub(super) notes: Vec<String>,
-    /// Of a YAML file.
-    pub(super) lines: Arc<YamlLines>,
+    /// Of a file.
+    pub(super) lines: Arc<Lines>,
 }
 
 impl Layer {

@@ -9,6 +9,7 @@ use super::layer::{Given, Layer, Values};
 use super::misfit;
 use super::setting::{SettingStatus, shown};
 use super::table::SettingTable;
+use crate::faults::Faults;
 
 /// Settings with their origins and faults.
 #[derive(Debug, Clone)]
@@ -80,16 +81,52 @@ impl<S> Loaded<S> {
     /// All faults.
     pub fn refuse(&self, others: impl IntoIterator<Item = String>) -> anyhow::Result<()> {
         let own = self.faults.iter().map(ToString::to_string);
-        let faults: Vec<_> = own.chain(others).collect();
+        let faults = own.chain(others);
+        let faults: Vec<_> = faults.map(|f| in_one_line(&self.located(&f))).collect();
         match &faults[..] {
             [] => Ok(()),
             [one] => bail!("{one}"),
-            several => {
-                let listed = several.iter().map(|fault| fault.replace('\n', "\n    "));
-                let listed: Vec<_> = listed.collect();
-                bail!("the settings have faults:\n  - {}", listed.join("\n  - "))
-            }
+            several => bail!("the settings have faults:\n  - {}", several.join("\n  - ")),
         }
+    }
+
+    /// What is made from these settings and sections.
+    ///
+    /// # Errors
+    /// All faults of the settings and of what is made.
+    pub fn part<T>(
+        &self,
+        sections: &[&str],
+        make: impl FnOnce(&S) -> anyhow::Result<T>,
+    ) -> anyhow::Result<T> {
+        let mut faults = Faults::default();
+        let part = faults.part_if(self.knows(sections), || make(&self.settings));
+        self.refuse(faults.0)?;
+        let Some(part) = part else {
+            unreachable!("what was not made has a fault");
+        };
+        Ok(part)
+    }
+
+    /// A fault with the source of the first given setting that it names. After the first colon it gives advice, and names
+    /// settings that are not at fault.
+    fn located(&self, fault: &str) -> String {
+        let statement = fault.split_once(": ").map_or(fault, |(before, _)| before);
+        if statement.contains(" (from ") {
+            return fault.to_owned();
+        }
+        let mut at = 0;
+        for word in statement.split_inclusive(' ') {
+            let path = word.trim_end_matches([' ', ',']);
+            let mut given = self.given.values();
+            if let Some(given) = given.find(|given| names(path, given.setting.key)) {
+                let (before, after) = fault.split_at(at + path.len());
+                let path = path.replace('[', ".").replace(']', "");
+                return format!("{before} (from {}){after}", given.origin_of(&path));
+            }
+            at += word.len();
+        }
+        fault.to_owned()
     }
 
     /// The settings, if they have no faults themselves.
@@ -104,6 +141,11 @@ impl<S> Loaded<S> {
     /// The source of a setting that is not at its default.
     pub fn origin(&self, key: &str) -> Option<&str> {
         self.given.get(key).map(|given| given.origin.as_str())
+    }
+
+    /// The same with the line of the file.
+    pub fn origin_with_line(&self, key: &str) -> Option<String> {
+        self.given.get(key).map(|given| given.origin_of(key))
     }
 
     /// Shows a setting as this text.
@@ -137,6 +179,23 @@ impl<S> Loaded<S> {
             at_a_start: changed(SettingStatus::Used),
         }
     }
+}
+
+/// Whether a path names a setting, a member of its entries, or a section with it.
+fn names(path: &str, setting: &str) -> bool {
+    let member = path.strip_prefix(setting);
+    let in_section = setting.strip_prefix(path).filter(|_| path.contains('.'));
+    member.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+        || in_section.is_some_and(|rest| rest.starts_with('.'))
+}
+
+/// So that each fault is one item of a list.
+fn in_one_line(fault: &str) -> String {
+    let lines = fault.lines().map(str::trim);
+    lines
+        .filter(|l| !l.is_empty())
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 fn out_of_range(table: &SettingTable, given: &Given) -> Option<SettingFault> {

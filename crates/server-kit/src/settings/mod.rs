@@ -14,6 +14,7 @@ mod fault;
 mod hosts;
 mod ini;
 mod layer;
+mod lines;
 mod load;
 mod misfit;
 mod report;
@@ -22,7 +23,6 @@ mod sections;
 mod setting;
 mod table;
 mod yaml;
-mod yaml_lines;
 
 pub use args::{
     CheckOptions, GivenFlags, OpenapiFormat, OpenapiOptions, OutputFormat, flags, given_flags,

@@ -8,8 +8,8 @@ use figment::value::{Dict, Value};
 
 use super::fault::SettingFault;
 use super::layer::Layer;
+use super::lines::Lines;
 use super::table::SettingTable;
-use super::yaml_lines::YamlLines;
 use crate::files;
 
 /// Largest file, in bytes.
@@ -70,7 +70,7 @@ fn is_below(key: &str, section: &str) -> bool {
 }
 
 /// The settings in a file, and their lines.
-fn document(path: &Path) -> anyhow::Result<(Dict, YamlLines)> {
+fn document(path: &Path) -> anyhow::Result<(Dict, Lines)> {
     let text = files::read_text(path, BYTES_MAX)
         .with_context(|| format!("cannot read {}", path.display()))?;
     let said = || format!("{} is not a settings file", path.display());
@@ -83,5 +83,5 @@ fn document(path: &Path) -> anyhow::Result<(Dict, YamlLines)> {
         // It may be a password: its text is not repeated.
         _ => bail!("{}: it holds no `key: value`", said()),
     };
-    Ok((dict, YamlLines::of(&text)))
+    Ok((dict, Lines::of_yaml(&text)))
 }

@@ -1,5 +1,7 @@
 //! The connection to a trace collector: protocol and trusted authorities.
 
+use std::io;
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
@@ -10,6 +12,8 @@ use opentelemetry_otlp::{
 };
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
+
+use crate::files;
 
 /// Variables with the authorities of the collector's certificate. If set, no others are trusted.
 const AUTHORITIES: [&str; 2] = [
@@ -29,6 +33,8 @@ const OF_MACHINE: &[&str] = &[
     "/etc/pki/tls/certs/ca-bundle.crt",
     "/etc/ssl/cert.pem",
 ];
+/// Largest file of authorities, in bytes.
+const AUTHORITIES_BYTES_MAX: u64 = 16 * 1024 * 1024;
 /// Timeout of an export unless a variable sets it: the standard's default.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -95,7 +101,7 @@ fn named_authorities(variables: Variables<'_>) -> anyhow::Result<Option<Vec<u8>>
     let Some((name, file)) = names.find_map(|name| Some((name, variables(name)?))) else {
         return Ok(None);
     };
-    let pem = std::fs::read(&file).with_context(|| format!("{name}: cannot read {file}"))?;
+    let pem = read(&file).with_context(|| format!("{name}: cannot read {file}"))?;
     let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
     match certificates {
         Ok(certificates) if !certificates.is_empty() => Ok(Some(pem)),
@@ -106,10 +112,14 @@ fn named_authorities(variables: Variables<'_>) -> anyhow::Result<Option<Vec<u8>>
 /// The machine's authorities, as PEM.
 fn authorities_of_machine(variables: Variables<'_>) -> anyhow::Result<Vec<u8>> {
     if let Some(file) = variables("SSL_CERT_FILE") {
-        return std::fs::read(&file).with_context(|| format!("SSL_CERT_FILE: cannot read {file}"));
+        return read(&file).with_context(|| format!("SSL_CERT_FILE: cannot read {file}"));
     }
-    let found = OF_MACHINE.iter().find_map(|file| std::fs::read(file).ok());
+    let found = OF_MACHINE.iter().find_map(|file| read(file).ok());
     found.context("no authorities to trust: name a file in OTEL_EXPORTER_OTLP_CERTIFICATE")
+}
+
+fn read(file: &str) -> io::Result<Vec<u8>> {
+    files::read(Path::new(file), AUTHORITIES_BYTES_MAX)
 }
 
 #[cfg(test)]
@@ -123,6 +133,7 @@ mod tests {
         let path = file.path().to_str().unwrap().to_owned();
         for (named, word) in [
             ("/nowhere/ca.pem".to_owned(), "cannot read /nowhere/ca.pem"),
+            ("/dev/zero".to_owned(), "it has more than"),
             (path, "holds no certificates in PEM"),
         ] {
             let variables = |name: &str| {

@@ -58,8 +58,14 @@ fn kind(rules: Vec<RuleConfig>) -> EntityConfig {
 fn faults(rules: Vec<RuleConfig>) -> Vec<String> {
     match entity_config::registry(&[kind(rules)]) {
         Ok(_) => Vec::new(),
-        Err(InvalidEntities(faults)) => faults,
+        Err(InvalidEntities(faults)) => faults.iter().map(|f| of_conditions(f)).collect(),
     }
+}
+
+/// A fault without the setting that it begins with.
+fn of_conditions(fault: &str) -> String {
+    let said = fault.strip_prefix("entities[0].conditions: ");
+    said.unwrap_or_else(|| panic!("{fault}")).to_owned()
 }
 
 /// A cluster at generation 2, last changed at minute 10, on which `dns` has reported.
@@ -179,7 +185,7 @@ fn the_type_of_an_adapter_is_reserved_whichever_kind_requires_it() {
     assert_eq!(
         faults,
         [
-            "entity kind \"Channel\" has the condition \"DnsSuccessful\", which stands for a required adapter: choose another type"
+            "entities[1].conditions: entity kind \"Channel\" has the condition \"DnsSuccessful\", which stands for a required adapter: choose another type"
         ]
     );
 }

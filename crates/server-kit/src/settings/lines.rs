@@ -1,11 +1,11 @@
-//! On which line of a YAML file a member stands, for messages: the parser does not say. Members are found by their
-//! indentation. Of what stands in `{…}` or `[…]`, the line is that of the member around it.
+//! The lines of settings in a file, for messages. The parser of YAML does not give them: members are found by their
+//! indentation. A member in `{…}` or `[…]` has the line of the member around it.
 
 use std::collections::BTreeMap;
 
 /// The line of each member, by its path: names, and numbers of items, with dots between them.
 #[derive(Debug, Default)]
-pub(super) struct YamlLines(BTreeMap<String, usize>);
+pub(super) struct Lines(BTreeMap<String, usize>);
 
 /// A member or an item that the current line is below.
 struct Step {
@@ -15,8 +15,14 @@ struct Step {
     index: Option<usize>,
 }
 
-impl YamlLines {
-    pub(super) fn of(text: &str) -> Self {
+impl FromIterator<(String, usize)> for Lines {
+    fn from_iter<I: IntoIterator<Item = (String, usize)>>(lines: I) -> Self {
+        Self(lines.into_iter().collect())
+    }
+}
+
+impl Lines {
+    pub(super) fn of_yaml(text: &str) -> Self {
         let (mut lines, mut above) = (Self::default(), Vec::new());
         for (number, line) in text.lines().enumerate() {
             lines.read(line, number + 1, &mut above);
@@ -123,7 +129,7 @@ entities:
 health:
   'port': 2
 ";
-        let lines = YamlLines::of(text);
+        let lines = Lines::of_yaml(text);
         for (path, line) in [
             ("server", Some(2)),
             ("server.port", Some(3)),
