@@ -2,7 +2,7 @@
 //! to tenants.
 //!
 //! ```text
-//! headers ──Rules::resolve──▶ Tenant ──▶ tenancy   stamped on its new resources
+//! headers ──TenancyRules::resolve──▶ Tenant ──▶ tenancy   stamped on its new resources
 //!                                   ├──▶ view      what it sees and changes
 //!                                   └──▶ author?   whether it may change the desired state
 //! ```

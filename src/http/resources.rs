@@ -117,7 +117,7 @@ fn list_request(
         page.number = continued.page.saturating_add(1);
     }
     let fields = params.fields()?;
-    let wanted = ListRequest {
+    let request = ListRequest {
         page,
         after: continued.map(|continued| continued.position),
         order,

@@ -88,7 +88,7 @@ impl Plan {
 
 /// The rules of tenancy, or every fault of their settings.
 fn tenancy_rules(settings: &Config) -> anyhow::Result<TenancyRules> {
-    Ok(Rules::new(settings.clone()).map_err(Faults)?)
+    Ok(TenancyRules::new(settings.clone()).map_err(Faults)?)
 }
 
 /// Checks that no header carries both the caller or its token, and the tenant.

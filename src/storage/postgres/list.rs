@@ -329,7 +329,7 @@ fn statement(request: &ListQuery<'_>) -> QueryBuilder<Postgres> {
         push_filter(&mut query, request);
         query.push(") ");
     }
-    let columns = if wanted.has_specs {
+    let columns = if request.has_specs {
         COLUMNS
     } else {
         &COLUMNS_WITHOUT_SPEC

@@ -242,7 +242,7 @@ impl Db<'_> {
         scope: ResourceScope<'_>,
         kinds_with_rules: &[String],
     ) -> Result<Option<WholeResource>, Error> {
-        let result = whole_in!("has_dependents(r.id)", self, place, kinds_with_rules);
+        let result = whole_in!("has_dependents(r.id)", self, scope, kinds_with_rules);
         let row = self.complete(result, Query(Resources), "find a resource to delete")?;
         Ok(row.map(WholeResource::from))
     }

@@ -100,7 +100,7 @@ impl<S> Loaded<S> {
         make: impl FnOnce(&S) -> anyhow::Result<T>,
     ) -> anyhow::Result<T> {
         let mut faults = Faults::default();
-        let part = faults.part_if(self.knows(sections), || make(&self.settings));
+        let part = faults.part_if(self.are_known(sections), || make(&self.settings));
         self.refuse(faults.0)?;
         let Some(part) = part else {
             unreachable!("what was not made has a fault");
