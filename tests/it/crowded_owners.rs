@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use sqlx::Connection as _;
 use sqlx::postgres::PgConnection;
 
 use crate::support::{TestApi, until};
@@ -47,8 +48,11 @@ async fn deletions_beside_a_crowded_owner_read_no_table_whole() {
     ] {
         sqlx::raw_sql(sql).execute(&mut connection).await.unwrap();
     }
+    // Its end tells the counters what it has read.
+    connection.close().await.unwrap();
+    let mut connection = api.database.connect().await;
     let mut before = read_whole(&mut connection).await;
-    // What the seeding has read is counted with a delay.
+    // They are told with a delay.
     until("the counters stand still", async || {
         tokio::time::sleep(Duration::from_secs(2)).await;
         let earlier = std::mem::replace(&mut before, read_whole(&mut connection).await);

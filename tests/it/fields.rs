@@ -73,6 +73,9 @@ async fn a_list_shows_what_is_asked_for_of_each() {
 const READ_APART: &str = "SELECT coalesce(sum(idx_scan), 0)::bigint FROM pg_stat_all_tables t
     JOIN pg_class c ON c.reltoastrelid = t.relid WHERE c.relname = 'resources'";
 
+/// So many lists without specs.
+const LISTS: i64 = 50;
+
 #[tokio::test]
 async fn specs_that_are_not_asked_for_are_not_read() {
     let api = TestApi::spawn().await;
@@ -86,7 +89,7 @@ async fn specs_that_are_not_asked_for_are_not_read() {
     let body = json!({"kind": "Cluster", "name": "large", "spec": {"text": text}});
     assert_eq!(api.post("/clusters", body).await.status, 201);
     let before = api.count(READ_APART).await;
-    for _ in 0..50 {
+    for _ in 0..LISTS {
         let list = api.get("/clusters?fields=name,status.conditions").await;
         assert_eq!(list.items()[0]["name"], "large");
     }
@@ -99,7 +102,8 @@ async fn specs_that_are_not_asked_for_are_not_read() {
     })
     .await;
     let read = api.count(READ_APART).await - before;
-    assert!(read <= with_spec, "{read} of {with_spec}");
+    // Others may have read it, too, but not each list.
+    assert!(read < with_spec + LISTS / 2, "{read} of {with_spec}");
 }
 
 #[tokio::test]

@@ -176,7 +176,7 @@ fn what_only_the_start_would_notice_is_noticed() {
     std::fs::write(folder.path().join("twice.yaml"), twice).unwrap();
     let said = refused(folder.path(), &["--config", "twice.yaml"], &[]);
     assert_eq!(said.matches("issuer_url").count(), 1, "{said}");
-    let fault = "server.jwt.configs[3].issuer_url is that of configs[0], too";
+    let fault = "server.jwt.configs[3].issuer_url (from twice.yaml:1) is that of configs[0], too";
     assert!(said.contains(fault), "{said}");
 }
 
