@@ -64,3 +64,41 @@ async fn searches_find_conditions_that_an_operator_has_changed() {
         assert_eq!(total(&api, search).await, 1, "{search}");
     }
 }
+
+#[tokio::test]
+async fn rows_that_no_program_could_read_are_refused() {
+    let api = with_cluster().await;
+    let mut connection = api.database.connect().await;
+    for sql in [
+        "UPDATE resources SET generation = 0",
+        "UPDATE resources SET kind = ''",
+        "UPDATE resources SET name = ''",
+        "UPDATE resources SET owner_id = id",
+        "UPDATE resources SET deleted_at = now()",
+        "UPDATE resources SET deleted_by = 'a'",
+        "UPDATE resources SET tenancy = '[]'",
+        "UPDATE resources SET labels = '[]'",
+        // Otherwise the trigger fails first, which computes columns from them.
+        "UPDATE resources SET conditions = '{}', computed_revision = 2",
+        "UPDATE resources SET spec = 'null'",
+        "INSERT INTO adapter_reports SELECT id, now(), now(), 0, 'a', '[]', '{}', '{}' FROM resources",
+        "INSERT INTO adapter_reports SELECT id, now(), now(), 1, '', '[]', '{}', '{}' FROM resources",
+        "INSERT INTO adapter_reports SELECT id, now(), now(), 1, 'a', '{}', '{}', '{}' FROM resources",
+        "INSERT INTO adapter_reports SELECT id, now(), now(), 1, 'a', '[]', '[]', '{}' FROM resources",
+        "INSERT INTO adapter_reports SELECT id, now(), now(), 1, 'a', '[]', '{}', '[]' FROM resources",
+        "INSERT INTO audit_entries (at, resource_id, action, actor, request_id, kind, name)
+         SELECT now(), id, 'made', 'a', 'r', kind, name FROM resources",
+        "INSERT INTO audit_entries (at, resource_id, action, actor, request_id, kind, name, tenancy)
+         SELECT now(), id, 'create', 'a', 'r', kind, name, '[]' FROM resources",
+    ] {
+        let refused = sqlx::raw_sql(sql).execute(&mut connection).await;
+        let error = refused.expect_err(sql);
+        let error = error.as_database_error().unwrap();
+        assert!(error.is_check_violation(), "{sql}: {error}");
+    }
+    // What may be missing may still be missing.
+    let report =
+        "INSERT INTO adapter_reports SELECT id, now(), now(), 1, 'a', '[]', '{}' FROM resources";
+    let made = sqlx::raw_sql(report).execute(&mut connection).await;
+    assert_eq!(made.unwrap().rows_affected(), 1);
+}
