@@ -89,6 +89,8 @@ class Fleet:
             SELECT json_build_object('kind', r.kind, 'actor', r.created_by,
                 'spec', r.spec::text, 'labels', r.labels::text, 'tenancy', r.tenancy::text, 'conditions', r.conditions::text,
                 'report_conditions', a.conditions::text, 'report_data', a.data::text, 'report_metadata', a.metadata::text,
+                'condition_states', r.condition_states::text, 'reconciled_updated_at', r.reconciled_updated_at,
+                'reconciled_transition_at', r.reconciled_transition_at, 'last_known_generation', r.last_known_generation,
                 'request_id', t.request_id)
             FROM resources r JOIN adapter_reports a ON a.resource_id = r.id AND a.adapter = 'hypershift'
             JOIN audit_entries t ON t.resource_id = r.id WHERE r.name = 'bench-template'""")

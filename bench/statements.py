@@ -26,6 +26,11 @@ LEFT JOIN (SELECT id FROM resources WHERE true AND kind = 'Cluster' AND deleted_
 LEFT JOIN resources r ON r.id = page.id ORDER BY r.created_at DESC, r.id DESC;
 """
 
+# Changes send the one condition that differs, with its place.
+FIRST_CONDITION = "(:conditions)::jsonb -> 0"
+# The columns that follow from conditions.
+COMPUTED = [":condition_states", ":reconciled_updated_at", ":reconciled_transition_at", ":last_known_generation"]
+
 PICK = "\\set n random(1, :clusters)\n"
 COUNT = "\\set seq :seq + 1\n"
 
@@ -59,15 +64,15 @@ class Statements:
         without_rules = "THEN NULL::jsonb END AS \"facts: _\""
         snapshot, whole = [self.find(f"{without_rules}{rest}", "WHERE r.id = $4", *also, arguments=["'{}'", "1", "1", *place])
                            for rest, *also in [[" FROM resources r"], [", r.spec", "NULL::boolean AS"]]]
-        save_report = self.find("UPDATE resources SET conditions = $3", arguments=[
-            SEEDED_ID, ":row_revision", ":conditions", "'hypershift'", "1", "now()", "now()",
-            ":report_conditions", ":report_data", ":report_metadata"])
+        save_report = self.find("UPDATE resources SET conditions = CASE", arguments=[
+            SEEDED_ID, ":row_revision", FIRST_CONDITION, "'hypershift'", "1", "now()", "now()",
+            ":report_conditions", ":report_data", ":report_metadata", *COMPUTED, "'0'"])
         save_patched = self.find("SET spec = $3, labels = $4", arguments=[
-            SEEDED_ID, ":row_revision", ":spec", ":labels", ":conditions", ":row_generation + 1", "now()",
-            ":actor", ":request_id", "'patch'", ":row_generation", "now()"])
+            SEEDED_ID, ":row_revision", ":spec", ":labels", FIRST_CONDITION, ":row_generation + 1", "now()",
+            ":actor", ":request_id", "'patch'", ":row_generation", "now()", *COMPUTED, "'0'"])
         insert = self.find("INSERT INTO resources (id, kind", "VALUES ($1, $2, $3", arguments=[
             NEW_ID, ":kind", NEW_NAME, ":spec", ":labels", ":tenancy", ":conditions",
-            "1", "now()", ":actor", ":request_id", "'create'"])
+            "1", "now()", ":actor", ":request_id", "'create'", *COMPUTED])
         get = f"{PICK}{find};\n"
         report = f"{PICK}{snapshot} \\gset row_\n{save_report};\n"
         return {

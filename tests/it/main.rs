@@ -42,6 +42,7 @@ mod reconfiguration;
 mod references;
 mod routes;
 mod rule_costs;
+mod schema;
 mod search;
 mod settings;
 mod slow_readers;

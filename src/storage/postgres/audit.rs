@@ -6,6 +6,7 @@ use sqlx::types::Json;
 use sqlx::{FromRow, Row as _};
 use uuid::Uuid;
 
+use super::condition_columns::ConditionColumns;
 use super::measure::SqlOperation::{Delete, Raw, Update};
 use super::measure::SqlTable::{Audit, Resources};
 use super::{Db, Error, uuids};
@@ -120,13 +121,31 @@ impl Db<'_> {
         let deleted_at: Vec<_> = deletions().map(|d| d.map(|d| d.at)).collect();
         let deleted_by: Vec<_> = deletions().map(|d| d.map(|d| d.by.clone())).collect();
         let conditions: Vec<_> = states.iter().map(|s| Json(&s.conditions)).collect();
+        let computed = states.iter().map(|s| ConditionColumns::of(&s.conditions));
+        let computed: Vec<_> = computed.collect();
+        let condition_states: Vec<_> = computed
+            .iter()
+            .map(ConditionColumns::states_literal)
+            .collect();
+        let checked_at: Vec<_> = computed.iter().map(|c| c.reconciled_updated_at).collect();
+        let moved_at: Vec<_> = computed
+            .iter()
+            .map(|c| c.reconciled_transition_at)
+            .collect();
+        let known: Vec<_> = computed.iter().map(|c| c.last_known_generation).collect();
         let statement = audited!(
             "WITH saved AS (
                  UPDATE resources r
                  SET generation = n.generation, updated_at = n.updated_at, deleted_at = n.deleted_at,
-                     deleted_by = n.deleted_by, conditions = n.conditions, revision = r.revision + 1
-                 FROM unnest($11::uuid[], $12::int[], $13::timestamptz[], $14::timestamptz[], $15::text[], $16::jsonb[])
-                      n (id, generation, updated_at, deleted_at, deleted_by, conditions)
+                     deleted_by = n.deleted_by, conditions = n.conditions, condition_states = n.states::text[],
+                     reconciled_updated_at = n.reconciled_updated_at,
+                     reconciled_transition_at = n.reconciled_transition_at,
+                     last_known_generation = n.last_known_generation,
+                     computed_revision = r.revision + 1, revision = r.revision + 1
+                 FROM unnest($11::uuid[], $12::int[], $13::timestamptz[], $14::timestamptz[], $15::text[], $16::jsonb[],
+                             $17::text[], $18::timestamptz[], $19::timestamptz[], $20::bigint[])
+                      n (id, generation, updated_at, deleted_at, deleted_by, conditions,
+                         states, reconciled_updated_at, reconciled_transition_at, last_known_generation)
                  WHERE r.id = n.id
              ) ",
             "",
@@ -138,6 +157,10 @@ impl Db<'_> {
             &deleted_at as _,
             &deleted_by as _,
             &conditions as _,
+            &condition_states,
+            &checked_at as _,
+            &moved_at as _,
+            &known as _,
         );
         let result = statement.execute(self.wire()).await;
         self.complete(result, Update(Resources), "save the states of resources")?;

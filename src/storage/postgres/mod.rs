@@ -18,6 +18,7 @@
 
 mod audit;
 mod columns;
+mod condition_columns;
 mod error;
 mod family;
 mod imports;

@@ -4,6 +4,7 @@ use chrono::{DateTime, Utc};
 use serde_json::{Map, Value};
 use sqlx::types::Json;
 
+use super::condition_columns::{ConditionColumns, SentConditions};
 use super::measure::SqlOperation::{Query, Update};
 use super::measure::SqlTable::AdapterReports;
 use super::{Db, Error, ResourceScope};
@@ -45,9 +46,15 @@ impl Db<'_> {
         conditions: &[Condition],
         report: &Report,
     ) -> Result<bool, Error> {
+        let sent = SentConditions::of(&before.conditions, conditions);
+        let computed = ConditionColumns::of(conditions);
         let result = sqlx::query!(
             "WITH changed AS (
-                 UPDATE resources SET conditions = $3, revision = revision + 1
+                 UPDATE resources
+                 SET conditions = CASE WHEN $15::text IS NULL THEN $3 ELSE jsonb_set(conditions, ARRAY[$15], $3) END,
+                     condition_states = $11, reconciled_updated_at = $12,
+                     reconciled_transition_at = $13, last_known_generation = $14,
+                     computed_revision = revision + 1, revision = revision + 1
                  WHERE id = $1 AND revision = $2
                  RETURNING id
              )
@@ -59,7 +66,7 @@ impl Db<'_> {
                  conditions = excluded.conditions, data = excluded.data, metadata = excluded.metadata",
             before.id.as_uuid(),
             before.revision,
-            Json(conditions) as _,
+            sent.value as _,
             report.state.adapter,
             report.state.observed_generation,
             report.state.created_at,
@@ -67,6 +74,11 @@ impl Db<'_> {
             Json(&report.state.conditions) as _,
             Json(&report.data) as _,
             report.metadata.as_ref().map(Json) as _,
+            &computed.states,
+            computed.reconciled_updated_at,
+            computed.reconciled_transition_at,
+            computed.last_known_generation,
+            sent.place,
         )
         .execute(self.wire())
         .await;

@@ -2,6 +2,7 @@
 
 use sqlx::types::Json;
 
+use super::condition_columns::{ConditionColumns, SentConditions};
 use super::measure::SqlOperation::{Create, Query, Update};
 use super::measure::SqlTable::Resources;
 use super::row::ResourceRow;
@@ -101,11 +102,14 @@ impl Db<'_> {
         origin: &ChangeOrigin,
     ) -> Result<Created, sqlx::Error> {
         let state = &resource.state;
+        let computed = ConditionColumns::of(&state.conditions);
         let result = sqlx::query!(
             "WITH made AS (
                  INSERT INTO resources (id, kind, name, spec, labels, tenancy, conditions, generation,
-                                        created_at, created_by, updated_at, updated_by)
-                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $9, $10)
+                                        created_at, created_by, updated_at, updated_by,
+                                        condition_states, reconciled_updated_at, reconciled_transition_at,
+                                        last_known_generation, computed_revision)
+                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $9, $10, $13, $14, $15, $16, 1)
              )
              INSERT INTO audit_entries (at, actor, request_id, action, kind, resource_id, name, generation_after, tenancy)
              VALUES ($9, $10, $11, $12, $2, $1, $3, $8, $6)",
@@ -121,6 +125,10 @@ impl Db<'_> {
             origin.actor,
             origin.request_id,
             Action::Create.into_str(),
+            &computed.states,
+            computed.reconciled_updated_at,
+            computed.reconciled_transition_at,
+            computed.last_known_generation,
         )
         .execute(self.repeatable_wire())
         .await;
@@ -135,14 +143,17 @@ impl Db<'_> {
         origin: &ChangeOrigin,
     ) -> Result<Created, sqlx::Error> {
         let state = &resource.state;
+        let computed = ConditionColumns::of(&state.conditions);
         let result = sqlx::query!(
             r#"WITH parent AS (
                    SELECT deleted_at IS NOT NULL AS is_finalizing FROM resources
                    WHERE id = $2 AND kind = $3 AND ($15::jsonb IS NULL OR tenancy = $15) FOR SHARE
                ), made AS (
                    INSERT INTO resources (id, owner_id, kind, name, spec, labels, tenancy, conditions, generation,
-                                          created_at, created_by, updated_at, updated_by)
-                   SELECT $1, $2, $4, $5, $6, $7, $8, $9, $10, $11, $12, $11, $12
+                                          created_at, created_by, updated_at, updated_by,
+                                          condition_states, reconciled_updated_at, reconciled_transition_at,
+                                          last_known_generation, computed_revision)
+                   SELECT $1, $2, $4, $5, $6, $7, $8, $9, $10, $11, $12, $11, $12, $16, $17, $18, $19, 1
                    WHERE EXISTS (SELECT FROM parent WHERE NOT is_finalizing)
                    RETURNING id
                ), logged AS (
@@ -166,6 +177,10 @@ impl Db<'_> {
             origin.request_id,
             Action::Create.into_str(),
             tenants.tenancy().map(Json) as _,
+            &computed.states,
+            computed.reconciled_updated_at,
+            computed.reconciled_transition_at,
+            computed.last_known_generation,
         )
         .fetch_one(self.repeatable_wire())
         .await;
@@ -185,11 +200,16 @@ impl Db<'_> {
         origin: &ChangeOrigin,
     ) -> Result<bool, Error> {
         let state = &after.state;
+        let sent = SentConditions::of(&before.state.conditions, &state.conditions);
+        let computed = ConditionColumns::of(&state.conditions);
         let result = sqlx::query!(
             "WITH changed AS (
                  UPDATE resources
-                 SET spec = $3, labels = $4, conditions = $5, generation = $6,
-                     updated_at = $12, updated_by = $8, revision = revision + 1
+                 SET spec = $3, labels = $4, generation = $6,
+                     conditions = CASE WHEN $17::text IS NULL THEN $5 ELSE jsonb_set(conditions, ARRAY[$17], $5) END,
+                     updated_at = $12, updated_by = $8, condition_states = $13, reconciled_updated_at = $14,
+                     reconciled_transition_at = $15, last_known_generation = $16,
+                     computed_revision = revision + 1, revision = revision + 1
                  WHERE id = $1 AND revision = $2
                  RETURNING id, kind, name, tenancy
              )
@@ -200,7 +220,7 @@ impl Db<'_> {
             before.state.revision,
             Json(&after.spec) as _,
             Json(&after.labels) as _,
-            Json(&state.conditions) as _,
+            sent.value as _,
             state.generation,
             origin.at,
             origin.actor,
@@ -208,6 +228,11 @@ impl Db<'_> {
             Action::Patch.into_str(),
             before.state.generation,
             state.updated_at,
+            &computed.states,
+            computed.reconciled_updated_at,
+            computed.reconciled_transition_at,
+            computed.last_known_generation,
+            sent.place,
         )
         .execute(self.wire())
         .await;
@@ -228,13 +253,17 @@ impl Db<'_> {
         origin: &ChangeOrigin,
     ) -> Result<bool, Error> {
         let deletion = after.deletion.as_ref();
+        let sent = SentConditions::of(&before.conditions, &after.conditions);
+        let computed = ConditionColumns::of(&after.conditions);
         let result = sqlx::query!(
             "WITH locked AS (
                  SELECT id FROM resources WHERE id = $1 AND revision = $2 FOR UPDATE
              ), changed AS (
                  UPDATE resources
-                 SET generation = $3, updated_at = $4, deleted_at = $5, deleted_by = $6, conditions = $7,
-                     revision = revision + 1
+                 SET generation = $3, updated_at = $4, deleted_at = $5, deleted_by = $6,
+                     conditions = CASE WHEN $17::text IS NULL THEN $7 ELSE jsonb_set(conditions, ARRAY[$17], $7) END,
+                     condition_states = $13, reconciled_updated_at = $14, reconciled_transition_at = $15,
+                     last_known_generation = $16, computed_revision = revision + 1, revision = revision + 1
                  WHERE id = $1 AND EXISTS (SELECT FROM locked l WHERE NOT has_dependents(l.id))
                  RETURNING id, kind, name, tenancy
              )
@@ -247,12 +276,17 @@ impl Db<'_> {
             after.updated_at,
             deletion.map(|d| d.at),
             deletion.map(|d| d.by.as_str()),
-            Json(&after.conditions) as _,
+            sent.value as _,
             origin.at,
             origin.actor,
             origin.request_id,
             change.action.into_str(),
             change.generation_before,
+            &computed.states,
+            computed.reconciled_updated_at,
+            computed.reconciled_transition_at,
+            computed.last_known_generation,
+            sent.place,
         )
         .execute(self.wire())
         .await;

@@ -6,7 +6,7 @@ use sqlx::postgres::PgConnection;
 use sqlx::types::{Json, Uuid};
 
 /// Invariants of any database without writers, each as a query that finds violations.
-const LAWS: [(&str, &str); 15] = [
+const LAWS: [(&str, &str); 16] = [
     (
         "an active child has an active parent",
         "SELECT c.id::text FROM resources c JOIN resources p ON p.id = c.owner_id
@@ -91,6 +91,15 @@ const LAWS: [(&str, &str); 15] = [
              FROM audit_entries) a
          WHERE generation_before IS DISTINCT FROM previous
             OR action IN ('patch', 'delete') AND generation_after <> generation_before + 1",
+    ),
+    (
+        "the columns that follow from conditions are what the functions of the schema compute",
+        "SELECT id::text FROM resources
+         WHERE condition_states <> condition_states(conditions)
+            OR (reconciled_updated_at, reconciled_transition_at, last_known_generation)
+               IS DISTINCT FROM (condition_time(conditions, 'Reconciled', 'last_updated_time'),
+                                 condition_time(conditions, 'Reconciled', 'last_transition_time'),
+                                 condition_generation(conditions, 'LastKnownReconciled'))",
     ),
     (
         "an active name is there once",
