@@ -72,8 +72,9 @@ impl Answer {
     }
 }
 
-/// A client for HTTP and HTTPS.
+/// A client for HTTP. It trusts no authority: reading those of this machine takes longer than a request.
 pub fn http_client() -> reqwest::Client {
     hyperfleet_server_kit::crypto::install();
-    reqwest::Client::new()
+    let client = reqwest::Client::builder().tls_certs_only([]);
+    client.build().unwrap()
 }

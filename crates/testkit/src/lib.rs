@@ -27,6 +27,7 @@ mod prometheus;
 mod promql;
 mod random;
 mod raw;
+mod scratch;
 mod secure_etcd;
 mod series;
 mod simulated_systemd;
@@ -53,6 +54,7 @@ pub use prometheus::{NamedQuery, ScrapeJob, TestPrometheus, monitoring_files, pr
 pub use promql::metric_names;
 pub use random::Random;
 pub use raw::{RawAnswer, Then, rest, send_raw_to};
+pub use scratch::{scratch_folder, scratch_root};
 pub use secure_etcd::{etcd_identity, prepare_etcd_users, secure_etcd};
 pub use series::{Series, sum};
 pub use simulated_systemd::SimulatedSystemd;

@@ -10,6 +10,7 @@ use hyperfleet::app::import::{
 use hyperfleet::domain::EntityRegistry;
 use hyperfleet::domain::entity_config::{EntityConfig, built_in, registry};
 use hyperfleet_devkit::{Durability, PrivatePostgres};
+use hyperfleet_testkit::scratch_folder;
 use serde_json::Value;
 use sqlx::AssertSqlSafe;
 use sqlx::postgres::PgConnection;
@@ -78,7 +79,7 @@ impl World {
     /// With the source on a server of its own, where no other test writes. What is written while a position is
     /// taken, in whatever database of the server, counts as changed later.
     pub(super) async fn alone(clusters: usize) -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = scratch_folder("hyperfleet-import-");
         let (url_sender, url) = tokio::sync::oneshot::channel();
         let (server, end) = mpsc::channel();
         std::thread::spawn(move || {

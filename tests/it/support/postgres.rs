@@ -3,6 +3,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use hyperfleet::storage::postgres::{ConnectionLifetime, Settings, Store};
 use hyperfleet_devkit::{Durability, PrivatePostgres};
+use hyperfleet_testkit::scratch_root;
 use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _};
 use tokio::sync::OnceCell;
@@ -144,7 +145,7 @@ fn server_url() -> String {
             let (sender, receiver) = std::sync::mpsc::channel();
             std::thread::spawn(move || {
                 let name = format!("hyperfleet-test-{}", std::process::id());
-                let folder = std::env::temp_dir().join(name);
+                let folder = scratch_root().join(name);
                 let server = PrivatePostgres::start(&folder, Durability::ThrownAway).unwrap();
                 sender.send(server.url("postgres")).unwrap();
                 loop {

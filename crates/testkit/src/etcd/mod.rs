@@ -14,7 +14,7 @@ use std::time::Duration;
 use hyperfleet_fleet::etcd::{EtcdKeys, Settings};
 use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 
-use crate::PrivateNetwork;
+use crate::{PrivateNetwork, scratch_folder};
 
 /// A private server, on free loopback ports or in a private network, with its own folder.
 ///
@@ -87,10 +87,7 @@ impl TestEtcd {
         let [client, peer] = free_ports();
         Self {
             process: None,
-            folder: tempfile::Builder::new()
-                .prefix("hyperfleet-etcd-")
-                .tempdir()
-                .unwrap(),
+            folder: scratch_folder("hyperfleet-etcd-"),
             client,
             peer,
             arguments: arguments.to_vec(),

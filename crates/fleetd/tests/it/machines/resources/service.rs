@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use hyperfleet_devkit::{Durability, PrivatePostgres};
-use hyperfleet_testkit::RunningProgram;
+use hyperfleet_testkit::{RunningProgram, scratch_folder};
 use tempfile::TempDir;
 
 use super::rest::Rest;
@@ -29,10 +29,7 @@ pub(super) struct Service {
 impl Service {
     /// Starts the service on an empty database, and the adapter on the etcd at `etcd`.
     pub(super) async fn start(program: PathBuf, etcd: &str) -> Self {
-        let folder = tempfile::Builder::new()
-            .prefix("hyperfleet-service-")
-            .tempdir()
-            .unwrap();
+        let folder = scratch_folder("hyperfleet-service-");
         // PostgreSQL runs as another user.
         std::fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
         let data = folder.path().join("postgres");
