@@ -44,6 +44,7 @@ pub(super) struct StoredRow {
     pub(super) name: String,
     pub(super) owner_id: Option<Uuid>,
     pub(super) generation: i32,
+    pub(super) revision: i64,
     pub(super) created_at: DateTime<Utc>,
     pub(super) created_by: String,
     pub(super) updated_at: DateTime<Utc>,
@@ -58,14 +59,14 @@ pub(super) struct StoredRow {
 }
 
 /// The columns of [`StoredRow`] in their order, of a table `r`.
-pub(super) const COLUMNS: &str = "r.id, r.kind, r.name, r.owner_id, r.generation, \
+pub(super) const COLUMNS: &str = "r.id, r.kind, r.name, r.owner_id, r.generation, r.revision, \
      r.created_at, r.created_by, r.updated_at, r.updated_by, r.deleted_at, r.deleted_by, r.spec, \
      r.labels, r.tenancy, r.conditions, (SELECT jsonb_agg(jsonb_build_object(\
      'type', ref_type, 'kind', target_kind, 'id', target_id)) \
      FROM resource_references WHERE source_id = r.id) AS links";
 
 /// How many these are.
-pub(super) const COLUMNS_COUNT: usize = 16;
+pub(super) const COLUMNS_COUNT: usize = 17;
 
 impl StoredRow {
     /// Reads the [`COLUMNS`], which come first. By their places: looking up names takes longer than reading.
@@ -76,17 +77,18 @@ impl StoredRow {
             name: row.try_get(2)?,
             owner_id: row.try_get(3)?,
             generation: row.try_get(4)?,
-            created_at: row.try_get(5)?,
-            created_by: row.try_get(6)?,
-            updated_at: row.try_get(7)?,
-            updated_by: row.try_get(8)?,
-            deleted_at: row.try_get(9)?,
-            deleted_by: row.try_get(10)?,
-            spec: row.try_get(11)?,
-            labels: row.try_get(12)?,
-            tenancy: row.try_get(13)?,
-            conditions: row.try_get(14)?,
-            links: row.try_get(15)?,
+            revision: row.try_get(5)?,
+            created_at: row.try_get(6)?,
+            created_by: row.try_get(7)?,
+            updated_at: row.try_get(8)?,
+            updated_by: row.try_get(9)?,
+            deleted_at: row.try_get(10)?,
+            deleted_by: row.try_get(11)?,
+            spec: row.try_get(12)?,
+            labels: row.try_get(13)?,
+            tenancy: row.try_get(14)?,
+            conditions: row.try_get(15)?,
+            links: row.try_get(16)?,
         })
     }
 }
@@ -99,6 +101,7 @@ impl From<StoredRow> for StoredResource {
             name: row.name,
             owner: row.owner_id.map(Into::into),
             generation: row.generation,
+            revision: row.revision,
             created_at: row.created_at,
             created_by: row.created_by,
             updated_at: row.updated_at,
