@@ -9,12 +9,17 @@
 //! They are read once they are locked, and changed in sets.
 
 use super::effects::{self, Effects};
+use super::resources::require;
 use super::{Address, Collection, Error, Service};
 use crate::domain::audit::{Action, Origin};
 use crate::domain::lifecycle::{self, Family, Outcome, Refusal};
+use crate::domain::precondition::Preconditions;
 use crate::domain::tenancy::TenantScope;
 use crate::domain::{Resource, ResourceId, ResourceSnapshot, ResourceState};
 use crate::storage::postgres::{Db, LockedRow, Tx, WholeResource};
+
+/// The family of a force-deleted resource as it was, and what became of it.
+pub(super) type ForcedDelete = (Family, Outcome);
 
 /// A family whose rows are locked.
 struct LockedFamily {
@@ -25,13 +30,26 @@ struct LockedFamily {
     has_links: bool,
 }
 
+/// A resource whose deletion was asked for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Deleted {
+    /// As it is, or as it was when it was removed.
+    pub resource: Resource,
+    /// Whether it is gone.
+    pub is_removed: bool,
+}
+
 /// Most ids of removed resources that the log line of a force-delete names.
 const LOGGED_IDS_MAX: usize = 100;
 
 impl Service {
-    /// Asks for the deletion of a resource and finishes what can be finished at once. Gives the
-    /// resource as it is, or as it was when it was removed.
-    pub async fn delete(&self, address: Address<'_>, origin: &Origin) -> Result<Resource, Error> {
+    /// Asks for the deletion of a resource and finishes what can be finished at once.
+    pub async fn delete(
+        &self,
+        address: Address<'_>,
+        conditions: &Preconditions,
+        origin: &Origin,
+    ) -> Result<Deleted, Error> {
         let mut session = self.store.session().await?;
         let mut db = session.db();
         let found = match address.place() {
@@ -49,16 +67,22 @@ impl Service {
             snapshot,
             has_dependents,
         } = found;
+        require(conditions, &resource.state)?;
         // Links to others go in a statement of their own.
         let is_alone = has_dependents == Some(false) && resource.references.is_empty();
         if is_alone
             && let Some((state, effects)) = self.try_delete_alone(&mut db, snapshot, origin).await?
         {
             effects.emit();
-            return Ok(Resource { state, ..resource });
+            return Ok(Deleted {
+                resource: Resource { state, ..resource },
+                is_removed: false,
+            });
         }
         let mut tx = session.begin_sets().await?;
-        let result = self.delete_in(&mut tx, address, resource, origin).await;
+        let result = self
+            .delete_in(&mut tx, address, Some(resource), conditions, origin)
+            .await;
         effects::keep(tx, result).await
     }
 
@@ -97,14 +121,15 @@ impl Service {
         }
     }
 
-    /// `found` is the resource as it was before it was locked.
-    async fn delete_in(
+    /// `found` is the resource as it was before it was locked, if it was read.
+    pub(super) async fn delete_in(
         &self,
         tx: &mut Tx<'_>,
         address: Address<'_>,
-        found: Resource,
+        found: Option<Resource>,
+        conditions: &Preconditions,
         origin: &Origin,
-    ) -> Result<(Resource, Effects), Error> {
+    ) -> Result<(Deleted, Effects), Error> {
         let Some(locked) = self.lock_family(tx, address).await? else {
             return Err(self.nothing_to_delete(address, &mut tx.db()).await);
         };
@@ -114,12 +139,16 @@ impl Service {
             rows,
             has_links,
         } = locked;
-        let mut resource = match address.place() {
-            Some(place) if found.state.revision != family.root.state.revision => {
+        let root = &family.root.state;
+        require(conditions, root)?;
+        let found = found.filter(|found| found.state.revision == root.revision);
+        let mut resource = match (found, address.place()) {
+            (Some(found), _) => found,
+            (None, Some(place)) => {
                 let now = db.find_resource(place).await?;
                 now.ok_or_else(|| address.not_found())?
             }
-            _ => found,
+            (None, None) => return Err(address.not_found()),
         };
         let referrers = if has_links {
             db.list_referrers(address.view, &rows).await?
@@ -130,13 +159,17 @@ impl Service {
         let (state, outcome) = match decided {
             Ok(decided) => decided,
             Err(refusal) => {
-                let root = &family.root.state;
                 return Err(visible(refusal, root, address.view, &mut db).await?);
             }
         };
         db.carry_out(&outcome, has_links, origin).await?;
+        let is_removed = outcome.removed.contains(&state.id);
         resource.state = state;
-        Ok((resource, Effects::carried_out(states(&family), outcome)))
+        let deleted = Deleted {
+            resource,
+            is_removed,
+        };
+        Ok((deleted, Effects::carried_out(states(&family), outcome)))
     }
 
     /// Removes a finalizing resource with everything below it, although adapters are not done.
@@ -144,10 +177,24 @@ impl Service {
         &self,
         address: Address<'_>,
         reason: &str,
+        conditions: &Preconditions,
         origin: &Origin,
     ) -> Result<(), Error> {
         let mut tx = self.store.begin_sets().await?;
-        let decided = self.force_delete_in(&mut tx, address, reason, origin).await;
+        let decided = self
+            .force_delete_in(&mut tx, address, reason, conditions, origin)
+            .await;
+        self.finish_forced(tx, decided, reason, origin).await
+    }
+
+    /// Ends the transaction of a force-delete, logs it and emits its effects.
+    pub(super) async fn finish_forced(
+        &self,
+        tx: Tx<'_>,
+        decided: Result<ForcedDelete, Error>,
+        reason: &str,
+        origin: &Origin,
+    ) -> Result<(), Error> {
         let (family, outcome) = match decided {
             Ok(decided) => decided,
             Err(error) => return tx.finish(Err(error)).await,
@@ -165,16 +212,18 @@ impl Service {
         Ok(())
     }
 
-    async fn force_delete_in(
+    pub(super) async fn force_delete_in(
         &self,
         tx: &mut Tx<'_>,
         address: Address<'_>,
         reason: &str,
+        conditions: &Preconditions,
         origin: &Origin,
-    ) -> Result<(Family, Outcome), Error> {
+    ) -> Result<ForcedDelete, Error> {
         let Some(locked) = self.lock_family(tx, address).await? else {
             return Err(address.missing(self, &mut tx.db()).await);
         };
+        require(conditions, &locked.family.root.state)?;
         let outcome = lifecycle::force_delete(&locked.family, reason, &self.registry)?;
         tx.db()
             .carry_out(&outcome, locked.has_links, origin)

@@ -1,5 +1,6 @@
 use crate::domain::lifecycle::Refusal;
 use crate::domain::page::InvalidOrder;
+use crate::domain::precondition::EntityTag;
 use crate::domain::{InvalidReport, ResourceId, Violation, Violations, shown};
 use crate::storage::postgres;
 
@@ -53,6 +54,20 @@ pub enum Error {
     /// The state of the resource does not allow it.
     #[error(transparent)]
     Refused(#[from] Refusal),
+    /// The preconditions of the request name other states of the resource.
+    #[error("{kind} '{id}' is in another state than the request demands: {tag}")]
+    Precondition {
+        kind: String,
+        id: ResourceId,
+        /// Its state.
+        tag: EntityTag,
+    },
+    /// A request with this key was carried out that asked for something else.
+    #[error("this Idempotency-Key was used for another request: use a new key for each change")]
+    KeyReused,
+    /// A request with this key is still in progress.
+    #[error("a request with this Idempotency-Key is in progress: send it again later")]
+    KeyInUse,
     /// What is below a resource does not allow its deletion, and is not for the caller to see.
     #[error("Cannot delete {kind} '{id}': resources of other tenants below it do not allow it")]
     HeldBack {
@@ -73,6 +88,9 @@ pub enum Error {
          begun a new era of the trail (SELECT begin_audit_era())"
     )]
     AheadOfTrail,
+    /// The answer to a change cannot be written; the change is not made.
+    #[error("cannot write the answer")]
+    Answer(#[source] serde_json::Error),
     /// The database cannot serve right now; the same request may succeed later.
     #[error("storage is unavailable")]
     Unavailable(#[source] postgres::Error),

@@ -11,6 +11,7 @@ mod effects;
 mod error;
 mod finalizing_lists;
 pub mod import;
+mod keyed;
 mod list;
 mod reports;
 mod resources;
@@ -18,10 +19,13 @@ mod unreconciled;
 mod unrequired_adapters;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 pub use crate::storage::postgres::{Connections, Unreconciled};
 pub use address::{Address, Collection};
+pub use deletion::Deleted;
 pub use error::Error;
+pub use keyed::{KeyedAnswer, WriteAnswer};
 pub use list::ListRequest;
 
 use crate::domain::{Entity, EntityRegistry, shown};
@@ -38,11 +42,15 @@ pub struct Service {
     store: Store,
     registry: Arc<EntityRegistry>,
     lists_include_deleted: bool,
+    keys_kept: Duration,
     finalizing_lists: Arc<FinalizingLists>,
     unrequired_adapters: Arc<UnrequiredAdapters>,
 }
 
 impl Service {
+    /// How long idempotency keys and their answers are kept, unless set.
+    pub const KEYS_KEPT: Duration = Duration::from_hours(24);
+
     /// Serves the kinds of `registry` from `store`. `lists_include_deleted` is the default for
     /// lists that do not say (setting `lists.include_deleted`,
     /// `docs/decisions/0003-lists-leave-out-deleted.md`).
@@ -53,7 +61,14 @@ impl Service {
             store,
             registry,
             lists_include_deleted,
+            keys_kept: Self::KEYS_KEPT,
         }
+    }
+
+    /// The same service, with another time for which idempotency keys and their answers are kept.
+    #[must_use]
+    pub fn keeping_keys(self, keys_kept: Duration) -> Self {
+        Self { keys_kept, ..self }
     }
 
     /// The same service over connections of its own, one of `shares` equal parts.

@@ -6,16 +6,30 @@ use super::effects::{self, Effects};
 use super::{Address, Error, Service, UNLOCKED_ATTEMPTS_MAX};
 use crate::domain::audit::Origin;
 use crate::domain::lifecycle::{self, Draft, Patch, Refusal, RefusalReason};
+use crate::domain::mapping::Failure;
+use crate::domain::precondition::{Preconditions, Verdict};
 use crate::domain::reference::{self, Target};
 use crate::domain::tenancy::{Tenant, TenantScope};
 use crate::domain::{
-    Entity, References, RequestedPatch, RequestedResource, Resource, ResourceId, StoredResource,
-    Violations,
+    Entity, References, RequestedPatch, RequestedResource, Resource, ResourceId, ResourceState,
+    StoredResource, Violations,
 };
 use crate::storage::postgres::{self, Created, Db, ResourceScope, Tx};
 
 /// A resource as it is after a patch, and what follows from that.
 type Patched = (Resource, Effects);
+
+/// A change with the preconditions of its request.
+type Conditional<'a> = (&'a RequestedPatch, &'a Preconditions);
+
+/// A new resource whose row is not written yet.
+pub(super) struct Creation<'a> {
+    resource: Resource,
+    failures: Vec<Failure>,
+    owner: Option<(&'a Entity, ResourceId)>,
+    view: &'a TenantScope,
+    origin: &'a Origin,
+}
 
 impl Service {
     /// One resource.
@@ -38,7 +52,28 @@ impl Service {
         new: RequestedResource,
         author: (&Tenant, &Origin),
     ) -> Result<Resource, Error> {
-        let (tenant, origin) = author;
+        let creation = self.prepare(entity, parent, new, author).await?;
+        let created = if creation.resource.references.is_empty() {
+            let mut session = self.store.session().await?;
+            creation.insert(&mut session.db()).await?
+        } else {
+            let mut tx = self.store.begin().await?;
+            let result = self.create_in(&mut tx, &creation).await;
+            tx.finish(result).await?
+        };
+        let (resource, effects) = creation.end(created)?;
+        effects.emit();
+        Ok(resource)
+    }
+
+    /// Checks what can be checked of a new resource before its row is written.
+    pub(super) async fn prepare<'a>(
+        &self,
+        entity: &'a Entity,
+        parent: Option<(&'a Entity, &str)>,
+        new: RequestedResource,
+        (tenant, origin): (&'a Tenant, &'a Origin),
+    ) -> Result<Creation<'a>, Error> {
         let view = tenant.view();
         let owner = match parent {
             None => {
@@ -50,47 +85,31 @@ impl Service {
                 ResourceId::parse(id).ok_or_else(|| Error::not_found(&parent.kind, id))?,
             )),
         };
-        let references = reference::check(entity, &new.references);
+        let references = match reference::check(entity, &new.references) {
+            Ok(references) => references,
+            // A parent that will not do is the greater fault.
+            Err(violation) => {
+                self.check_parent(view, owner).await?;
+                return Err(violation.into());
+            }
+        };
         let draft = Draft {
             id: Uuid::now_v7().into(),
             name: new.name,
             owner: owner.map(|(_, id)| id),
             spec: new.spec,
             labels: new.labels,
-            references: references.as_ref().cloned().unwrap_or_default(),
+            references,
             tenancy: tenant.tenancy().clone(),
         };
         let (resource, failures) = lifecycle::create(entity, draft, origin);
-        let parent = owner.map(|(parent, _)| parent);
-        let created = match references {
-            // A parent that will not do is the greater fault.
-            Err(violation) => {
-                self.check_parent(view, owner).await?;
-                return Err(violation.into());
-            }
-            Ok(references) if references.is_empty() => {
-                let mut session = self.store.session().await?;
-                insert(&mut session.db(), view, &resource, parent, origin).await?
-            }
-            Ok(_) => {
-                let mut tx = self.store.begin().await?;
-                let result = self
-                    .create_linked(&mut tx, view, &resource, parent, origin)
-                    .await;
-                tx.finish(result).await?
-            }
-        };
-        match (created, owner) {
-            (Created::Yes, _) => {
-                Effects::created(&resource, failures).emit();
-                Ok(resource)
-            }
-            (Created::NoParent, Some((parent, id))) => {
-                Err(Error::not_found(&parent.kind, &id.to_string()))
-            }
-            (Created::ParentFinalizing, Some((parent, id))) => Err(finalizing(parent, id)),
-            (_, None) => unreachable!("a root has no parent to miss"),
-        }
+        Ok(Creation {
+            resource,
+            failures,
+            owner,
+            view,
+            origin,
+        })
     }
 
     /// Refuses a kind whose resources have a parent.
@@ -131,21 +150,27 @@ impl Service {
         }
     }
 
-    async fn create_linked(
+    /// Creates a resource in a transaction. The targets of its links are locked first.
+    pub(super) async fn create_in(
         &self,
         tx: &mut Tx<'_>,
-        view: &TenantScope,
-        resource: &Resource,
-        parent: Option<&Entity>,
-        origin: &Origin,
+        creation: &Creation<'_>,
     ) -> Result<Created, Error> {
-        let owner = resource.state.owner.zip(parent);
-        let place = owner.map(|(id, parent)| (self.registry.depth(&parent.kind), id));
+        let Creation {
+            resource,
+            owner,
+            view,
+            ..
+        } = creation;
+        if resource.references.is_empty() {
+            return creation.insert(&mut tx.db()).await;
+        }
+        let place = owner.map(|(parent, id)| (self.registry.depth(&parent.kind), id));
         let locked = self
             .lock_targets(tx, view, &resource.references, place)
             .await?;
         if let Err(violation) = reference::check_targets(&resource.references, &locked) {
-            let Some((id, parent)) = owner else {
+            let Some((parent, id)) = *owner else {
                 return Err(violation.into());
             };
             // A parent that will not do is the greater fault.
@@ -156,7 +181,7 @@ impl Service {
                 Some(_) => Err(violation.into()),
             };
         }
-        let created = insert(&mut tx.db(), view, resource, parent, origin).await?;
+        let created = creation.insert(&mut tx.db()).await?;
         if created == Created::Yes {
             tx.db()
                 .replace_references(resource.state.id, &resource.references)
@@ -192,6 +217,7 @@ impl Service {
         &self,
         address: Address<'_>,
         change: &RequestedPatch,
+        conditions: &Preconditions,
         origin: &Origin,
     ) -> Result<Resource, Error> {
         let Some(place) = address.place() else {
@@ -202,7 +228,7 @@ impl Service {
                 let mut session = self.store.session().await?;
                 let mut db = session.db();
                 if let Some((patched, effects)) = self
-                    .try_patch(&mut db, address, place, change, origin)
+                    .try_patch(&mut db, address, place, (change, conditions), origin)
                     .await?
                 {
                     effects.emit();
@@ -212,23 +238,24 @@ impl Service {
         }
         let mut tx = self.store.begin().await?;
         let result = self
-            .patch_locked(&mut tx, address, place, change, origin)
+            .patch_locked(&mut tx, address, place, (change, conditions), origin)
             .await;
         effects::keep(tx, result).await
     }
 
-    async fn patch_locked(
+    pub(super) async fn patch_locked(
         &self,
         tx: &mut Tx<'_>,
         address: Address<'_>,
         place: ResourceScope<'_>,
-        change: &RequestedPatch,
+        (change, conditions): Conditional<'_>,
         origin: &Origin,
     ) -> Result<Patched, Error> {
         if let Some(requested) = &change.references {
             let Some(resource) = tx.db().find_resource(place).await? else {
                 return Err(address.missing(self, &mut tx.db()).await);
             };
+            require(conditions, &resource.state)?;
             if resource.state.is_finalizing() {
                 return Err(lifecycle::marked_for_deletion(&resource.state).into());
             }
@@ -247,7 +274,7 @@ impl Service {
             tx.db().lock_resource(place.view, place.id).await?;
         }
         match self
-            .try_patch(&mut tx.db(), address, place, change, origin)
+            .try_patch(&mut tx.db(), address, place, (change, conditions), origin)
             .await?
         {
             Some(patched) => Ok(patched),
@@ -261,7 +288,7 @@ impl Service {
         db: &mut Db<'_>,
         address: Address<'_>,
         place: ResourceScope<'_>,
-        change: &RequestedPatch,
+        (change, conditions): Conditional<'_>,
         origin: &Origin,
     ) -> Result<Option<Patched>, Error> {
         let with_rules = self.registry.kinds_with_rules();
@@ -269,6 +296,7 @@ impl Service {
             return Err(address.missing(self, db).await);
         };
         let resource = found.resource;
+        require(conditions, &resource.state)?;
         let kind = &resource.state.kind;
         let entity = self.registry.get(kind);
         if place.kind.is_none() {
@@ -318,29 +346,52 @@ impl Service {
     }
 }
 
-async fn insert(
-    db: &mut Db<'_>,
-    view: &TenantScope,
-    resource: &Resource,
-    parent: Option<&Entity>,
-    origin: &Origin,
-) -> Result<Created, Error> {
-    let parent_kind = parent.map(|p| p.kind.as_str());
-    let created = db
-        .insert_resource(view, resource, parent_kind, origin)
-        .await;
-    created.map_err(|error| match error {
-        postgres::Error::Duplicate { .. } => Error::NameTaken {
-            kind: resource.state.kind.clone(),
-        },
-        other => other.into(),
-    })
+impl Creation<'_> {
+    async fn insert(&self, db: &mut Db<'_>) -> Result<Created, Error> {
+        let parent_kind = self.owner.map(|(parent, _)| parent.kind.as_str());
+        let created = db
+            .insert_resource(self.view, &self.resource, parent_kind, self.origin)
+            .await;
+        created.map_err(|error| match error {
+            postgres::Error::Duplicate { .. } => Error::NameTaken {
+                kind: self.resource.state.kind.clone(),
+            },
+            other => other.into(),
+        })
+    }
+
+    /// The new resource and its effects, or why its row was not written.
+    pub(super) fn end(self, created: Created) -> Result<(Resource, Effects), Error> {
+        match (created, self.owner) {
+            (Created::Yes, _) => {
+                let effects = Effects::created(&self.resource, self.failures);
+                Ok((self.resource, effects))
+            }
+            (Created::NoParent, Some((parent, id))) => {
+                Err(Error::not_found(&parent.kind, &id.to_string()))
+            }
+            (Created::ParentFinalizing, Some((parent, id))) => Err(finalizing(parent, id)),
+            (_, None) => unreachable!("a root has no parent to miss"),
+        }
+    }
 }
 
 fn finalizing(parent: &Entity, id: ResourceId) -> Error {
     let kind = parent.kind.clone();
     let reason = RefusalReason::MarkedForDeletion;
     Refusal { kind, id, reason }.into()
+}
+
+/// Checks the preconditions of a change. The row must be locked, or saved only if it has not moved on.
+pub(super) fn require(conditions: &Preconditions, state: &ResourceState) -> Result<(), Error> {
+    match conditions.check(state.tag()) {
+        Verdict::Holds => Ok(()),
+        Verdict::Failed | Verdict::Known => Err(Error::Precondition {
+            kind: state.kind.clone(),
+            id: state.id,
+            tag: state.tag(),
+        }),
+    }
 }
 
 /// A locked row moved on: only a writer that ignores the rules can do that.

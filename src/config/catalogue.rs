@@ -102,6 +102,7 @@ const SETTINGS: &[Setting] = &[
 
     row("lists.include_deleted", Bool, "false", "Whether lists show finalizing resources to callers that do not say; for pollers that cannot send includeDeleted"),
     row("audit.retention", Duration, "", "How long entries of the audit trail are kept, 1h at least; unset: for ever"),
+    Setting { range: Some(("1h", "30days")), ..row("idempotency.retention", Duration, "24h", "How long an Idempotency-Key is remembered with the answer to its request") },
     Setting { has_file_variable: true, ..row("import.from", Secret, "", "Database of the older service, as postgres://user:password@host:port/name, for `import` alone; its flag --from overrides it") },
     row("fleet.enabled", Bool, "false", "Whether fleet's API is served, too, at /fleet/v1 and /v1-alpha; see docs/operations/fleetd.md"),
     Setting { key: "fleet.etcd.endpoints", ..Etcd::ENDPOINTS },

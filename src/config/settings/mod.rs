@@ -38,6 +38,8 @@ pub struct Settings {
     /// The audit trail.
     #[serde(default)]
     pub audit: Audit,
+    /// Requests with an idempotency key.
+    pub idempotency: Idempotency,
     /// What `import` reads.
     #[serde(default)]
     pub import: Import,
@@ -69,6 +71,15 @@ pub struct Audit {
     /// How long entries are kept; unset for ever.
     #[serde(default, with = "humantime_serde")]
     pub retention: Option<Duration>,
+}
+
+/// Requests with an idempotency key.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Idempotency {
+    /// How long a key is remembered with the answer to its request.
+    #[serde(with = "humantime_serde")]
+    pub retention: Duration,
 }
 
 /// What `import` reads.

@@ -101,6 +101,11 @@ pub(super) fn is_out_of_time(error: &sqlx::Error) -> bool {
     code(error).is_some_and(|code| code == "57014")
 }
 
+/// Whether a statement was ended because it waited too long for a lock.
+pub(super) fn is_lock_timeout(error: &sqlx::Error) -> bool {
+    code(error).is_some_and(|code| code == "55P03")
+}
+
 /// Says what was being done when sqlx failed.
 pub(super) trait Doing<T> {
     /// Attaches `doing`, a verb and its object, and sorts out what callers can act on.

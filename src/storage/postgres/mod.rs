@@ -20,6 +20,7 @@ mod audit;
 mod columns;
 mod error;
 mod family;
+mod idempotency;
 mod imports;
 mod keyset;
 mod lane;
@@ -48,6 +49,7 @@ use uuid::Uuid;
 
 pub use error::Error;
 pub use family::LockedLineage;
+pub use idempotency::ClaimedKey;
 pub use imports::{
     Conflict, Digests, ImportSource, ImportState, LeftOut, SourceSettings, WrittenReference,
 };
@@ -81,6 +83,10 @@ static MIGRATOR: LazyLock<Migrator> = LazyLock::new(|| {
 /// One message to the server. A plan that is kept must not read a whole table because it was small then.
 const BEGIN_SETS: &str =
     "BEGIN; SET LOCAL plan_cache_mode = force_generic_plan; SET LOCAL enable_seqscan = off";
+
+/// The same for a request with an idempotency key. It waits 5 s at most for a repetition of itself, or for another change.
+const BEGIN_KEYED: &str = "BEGIN; SET LOCAL plan_cache_mode = force_generic_plan; SET LOCAL enable_seqscan = off; \
+                           SET LOCAL lock_timeout = '5s'";
 
 /// A handle on the database. Cheap to clone.
 #[derive(Clone)]
@@ -262,6 +268,11 @@ impl Store {
     /// with values, the server would plan again for each set of ids, which takes longer than changing a few rows.
     pub async fn begin_sets(&self) -> Result<Tx<'static>, Error> {
         Tx::open(TxSession::Own(self.session().await?), BEGIN_SETS).await
+    }
+
+    /// Opens a transaction (READ COMMITTED) for a request with an idempotency key, whatever it changes.
+    pub async fn begin_keyed(&self) -> Result<Tx<'static>, Error> {
+        Tx::open(TxSession::Own(self.session().await?), BEGIN_KEYED).await
     }
 
     /// How all connections are used, those of shares, too.

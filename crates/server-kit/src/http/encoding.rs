@@ -6,6 +6,7 @@ use actix_web::Error;
 use actix_web::body::MessageBody;
 use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::error::PayloadError;
+use actix_web::http::StatusCode;
 use actix_web::http::header::{
     ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue,
 };
@@ -45,6 +46,11 @@ pub async fn gzip_below(
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
     }
     let mut response = next.call(request).await?;
+    let is_packed = response.headers().contains_key(CONTENT_ENCODING);
+    // A 304 has the tag that the response with a body would have.
+    if accepts && is_below && (is_packed || response.status() == StatusCode::NOT_MODIFIED) {
+        caching::tag_gzip(&mut response);
+    }
     // Problems are never compressed, and responses without a body cannot be.
     let can_be_packed =
         is_below && response.status().is_success() && response.headers().contains_key(CONTENT_TYPE);
