@@ -222,13 +222,11 @@ async fn a_change_that_demands_another_state_changes_nothing() {
             &if_match(&api, tag, "DELETE", &cluster, NONE).await,
             "\"g1.r2\"",
         );
-        assert_refused(
-            &if_match(&api, tag, "DELETE", &pool, NONE).await,
-            "\"g1.r1\"",
-        );
         let refused = if_match(&api, tag, "POST", &forced, reason.clone()).await;
         assert_refused(&refused, "\"g1.r2\"");
     }
+    let refused = if_match(&api, "\"g1.r2\"", "DELETE", &pool, NONE).await;
+    assert_refused(&refused, "\"g1.r1\"");
     let any = [("if-none-match", "*")];
     let refused = api.send_with(&any, "PATCH", &cluster, &patches[0]).await;
     assert_refused(&refused, "\"g1.r2\"");
