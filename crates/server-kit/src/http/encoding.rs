@@ -47,14 +47,15 @@ pub async fn gzip_below(
     }
     let mut response = next.call(request).await?;
     let is_packed = response.headers().contains_key(CONTENT_ENCODING);
-    // A 304 has the tag that the response with a body would have.
-    if accepts && is_below && (is_packed || response.status() == StatusCode::NOT_MODIFIED) {
+    // A 304 has the headers that the response with a body would have.
+    let is_not_modified = response.status() == StatusCode::NOT_MODIFIED;
+    if accepts && is_below && (is_packed || is_not_modified) {
         caching::tag_gzip(&mut response);
     }
     // Problems are never compressed, and responses without a body cannot be.
     let can_be_packed =
-        is_below && response.status().is_success() && response.headers().contains_key(CONTENT_TYPE);
-    if can_be_packed {
+        response.status().is_success() && response.headers().contains_key(CONTENT_TYPE);
+    if is_below && (can_be_packed || is_not_modified) {
         caching::depends_on(&mut response, &ACCEPT_ENCODING);
     }
     Ok(response)
