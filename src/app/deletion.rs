@@ -9,12 +9,17 @@
 //! once they are locked, and changes them in sets (`docs/decisions/0029-lock-order.md`).
 
 use super::effects::{self, Effects};
+use super::resources::require;
 use super::{Collection, Error, ResourcePath, Service};
 use crate::domain::audit::{Action, ChangeOrigin};
 use crate::domain::lifecycle::{self, Family, LifecycleRefusal, Outcome};
+use crate::domain::precondition::Preconditions;
 use crate::domain::tenancy::TenantScope;
 use crate::domain::{Resource, ResourceId, ResourceSnapshot, ResourceState};
 use crate::storage::postgres::{Db, LockedRow, Tx, WholeResource};
+
+/// The family of a force-deleted resource as it was, and what became of it.
+pub(super) type ForcedDelete = (Family, Outcome);
 
 struct LockedFamily {
     family: Family,
@@ -24,17 +29,26 @@ struct LockedFamily {
     has_links: bool,
 }
 
+/// A resource whose deletion was asked for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Deleted {
+    /// As it is, or as it was when it was removed.
+    pub resource: Resource,
+    /// Whether it is gone.
+    pub is_removed: bool,
+}
+
 /// Ids of removed resources that the log line of a force-delete names at most.
 const LOGGED_IDS_MAX: usize = 100;
 
 impl Service {
-    /// Marks a resource as deleted, and removes everything that waits for nothing. Returns the resource as it is now,
-    /// or as it was when it was removed.
+    /// Marks a resource as deleted, and removes everything that waits for nothing.
     pub async fn delete(
         &self,
         path: ResourcePath<'_>,
+        conditions: &Preconditions,
         origin: &ChangeOrigin,
-    ) -> Result<Resource, Error> {
+    ) -> Result<Deleted, Error> {
         let mut session = self.store.session().await?;
         let mut db = session.db();
         let found = match path.scope() {
@@ -52,16 +66,22 @@ impl Service {
             snapshot,
             has_dependents,
         } = found;
+        require(conditions, &resource.state)?;
         // References to other resources need a statement of their own.
         let is_alone = has_dependents == Some(false) && resource.references.is_empty();
         if is_alone
             && let Some((state, effects)) = self.try_delete_alone(&mut db, snapshot, origin).await?
         {
             effects.emit();
-            return Ok(Resource { state, ..resource });
+            return Ok(Deleted {
+                resource: Resource { state, ..resource },
+                is_removed: false,
+            });
         }
         let mut tx = session.begin_sets().await?;
-        let result = self.delete_in(&mut tx, path, resource, origin).await;
+        let result = self
+            .delete_in(&mut tx, path, Some(resource), conditions, origin)
+            .await;
         effects::commit(tx, result).await
     }
 
@@ -100,14 +120,15 @@ impl Service {
         }
     }
 
-    /// `found` is the resource as it was before it was locked.
-    async fn delete_in(
+    /// `found` is the resource as it was before it was locked, if it was read.
+    pub(super) async fn delete_in(
         &self,
         tx: &mut Tx<'_>,
         path: ResourcePath<'_>,
-        found: Resource,
+        found: Option<Resource>,
+        conditions: &Preconditions,
         origin: &ChangeOrigin,
-    ) -> Result<(Resource, Effects), Error> {
+    ) -> Result<(Deleted, Effects), Error> {
         let Some(locked) = self.lock_family(tx, path).await? else {
             return Err(self.nothing_to_delete(path, &mut tx.db()).await);
         };
@@ -117,12 +138,16 @@ impl Service {
             rows,
             has_links,
         } = locked;
-        let mut resource = match path.scope() {
-            Some(scope) if found.state.revision != family.root.state.revision => {
+        let root = &family.root.state;
+        require(conditions, root)?;
+        let found = found.filter(|found| found.state.revision == root.revision);
+        let mut resource = match (found, path.scope()) {
+            (Some(found), _) => found,
+            (None, Some(scope)) => {
                 let now = db.find_resource(scope).await?;
                 now.ok_or_else(|| path.not_found())?
             }
-            _ => found,
+            (None, None) => return Err(path.not_found()),
         };
         let referrers = if has_links {
             db.list_referrers(path.tenants, &rows).await?
@@ -133,13 +158,17 @@ impl Service {
         let (state, outcome) = match decided {
             Ok(decided) => decided,
             Err(refusal) => {
-                let root = &family.root.state;
                 return Err(visible(refusal, root, path.tenants, &mut db).await?);
             }
         };
         db.carry_out(&outcome, has_links, origin).await?;
+        let is_removed = outcome.removed.contains(&state.id);
         resource.state = state;
-        Ok((resource, Effects::effects_of(states(&family), outcome)))
+        let deleted = Deleted {
+            resource,
+            is_removed,
+        };
+        Ok((deleted, Effects::effects_of(states(&family), outcome)))
     }
 
     /// Removes a finalizing resource with its descendants although adapters are not done.
@@ -147,10 +176,24 @@ impl Service {
         &self,
         path: ResourcePath<'_>,
         reason: &str,
+        conditions: &Preconditions,
         origin: &ChangeOrigin,
     ) -> Result<(), Error> {
         let mut tx = self.store.begin_sets().await?;
-        let decided = self.force_delete_in(&mut tx, path, reason, origin).await;
+        let decided = self
+            .force_delete_in(&mut tx, path, reason, conditions, origin)
+            .await;
+        self.finish_forced(tx, decided, reason, origin).await
+    }
+
+    /// Ends the transaction of a force-delete, logs it and emits its effects.
+    pub(super) async fn finish_forced(
+        &self,
+        tx: Tx<'_>,
+        decided: Result<ForcedDelete, Error>,
+        reason: &str,
+        origin: &ChangeOrigin,
+    ) -> Result<(), Error> {
         let (family, outcome) = match decided {
             Ok(decided) => decided,
             Err(error) => return tx.finish(Err(error)).await,
@@ -168,16 +211,18 @@ impl Service {
         Ok(())
     }
 
-    async fn force_delete_in(
+    pub(super) async fn force_delete_in(
         &self,
         tx: &mut Tx<'_>,
         path: ResourcePath<'_>,
         reason: &str,
+        conditions: &Preconditions,
         origin: &ChangeOrigin,
-    ) -> Result<(Family, Outcome), Error> {
+    ) -> Result<ForcedDelete, Error> {
         let Some(locked) = self.lock_family(tx, path).await? else {
             return Err(path.missing(self, &mut tx.db()).await);
         };
+        require(conditions, &locked.family.root.state)?;
         let outcome = lifecycle::force_delete(&locked.family, reason, &self.registry)?;
         tx.db()
             .carry_out(&outcome, locked.has_links, origin)

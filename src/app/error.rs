@@ -1,6 +1,7 @@
 //! Errors of use cases: what a client of any transport may see, without HTTP.
 
 use crate::domain::lifecycle::LifecycleRefusal;
+use crate::domain::precondition::EntityTag;
 use crate::domain::{InvalidReport, ResourceId, Violation, Violations, shown};
 use crate::storage::postgres;
 
@@ -38,6 +39,20 @@ pub enum Error {
     /// The state of the resource does not allow it.
     #[error(transparent)]
     Refused(#[from] LifecycleRefusal),
+    /// The preconditions of the request name other states of the resource.
+    #[error("{kind} '{id}' is in another state than the request demands: {tag}")]
+    Precondition {
+        kind: String,
+        id: ResourceId,
+        /// Its state.
+        tag: EntityTag,
+    },
+    /// A request with this key was carried out that asked for something else.
+    #[error("this Idempotency-Key was used for another request: use a new key for each change")]
+    KeyReused,
+    /// A request with this key is still in progress.
+    #[error("a request with this Idempotency-Key is in progress: send it again later")]
+    KeyInUse,
     /// Descendants that the caller does not see prevent the deletion.
     #[error("Cannot delete {kind} '{id}': resources of other tenants below it do not allow it")]
     HeldBack { kind: String, id: ResourceId },
@@ -49,6 +64,9 @@ pub enum Error {
          begun a new era of the trail (SELECT begin_audit_era())"
     )]
     AheadOfTrail,
+    /// The answer to a change cannot be written; the change is not made.
+    #[error("cannot write the answer")]
+    Answer(#[source] serde_json::Error),
     /// The database is unavailable; the same request may succeed later.
     #[error("storage is unavailable")]
     Unavailable(#[source] postgres::Error),

@@ -10,6 +10,7 @@ mod effects;
 mod error;
 mod finalizing_lists;
 pub mod import;
+mod keyed;
 mod list;
 mod path;
 mod reports;
@@ -18,9 +19,12 @@ mod unreconciled;
 mod unrequired_adapters;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 pub use crate::storage::postgres::{Connections, Unreconciled};
+pub use deletion::Deleted;
 pub use error::Error;
+pub use keyed::{KeyedAnswer, WriteAnswer};
 pub use list::ListRequest;
 pub use path::{Collection, ResourcePath};
 
@@ -38,11 +42,15 @@ pub struct Service {
     store: Store,
     registry: Arc<EntityRegistry>,
     lists_include_deleted: bool,
+    keys_kept: Duration,
     finalizing_lists: Arc<FinalizingLists>,
     unrequired_adapters: Arc<UnrequiredAdapters>,
 }
 
 impl Service {
+    /// How long idempotency keys and their answers are kept, unless set.
+    pub const KEYS_KEPT: Duration = Duration::from_hours(24);
+
     /// Serves the kinds of `registry` from `store`. `lists_include_deleted` is the default of lists (setting
     /// `lists.include_deleted`, `docs/decisions/0003-lists-leave-out-deleted.md`).
     pub fn new(store: Store, registry: Arc<EntityRegistry>, lists_include_deleted: bool) -> Self {
@@ -52,7 +60,14 @@ impl Service {
             store,
             registry,
             lists_include_deleted,
+            keys_kept: Self::KEYS_KEPT,
         }
+    }
+
+    /// The same service, with another time for which idempotency keys and their answers are kept.
+    #[must_use]
+    pub fn keeping_keys(self, keys_kept: Duration) -> Self {
+        Self { keys_kept, ..self }
     }
 
     /// The same service with its own connections, one of `shares` equal parts.

@@ -6,16 +6,30 @@ use super::effects::{self, Effects};
 use super::{Error, ResourcePath, Service, UNLOCKED_ATTEMPTS_MAX};
 use crate::domain::audit::ChangeOrigin;
 use crate::domain::lifecycle::{self, Draft, LifecycleRefusal, Patch, RefusalReason};
+use crate::domain::mapping::Failure;
+use crate::domain::precondition::{Preconditions, Verdict};
 use crate::domain::reference::{self, ReferenceTarget};
 use crate::domain::tenancy::{Tenant, TenantScope};
 use crate::domain::{
-    Entity, References, RequestedPatch, RequestedResource, Resource, ResourceId, StoredResource,
-    Violations,
+    Entity, References, RequestedPatch, RequestedResource, Resource, ResourceId, ResourceState,
+    StoredResource, Violations,
 };
 use crate::storage::postgres::{self, Created, Db, ResourceScope, Tx};
 
 /// A resource after a patch, and the effects of the patch.
 type Patched = (Resource, Effects);
+
+/// A change with the preconditions of its request.
+type Conditional<'a> = (&'a RequestedPatch, &'a Preconditions);
+
+/// A new resource whose row is not written yet.
+pub(super) struct Creation<'a> {
+    resource: Resource,
+    failures: Vec<Failure>,
+    owner: Option<(&'a Entity, ResourceId)>,
+    tenants: &'a TenantScope,
+    origin: &'a ChangeOrigin,
+}
 
 impl Service {
     pub async fn get(&self, path: ResourcePath<'_>) -> Result<StoredResource, Error> {
@@ -37,7 +51,28 @@ impl Service {
         new: RequestedResource,
         author: (&Tenant, &ChangeOrigin),
     ) -> Result<Resource, Error> {
-        let (tenant, origin) = author;
+        let creation = self.prepare(entity, parent, new, author).await?;
+        let created = if creation.resource.references.is_empty() {
+            let mut session = self.store.session().await?;
+            creation.insert(&mut session.db()).await?
+        } else {
+            let mut tx = self.store.begin().await?;
+            let result = self.create_in(&mut tx, &creation).await;
+            tx.finish(result).await?
+        };
+        let (resource, effects) = creation.end(created)?;
+        effects.emit();
+        Ok(resource)
+    }
+
+    /// Checks what can be checked of a new resource before its row is written.
+    pub(super) async fn prepare<'a>(
+        &self,
+        entity: &'a Entity,
+        parent: Option<(&'a Entity, &str)>,
+        new: RequestedResource,
+        (tenant, origin): (&'a Tenant, &'a ChangeOrigin),
+    ) -> Result<Creation<'a>, Error> {
         let tenants = tenant.tenants();
         let owner = match parent {
             None => {
@@ -49,47 +84,31 @@ impl Service {
                 ResourceId::parse(id).ok_or_else(|| Error::not_found(&parent.kind, id))?,
             )),
         };
-        let references = reference::check(entity, &new.references);
+        let references = match reference::check(entity, &new.references) {
+            Ok(references) => references,
+            // A parent that will not do is the greater fault.
+            Err(violation) => {
+                self.check_parent(tenants, owner).await?;
+                return Err(violation.into());
+            }
+        };
         let draft = Draft {
             id: Uuid::now_v7().into(),
             name: new.name,
             owner: owner.map(|(_, id)| id),
             spec: new.spec,
             labels: new.labels,
-            references: references.as_ref().cloned().unwrap_or_default(),
+            references,
             tenancy: tenant.tenancy().clone(),
         };
         let (resource, failures) = lifecycle::create(entity, draft, origin);
-        let parent = owner.map(|(parent, _)| parent);
-        let created = match references {
-            // A fault of the parent takes precedence.
-            Err(violation) => {
-                self.check_parent(tenants, owner).await?;
-                return Err(violation.into());
-            }
-            Ok(references) if references.is_empty() => {
-                let mut session = self.store.session().await?;
-                insert(&mut session.db(), tenants, &resource, parent, origin).await?
-            }
-            Ok(_) => {
-                let mut tx = self.store.begin().await?;
-                let result = self
-                    .create_linked(&mut tx, tenants, &resource, parent, origin)
-                    .await;
-                tx.finish(result).await?
-            }
-        };
-        match (created, owner) {
-            (Created::Yes, _) => {
-                Effects::created(&resource, failures).emit();
-                Ok(resource)
-            }
-            (Created::NoParent, Some((parent, id))) => {
-                Err(Error::not_found(&parent.kind, &id.to_string()))
-            }
-            (Created::ParentFinalizing, Some((parent, id))) => Err(finalizing(parent, id)),
-            (_, None) => unreachable!("a root has no parent to miss"),
-        }
+        Ok(Creation {
+            resource,
+            failures,
+            owner,
+            tenants,
+            origin,
+        })
     }
 
     /// Refuses a kind whose resources have a parent.
@@ -130,21 +149,27 @@ impl Service {
         }
     }
 
-    async fn create_linked(
+    /// Creates a resource in a transaction. The targets of its links are locked first.
+    pub(super) async fn create_in(
         &self,
         tx: &mut Tx<'_>,
-        tenants: &TenantScope,
-        resource: &Resource,
-        parent: Option<&Entity>,
-        origin: &ChangeOrigin,
+        creation: &Creation<'_>,
     ) -> Result<Created, Error> {
-        let owner = resource.state.owner.zip(parent);
-        let position = owner.map(|(id, parent)| (self.registry.depth(&parent.kind), id));
+        let Creation {
+            resource,
+            owner,
+            tenants,
+            ..
+        } = creation;
+        if resource.references.is_empty() {
+            return creation.insert(&mut tx.db()).await;
+        }
+        let position = owner.map(|(parent, id)| (self.registry.depth(&parent.kind), id));
         let locked = self
             .lock_targets(tx, tenants, &resource.references, position)
             .await?;
         if let Err(violation) = reference::check_targets(&resource.references, &locked) {
-            let Some((id, parent)) = owner else {
+            let Some((parent, id)) = *owner else {
                 return Err(violation.into());
             };
             // A fault of the parent takes precedence.
@@ -155,7 +180,7 @@ impl Service {
                 Some(_) => Err(violation.into()),
             };
         }
-        let created = insert(&mut tx.db(), tenants, resource, parent, origin).await?;
+        let created = creation.insert(&mut tx.db()).await?;
         if created == Created::Yes {
             tx.db()
                 .replace_references(resource.state.id, &resource.references)
@@ -189,6 +214,7 @@ impl Service {
         &self,
         path: ResourcePath<'_>,
         change: &RequestedPatch,
+        conditions: &Preconditions,
         origin: &ChangeOrigin,
     ) -> Result<Resource, Error> {
         let Some(scope) = path.scope() else {
@@ -198,8 +224,9 @@ impl Service {
             for _ in 0..UNLOCKED_ATTEMPTS_MAX {
                 let mut session = self.store.session().await?;
                 let mut db = session.db();
-                if let Some((patched, effects)) =
-                    self.try_patch(&mut db, path, scope, change, origin).await?
+                if let Some((patched, effects)) = self
+                    .try_patch(&mut db, path, scope, (change, conditions), origin)
+                    .await?
                 {
                     effects.emit();
                     return Ok(patched);
@@ -208,23 +235,24 @@ impl Service {
         }
         let mut tx = self.store.begin().await?;
         let result = self
-            .patch_locked(&mut tx, path, scope, change, origin)
+            .patch_locked(&mut tx, path, scope, (change, conditions), origin)
             .await;
         effects::commit(tx, result).await
     }
 
-    async fn patch_locked(
+    pub(super) async fn patch_locked(
         &self,
         tx: &mut Tx<'_>,
         path: ResourcePath<'_>,
         scope: ResourceScope<'_>,
-        change: &RequestedPatch,
+        (change, conditions): Conditional<'_>,
         origin: &ChangeOrigin,
     ) -> Result<Patched, Error> {
         if let Some(requested) = &change.references {
             let Some(resource) = tx.db().find_resource(scope).await? else {
                 return Err(path.missing(self, &mut tx.db()).await);
             };
+            require(conditions, &resource.state)?;
             if resource.state.is_finalizing() {
                 return Err(lifecycle::marked_for_deletion(&resource.state).into());
             }
@@ -243,7 +271,7 @@ impl Service {
             tx.db().lock_resource(scope.tenants, scope.id).await?;
         }
         match self
-            .try_patch(&mut tx.db(), path, scope, change, origin)
+            .try_patch(&mut tx.db(), path, scope, (change, conditions), origin)
             .await?
         {
             Some(patched) => Ok(patched),
@@ -257,7 +285,7 @@ impl Service {
         db: &mut Db<'_>,
         path: ResourcePath<'_>,
         scope: ResourceScope<'_>,
-        change: &RequestedPatch,
+        (change, conditions): Conditional<'_>,
         origin: &ChangeOrigin,
     ) -> Result<Option<Patched>, Error> {
         let with_rules = self.registry.kinds_with_rules();
@@ -265,6 +293,7 @@ impl Service {
             return Err(path.missing(self, db).await);
         };
         let resource = found.resource;
+        require(conditions, &resource.state)?;
         let kind = &resource.state.kind;
         let entity = self.registry.get(kind);
         if scope.kind.is_none() {
@@ -314,29 +343,52 @@ impl Service {
     }
 }
 
-async fn insert(
-    db: &mut Db<'_>,
-    tenants: &TenantScope,
-    resource: &Resource,
-    parent: Option<&Entity>,
-    origin: &ChangeOrigin,
-) -> Result<Created, Error> {
-    let parent_kind = parent.map(|p| p.kind.as_str());
-    let created = db
-        .insert_resource(tenants, resource, parent_kind, origin)
-        .await;
-    created.map_err(|error| match error {
-        postgres::Error::Duplicate { .. } => Error::NameTaken {
-            kind: resource.state.kind.clone(),
-        },
-        other => other.into(),
-    })
+impl Creation<'_> {
+    async fn insert(&self, db: &mut Db<'_>) -> Result<Created, Error> {
+        let parent_kind = self.owner.map(|(parent, _)| parent.kind.as_str());
+        let created = db
+            .insert_resource(self.tenants, &self.resource, parent_kind, self.origin)
+            .await;
+        created.map_err(|error| match error {
+            postgres::Error::Duplicate { .. } => Error::NameTaken {
+                kind: self.resource.state.kind.clone(),
+            },
+            other => other.into(),
+        })
+    }
+
+    /// The new resource and its effects, or why its row was not written.
+    pub(super) fn end(self, created: Created) -> Result<(Resource, Effects), Error> {
+        match (created, self.owner) {
+            (Created::Yes, _) => {
+                let effects = Effects::created(&self.resource, self.failures);
+                Ok((self.resource, effects))
+            }
+            (Created::NoParent, Some((parent, id))) => {
+                Err(Error::not_found(&parent.kind, &id.to_string()))
+            }
+            (Created::ParentFinalizing, Some((parent, id))) => Err(finalizing(parent, id)),
+            (_, None) => unreachable!("a root has no parent to miss"),
+        }
+    }
 }
 
 fn finalizing(parent: &Entity, id: ResourceId) -> Error {
     let kind = parent.kind.clone();
     let reason = RefusalReason::MarkedForDeletion;
     LifecycleRefusal { kind, id, reason }.into()
+}
+
+/// Checks the preconditions of a change. The row must be locked, or saved only if it has not moved on.
+pub(super) fn require(conditions: &Preconditions, state: &ResourceState) -> Result<(), Error> {
+    match conditions.check(state.tag()) {
+        Verdict::Holds => Ok(()),
+        Verdict::Failed | Verdict::Known => Err(Error::Precondition {
+            kind: state.kind.clone(),
+            id: state.id,
+            tag: state.tag(),
+        }),
+    }
 }
 
 /// A locked row changed: only a writer that ignores the rules can do that.

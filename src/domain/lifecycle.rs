@@ -168,6 +168,7 @@ pub fn patch(
     }
     let mut changed = resource.clone();
     changed.state.generation = next_generation(state)?;
+    changed.state.revision += 1;
     changed.state.updated_at = next_moment(state, origin);
     changed.updated_by = origin.actor.clone();
     if let Some(spec) = &patch.spec {
@@ -456,6 +457,7 @@ impl Outcome {
         }
         if must_save {
             self.failures.extend(evidence.aggregate_and_derive(state));
+            state.revision += 1;
             self.saved.push(state.clone());
         }
         false

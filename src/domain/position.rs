@@ -147,6 +147,7 @@ mod tests {
             name: "a".to_owned(),
             owner,
             generation: 3,
+            revision: 1,
             created_at: at,
             created_by: "é\"\\".to_owned(),
             updated_at: at,

@@ -7,6 +7,7 @@ use chrono::{DateTime, Utc};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
+use super::precondition::EntityTag;
 use super::{Condition, Constraint, JsonText, Labels, Violation};
 
 /// The identity of a resource: a `UUIDv7`, never reused.
@@ -155,6 +156,9 @@ pub struct StoredResource {
     pub owner: Option<ResourceId>,
     /// Number of the desired state, from 1.
     pub generation: i32,
+    /// Counts every change of the row, reports included.
+    pub revision: i64,
+    /// When it was created.
     pub created_at: DateTime<Utc>,
     pub created_by: String,
     /// When the desired state last changed.
@@ -182,6 +186,7 @@ impl From<Resource> for StoredResource {
             name: state.name.0,
             owner: state.owner,
             generation: state.generation,
+            revision: state.revision,
             created_at: resource.created_at,
             created_by: resource.created_by,
             updated_at: state.updated_at,
@@ -199,6 +204,24 @@ impl From<Resource> for StoredResource {
 impl ResourceState {
     pub fn is_finalizing(&self) -> bool {
         self.deletion.is_some()
+    }
+
+    /// The tag of the resource in this state.
+    pub fn tag(&self) -> EntityTag {
+        EntityTag {
+            generation: self.generation,
+            revision: self.revision,
+        }
+    }
+}
+
+impl StoredResource {
+    /// The tag of the resource in this state.
+    pub fn tag(&self) -> EntityTag {
+        EntityTag {
+            generation: self.generation,
+            revision: self.revision,
+        }
     }
 }
 

@@ -5,6 +5,7 @@
 //! ```
 
 mod audit;
+mod conditional;
 mod document;
 mod identification;
 mod meta;

@@ -28,6 +28,8 @@ const TYPES: &str = "https://api.hyperfleet.io/errors/";
 const CODES: &str = "HYPERFLEET-";
 /// Delay after which a client should retry while the database is unavailable, in seconds.
 const RETRY_AFTER_SECONDS: u64 = 5;
+/// How long a client should wait for another request with its key to end, in seconds.
+const KEY_SECONDS: u64 = 1;
 
 #[rustfmt::skip]
 mod kinds {
@@ -42,7 +44,10 @@ mod kinds {
     pub(super) const FORBIDDEN: &ProblemKind = &ProblemKind::new(StatusCode::FORBIDDEN, "AUZ-001", "permission-denied", "Permission Denied");
     pub(super) const NOT_FOUND: &ProblemKind = &ProblemKind::new(StatusCode::NOT_FOUND, "NTF-001", "not-found", "Resource Not Found");
     pub(super) const TAKEN: &ProblemKind = &ProblemKind::new(StatusCode::CONFLICT, "CNF-001", "conflict", "Resource Conflict");
+    pub(super) const VERSION: &ProblemKind = &ProblemKind::new(StatusCode::PRECONDITION_FAILED, "CNF-002", "conflict", "Version Conflict");
     pub(super) const STATE: &ProblemKind = &ProblemKind::new(StatusCode::CONFLICT, "CNF-003", "conflict", "State Conflict");
+    pub(super) const KEY_IN_USE: &ProblemKind = &ProblemKind::new(StatusCode::CONFLICT, "CNF-004", "conflict", "Request In Progress");
+    pub(super) const KEY_REUSED: &ProblemKind = &ProblemKind::new(StatusCode::UNPROCESSABLE_ENTITY, "VAL-009", "validation-error", "Idempotency Key Reused");
     pub(super) const TOO_SLOW: &ProblemKind = &ProblemKind::new(StatusCode::GATEWAY_TIMEOUT, "SVC-002", "service-unavailable", "Service Timeout");
 }
 
@@ -276,9 +281,14 @@ impl From<app::Error> for Problem {
             E::ChildKind { .. } => of(kinds::CHILD_KIND),
             E::NameTaken { .. } => of(kinds::TAKEN),
             E::Refused(_) | E::HeldBack { .. } => of(kinds::STATE),
+            E::Precondition { tag, .. } => {
+                of(kinds::VERSION).with_header(header::ETAG, tag.to_string())
+            }
+            E::KeyReused => of(kinds::KEY_REUSED),
+            E::KeyInUse => of(kinds::KEY_IN_USE).retry_after(KEY_SECONDS),
             E::Unavailable(_) => unavailable(chain(&error)),
             E::TooSlow => of(kinds::TOO_SLOW),
-            E::Storage(_) => Self::internal(chain(&error)),
+            E::Storage(_) | E::Answer(_) => Self::internal(chain(&error)),
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::future::{Ready, ready};
 
 use actix_web::dev::Payload;
+use actix_web::http::header::ETAG;
 use actix_web::{FromRequest, HttpMessage, HttpRequest, HttpResponse, HttpResponseBuilder, web};
 
 use crate::app::{Collection, ResourcePath, Service};
@@ -160,8 +161,18 @@ impl Call {
         Params::new(pairs.map(web::Query::into_inner).unwrap_or_default())
     }
 
-    /// An answer with a resource.
+    /// An answer with a resource and its tag.
     pub(super) fn shown(
+        &self,
+        mut answer: HttpResponseBuilder,
+        resource: Resource,
+    ) -> Result<HttpResponse, Problem> {
+        answer.insert_header((ETAG, resource.state.tag().to_string()));
+        self.shown_untagged(answer, resource)
+    }
+
+    /// An answer with a resource.
+    pub(super) fn shown_untagged(
         &self,
         answer: HttpResponseBuilder,
         resource: Resource,

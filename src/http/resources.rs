@@ -1,11 +1,14 @@
 //! Resources of every kind: list, create, read, patch, delete.
 
 use actix_web::HttpResponse;
+use actix_web::http::StatusCode;
+use actix_web::http::header::ETAG;
 use actix_web::web::Bytes;
 use strum::IntoEnumIterator as _;
 
+use super::conditional::{kept_nothing, unless_shown};
 use super::request::Call;
-use crate::app::{Collection, ListRequest};
+use crate::app::{Collection, ListRequest, WriteAnswer};
 use crate::domain::ListFilterKind;
 use crate::wire::{self, BodyFault, Fields, Kinds, ListKey, Params, Views};
 use hyperfleet_server_kit::http::{PendingResponse, Problem, log_body};
@@ -53,18 +56,30 @@ pub(super) async fn create(call: Call, body: Bytes) -> Result<HttpResponse, Prob
     let origin = call.origin()?;
     let author = (&call.tenant, &origin);
     let service = call.timed_service();
-    let made = service.create(entity, parent, new, author).await?;
-    call.shown(HttpResponse::Created(), made)
+    let Some(request) = call.keyed(&body, &origin)? else {
+        let made = service.create(entity, parent, new, author).await?;
+        return call.shown(HttpResponse::Created(), made);
+    };
+    let write: WriteAnswer<'_, _> = &|made| call.kept(StatusCode::CREATED, made);
+    let answer = service.create_keyed(entity, parent, new, author, (&request, write));
+    call.answered(answer.await?)
 }
 
 /// `GET`: one resource.
 pub(super) async fn get(call: Call) -> Result<HttpResponse, Problem> {
+    let conditions = call.preconditions()?;
     let found = call.timed_service().get(call.resource_path()?).await?;
+    let fields = call.params().fields()?;
+    if let Some(answer) = unless_shown(&conditions, &found) {
+        return answer;
+    }
+    let mut answer = HttpResponse::Ok();
+    answer.insert_header((ETAG, found.tag().to_string()));
     let response = PendingResponse::of(&call.request)?;
     let views = Views(call.service.registry());
-    match call.params().fields()? {
-        None => response.item(HttpResponse::Ok(), &views.resource(&found)),
-        Some(fields) => response.item(HttpResponse::Ok(), &views.sparse(&found, &fields)),
+    match fields {
+        None => response.item(answer, &views.resource(&found)),
+        Some(fields) => response.item(answer, &views.sparse(&found, &fields)),
     }
 }
 
@@ -73,18 +88,38 @@ pub(super) async fn patch(call: Call, body: Bytes) -> Result<HttpResponse, Probl
     log_body(&call.request, &body);
     let address = call.resource_path()?;
     let change = wire::patch(&body, address.collection.entity())?;
+    let conditions = call.preconditions()?;
     let origin = call.origin()?;
     let service = call.timed_service();
-    let patched = service.patch(address, &change, &origin).await?;
-    call.shown(HttpResponse::Ok(), patched)
+    let Some(request) = call.keyed(&body, &origin)? else {
+        let patched = service.patch(address, &change, &conditions, &origin);
+        return call.shown(HttpResponse::Ok(), patched.await?);
+    };
+    let write: WriteAnswer<'_, _> = &|patched| call.kept(StatusCode::OK, patched);
+    let keyed = (&request, write);
+    let answer = service.patch_keyed(address, &change, &conditions, &origin, keyed);
+    call.answered(answer.await?)
 }
 
 /// `DELETE` of one resource. Its body is not read.
 pub(super) async fn delete(call: Call) -> Result<HttpResponse, Problem> {
     let address = call.resource_path()?;
+    let conditions = call.preconditions()?;
     let origin = call.origin()?;
-    let deleted = call.timed_service().delete(address, &origin).await?;
-    call.shown(HttpResponse::Accepted(), deleted)
+    let service = call.timed_service();
+    let Some(request) = call.keyed(&[], &origin)? else {
+        let deleted = service.delete(address, &conditions, &origin).await?;
+        let answer = HttpResponse::Accepted();
+        return if deleted.is_removed {
+            call.shown_untagged(answer, deleted.resource)
+        } else {
+            call.shown(answer, deleted.resource)
+        };
+    };
+    let write: WriteAnswer<'_, _> = &|deleted| call.kept_deletion(StatusCode::ACCEPTED, deleted);
+    let keyed = (&request, write);
+    let answer = service.delete_keyed(address, &conditions, &origin, keyed);
+    call.answered(answer.await?)
 }
 
 /// `POST` to `…/force-delete`.
@@ -92,10 +127,17 @@ pub(super) async fn force_delete(call: Call, body: Bytes) -> Result<HttpResponse
     log_body(&call.request, &body);
     let address = call.resource_path()?;
     let reason = wire::force_delete(&body)?;
+    let conditions = call.preconditions()?;
     let origin = call.origin()?;
     let service = call.timed_service();
-    service.force_delete(address, &reason, &origin).await?;
-    Ok(HttpResponse::NoContent().finish())
+    let Some(request) = call.keyed(&body, &origin)? else {
+        let forced = service.force_delete(address, &reason, &conditions, &origin);
+        forced.await?;
+        return Ok(HttpResponse::NoContent().finish());
+    };
+    let keyed = (&request, kept_nothing());
+    let answer = service.force_delete_keyed(address, &reason, &conditions, &origin, keyed);
+    call.answered(answer.await?)
 }
 
 /// Reads the parameters of a list. The first fault in the order of the older service is reported, except that one of

@@ -154,7 +154,8 @@ impl Process {
         ready: impl FnOnce(&Addresses, &Authentication),
     ) -> anyhow::Result<()> {
         let lists_include_deleted = settings.lists.include_deleted;
-        let service = Service::new(store.clone(), plan.registry, lists_include_deleted);
+        let service = Service::new(store.clone(), plan.registry, lists_include_deleted)
+            .keeping_keys(settings.idempotency.retention);
         self.metrics.show(&service);
         service.count_from_zero();
         let authentication = authentication::start(plan.issuers, &Clock::system());
@@ -291,6 +292,12 @@ impl Process {
             let (metrics, service) = (metrics.clone(), counted.clone());
             metrics.run(service, Clock::system(), stuck_threshold)
         }));
+        let keyed = service.clone();
+        tasks.spawn(supervise(
+            "remove expired idempotency keys",
+            PAUSE,
+            move || retention::expire_keys(keyed.clone(), Clock::system()),
+        ));
         if let Some(kept) = settings.audit.retention {
             tasks.spawn(supervise(
                 "remove expired audit entries",

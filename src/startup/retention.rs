@@ -1,11 +1,11 @@
-//! Removes expired audit entries.
+//! Removes expired audit entries and idempotency keys.
 
 use std::time::Duration;
 
-use crate::app::Service;
+use crate::app::{Error, Service};
 use hyperfleet_server_kit::clock::Clock;
 
-/// How often expired audit entries are removed.
+/// How often expired rows are removed.
 const PERIOD: Duration = Duration::from_hours(1);
 
 /// Removes audit entries older than `kept`, periodically.
@@ -13,16 +13,28 @@ pub(super) async fn expire_audit(service: Service, clock: Clock, kept: Duration)
     loop {
         let kept = chrono::TimeDelta::from_std(kept).unwrap_or(chrono::TimeDelta::MAX);
         if let Some(before) = clock.now().checked_sub_signed(kept) {
-            match service.expire_audit(before).await {
-                Ok(0) => {}
-                Ok(count) => tracing::info!(count, "expired audit entries removed"),
-                Err(error) => {
-                    let error = anyhow::Error::from(error);
-                    let error = format!("{error:#}");
-                    tracing::warn!(error, "removing expired audit entries failed: retrying");
-                }
-            }
+            log("audit entries", service.expire_audit(before).await);
         }
         tokio::time::sleep(PERIOD).await;
+    }
+}
+
+/// Removes expired idempotency keys with their answers, periodically.
+pub(super) async fn expire_keys(service: Service, clock: Clock) {
+    loop {
+        log("idempotency keys", service.expire_keys(clock.now()).await);
+        tokio::time::sleep(PERIOD).await;
+    }
+}
+
+fn log(what: &'static str, removed: Result<u64, Error>) {
+    match removed {
+        Ok(0) => {}
+        Ok(count) => tracing::info!(count, what, "expired rows removed"),
+        Err(error) => {
+            let error = anyhow::Error::from(error);
+            let error = format!("{error:#}");
+            tracing::warn!(error, what, "removing expired rows failed: retrying");
+        }
     }
 }

@@ -5,6 +5,7 @@
 
 mod continuation;
 mod fields;
+mod fingerprint;
 mod json;
 mod members;
 mod query;
@@ -14,6 +15,7 @@ mod views;
 
 pub use continuation::{Continuation, ListKey};
 pub use fields::{Fields, UnknownFields};
+pub use fingerprint::fingerprint;
 pub use json::{BodyFault, DEPTH_MAX};
 pub use query::{Params, ParamsFault};
 pub use requests::{Kinds, force_delete, kind_of, patch, report, resource};

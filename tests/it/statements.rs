@@ -105,6 +105,20 @@ impl Meter {
         self.proxy.sent()
     }
 
+    /// The same for a request with a header.
+    async fn cost_with(
+        &self,
+        header: (&str, &str),
+        (method, path): (&str, &str),
+        body: &Value,
+        status: u16,
+    ) -> Sent {
+        self.proxy.reset(None);
+        let answer = self.api.send_with(&[header], method, path, body).await;
+        assert_eq!(answer.status, status, "{method} {path}: {}", answer.body);
+        self.proxy.sent()
+    }
+
     async fn cost_of_report(
         &self,
         path: &str,
@@ -381,6 +395,65 @@ async fn a_delete_without_dependents_is_a_read_and_a_guarded_statement() {
             assert_single("DELETE a cluster without node pools", deleted, 2);
             assert_single("DELETE it again", again, 1);
             assert_single("DELETE a node pool", child, 2);
+        }
+    }
+}
+
+#[tokio::test]
+async fn preconditions_cost_no_statement() {
+    let mut meter = Meter::start().await;
+    for round in 0..2 {
+        let cluster = meter.cluster().await;
+        let (first, other) = (("if-match", "\"g1\""), ("if-match", "\"g9\""));
+        let known = ("if-none-match", "\"g1\"");
+        let body = json!({"spec": {"round": round}});
+        let read = meter
+            .cost_with(known, ("GET", &cluster), &Value::Null, 304)
+            .await;
+        let refused = meter
+            .cost_with(other, ("PATCH", &cluster), &body, 412)
+            .await;
+        let patched = meter
+            .cost_with(first, ("PATCH", &cluster), &body, 200)
+            .await;
+        let kept = meter
+            .cost_with(other, ("DELETE", &cluster), &Value::Null, 412)
+            .await;
+        let second = ("if-match", "\"g2.r2\"");
+        let deleted = meter
+            .cost_with(second, ("DELETE", &cluster), &Value::Null, 202)
+            .await;
+        if round == 1 {
+            assert_single("GET of what is known", read, 1);
+            assert_single("PATCH of another state", refused, 1);
+            assert_single("PATCH of this state", patched, 2);
+            assert_single("DELETE of another state", kept, 1);
+            assert_single("DELETE of this state", deleted, 2);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_request_with_a_key_is_one_transaction() {
+    let mut meter = Meter::start().await;
+    for round in 0..2 {
+        let cluster = meter.cluster().await;
+        let body = json!({"kind": "Cluster", "name": meter.name(), "spec": {}});
+        let change = json!({"spec": {"round": round}});
+        let keys = ["post", "patch", "delete"].map(|name| format!("{name}-{round}"));
+        let [post, patch, delete] = keys.each_ref().map(|key| ("idempotency-key", key.as_str()));
+        let requests = [
+            (post, ("POST", "/clusters"), &body, 201),
+            (patch, ("PATCH", &*cluster), &change, 200),
+            (delete, ("DELETE", &*cluster), &Value::Null, 202),
+        ];
+        for ((header, request, body, status), count) in requests.into_iter().zip([3, 5, 7]) {
+            let first = meter.cost_with(header, request, body, status).await;
+            let again = meter.cost_with(header, request, body, status).await;
+            if round == 1 {
+                assert_transaction(&format!("{request:?} with a key"), first, 0, count);
+                assert_transaction(&format!("{request:?} repeated"), again, 0, 2);
+            }
         }
     }
 }

@@ -29,6 +29,7 @@ pub struct Settings {
     pub lists: Lists,
     #[serde(default)]
     pub audit: Audit,
+    pub idempotency: Idempotency,
     #[serde(default)]
     pub import: Import,
     pub fleet: FleetSettings,
@@ -55,6 +56,15 @@ pub struct Audit {
     /// How long entries are kept; unset for ever.
     #[serde(default, with = "humantime_serde")]
     pub retention: Option<Duration>,
+}
+
+/// Requests with an idempotency key.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Idempotency {
+    /// How long a key is remembered with the answer to its request.
+    #[serde(with = "humantime_serde")]
+    pub retention: Duration,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]

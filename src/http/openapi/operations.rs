@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 use utoipa::PartialSchema as _;
 use utoipa::openapi::path::{OperationBuilder, Parameter, ParameterIn};
-use utoipa::openapi::schema::Type;
+use utoipa::openapi::schema::{ObjectBuilder, SchemaType, Type};
 use utoipa::openapi::{ComponentsBuilder, ContentBuilder, Ref, Response, ResponseBuilder};
 
-use super::problems::{REFUSALS, with_headers, with_request_id};
+use super::problems::{REFUSALS, with_headers, with_replayed, with_request_id, with_tag};
 use crate::domain::{Entity, EntityRegistry, ListFilterKind};
 use crate::http::meta::Metadata;
 use crate::http::request::Route;
@@ -22,6 +22,10 @@ pub(in crate::http) const SERVICE: &str = "Service";
 pub(in crate::http) const AUDIT: &str = "Audit";
 /// Statuses of every operation that needs a caller.
 const COMMON: [u16; 6] = [401, 403, 405, 429, 500, 503];
+/// `*` or tags in quotes.
+const TAG_LIST: &str = r#"^(\*|(W/)?"[!#-~]{0,40}"( *, *(W/)?"[!#-~]{0,40}"){0,9})$"#;
+/// A key without quotes. In quotes it may have any printable character.
+const KEY: &str = r"^[A-Za-z0-9._~:/+=@-]{1,255}$";
 /// Statuses of operations with a body.
 const WITH_BODY: [u16; 4] = [400, 408, 413, 415];
 
@@ -129,6 +133,12 @@ impl<'a> Subject<'a> {
         refuse(with_request_id_chosen(described), &COMMON)
     }
 
+    /// The answer with one resource.
+    fn shown(&self, text: &str, example: Option<Value>) -> ResponseBuilder {
+        let schema = Ref::from_schema_name(self.names.schema(""));
+        with_tag(with_headers(json_answer(text, schema, example)))
+    }
+
     /// An answer with one of the kind's schemas.
     fn answer(&self, text: &str, suffix: &str, example: Option<Value>) -> Response {
         answer(text, self.names.schema(suffix), example)
@@ -173,12 +183,9 @@ pub(in crate::http) fn create(subject: &Subject<'_>) -> OperationBuilder {
         let created = subject.examples().map(Examples::created);
         let summary = format!("Create a {what}{}", subject.below());
         let described = subject.of_list(id, summary, "");
-        let described = described.response("201", subject.answer("The new resource.", "", created));
-        let statuses: &[u16] = match subject.entity {
-            Some(_) => &[409],
-            None => &[409, 422],
-        };
-        refuse(described, statuses)
+        let made = with_replayed(subject.shown("The new resource.", created));
+        let described = described.response("201", made.build());
+        refuse(keyed(described), &[409, 422])
     };
     refuse(described.request_body(body), &WITH_BODY)
 }
@@ -187,9 +194,16 @@ pub(in crate::http) fn get(subject: &Subject<'_>) -> OperationBuilder {
     let id = format!("get{}ById", subject.one());
     let described = subject.of_one(id, format!("Get a {} by its id", subject.noun()), "");
     let created = subject.examples().map(Examples::created);
-    let described = shared(described, vec![parameters::fields()])
-        .response("200", subject.answer("The resource.", "", created));
-    refuse(described, &[400])
+    let described = conditional(shared(described, vec![parameters::fields()]))
+        .response("200", subject.shown("The resource.", created).build())
+        .response(
+            "304",
+            with_tag(with_headers(empty_answer(
+                "You have the resource in this state.",
+            )))
+            .build(),
+        );
+    refuse(described, &[400, 412])
 }
 
 pub(in crate::http) fn patch(subject: &Subject<'_>) -> OperationBuilder {
@@ -199,10 +213,13 @@ pub(in crate::http) fn patch(subject: &Subject<'_>) -> OperationBuilder {
     let schema = Ref::from_schema_name(subject.names.schema("PatchRequest"));
     let body = json_body(schema, subject.examples().map(Examples::patch));
     let created = subject.examples().map(Examples::created);
-    let patched = subject.answer("The resource as it is now.", "", created);
+    let patched = with_replayed(subject.shown("The resource as it is now.", created));
     let described = subject.of_one(id, format!("Change a {}", subject.noun()), text);
-    let described = described.request_body(body).response("200", patched);
-    refuse(refuse(described, &[409]), &WITH_BODY)
+    let described = described
+        .request_body(body)
+        .response("200", patched.build());
+    let described = keyed(conditional(described));
+    refuse(refuse(described, &[409, 412, 422]), &WITH_BODY)
 }
 
 pub(in crate::http) fn delete(subject: &Subject<'_>) -> OperationBuilder {
@@ -211,8 +228,12 @@ pub(in crate::http) fn delete(subject: &Subject<'_>) -> OperationBuilder {
     let id = format!("delete{}ById", subject.one());
     let described = subject.of_one(id, format!("Delete a {}", subject.noun()), text);
     let deleted = subject.examples().map(Examples::deleted);
-    let deleted = subject.answer("The resource, being deleted or just removed.", "", deleted);
-    refuse(described.response("202", deleted), &[409])
+    let deleted = subject.shown(
+        "The resource, being deleted, or just removed: without `ETag` then.",
+        deleted,
+    );
+    let described = described.response("202", with_replayed(deleted).build());
+    refuse(keyed(conditional(described)), &[400, 409, 412, 422])
 }
 
 pub(in crate::http) fn force_delete(subject: &Subject<'_>) -> OperationBuilder {
@@ -225,8 +246,12 @@ pub(in crate::http) fn force_delete(subject: &Subject<'_>) -> OperationBuilder {
     let described = subject.of_one(format!("forceDelete{}", subject.one()), summary, text);
     let described = described
         .request_body(json_body(schema, Some(examples::force_delete())))
-        .response("204", nothing("It is removed."));
-    refuse(refuse(described, &[409]), &WITH_BODY)
+        .response(
+            "204",
+            with_replayed(with_request_id(empty_answer("It is removed."))).build(),
+        );
+    let described = keyed(conditional(described));
+    refuse(refuse(described, &[409, 412, 422]), &WITH_BODY)
 }
 
 pub(in crate::http) fn reports(subject: &Subject<'_>) -> OperationBuilder {
@@ -324,6 +349,16 @@ fn shared(described: OperationBuilder, parameters: Vec<Parameter>) -> OperationB
     })
 }
 
+/// May depend on the state of the resource.
+fn conditional(described: OperationBuilder) -> OperationBuilder {
+    shared(described, preconditions())
+}
+
+/// May be repeated by its key.
+fn keyed(described: OperationBuilder) -> OperationBuilder {
+    shared(described, vec![idempotency_key()])
+}
+
 /// Adds the refusals with these statuses.
 fn refuse(described: OperationBuilder, statuses: &[u16]) -> OperationBuilder {
     openapi::refuse(described, &REFUSALS, statuses)
@@ -333,12 +368,45 @@ fn with_request_id_chosen(described: OperationBuilder) -> OperationBuilder {
     described.parameter_ref(Ref::new("#/components/parameters/X-Request-Id"))
 }
 
+fn preconditions() -> Vec<Parameter> {
+    vec![
+        header(
+            "If-Match",
+            "Only if the resource is in one of these states, else 412: its `ETag`, or a generation such as `\"g7\"`, \
+             which names what is declared, whatever adapters have reported since. `*` is any state.",
+            TAG_LIST,
+        ),
+        header(
+            "If-None-Match",
+            "Only if the resource is in none of these states, such as `\"g7.r12\"`: a GET is answered 304 else, any \
+             other request 412.",
+            TAG_LIST,
+        ),
+    ]
+}
+
+fn idempotency_key() -> Parameter {
+    let text = "A key of your choice, such as `8e03978e-40d5-43dd-bc93-6894a57f9324`: however often the request is sent \
+        with it, it has one effect and one answer. Remembered for 24 hours, unless the service is set otherwise.";
+    header("Idempotency-Key", text, KEY)
+}
+
+/// A header whose value has a form.
+fn header(name: &str, description: &str, pattern: &str) -> Parameter {
+    let schema = ObjectBuilder::new()
+        .schema_type(SchemaType::Type(Type::String))
+        .pattern(Some(pattern))
+        .build();
+    parameter(ParameterIn::Header, name, description, schema).build()
+}
+
 /// The parameters that several operations share.
 pub(in crate::http) fn shared_parameters(builder: ComponentsBuilder) -> ComponentsBuilder {
     let text = "The id of the request, if it is to have a certain one, such as `deploy-42`: 1 to 128 of \
         `A-Za-z0-9._-`. Any other is replaced.";
     let id = parameter(ParameterIn::Header, "X-Request-Id", text, any(Type::String)).build();
-    let shared = parameters::resources().into_iter().chain([id]);
+    let headers = preconditions().into_iter().chain([idempotency_key(), id]);
+    let shared = parameters::resources().into_iter().chain(headers);
     shared.fold(builder, |builder, parameter| {
         builder.parameter(parameter.name.clone(), parameter)
     })

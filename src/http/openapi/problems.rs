@@ -8,8 +8,9 @@ use utoipa::openapi::{ComponentsBuilder, ContentBuilder, Header, Ref, Response, 
 
 use crate::app;
 use crate::auth::{AuthRefusal, IdentityFault, TokenFault};
+use crate::domain::precondition::EntityTag;
 use crate::domain::tenancy::Denied;
-use crate::domain::{EntityRegistry, ListFilterKind};
+use crate::domain::{EntityRegistry, ListFilterKind, ResourceId};
 use crate::http::problem::{Body, ValidationErrorConstraint, ViolationView, unavailable};
 use crate::wire::schemas::examples;
 use crate::wire::{self, BASE, Kinds, Params};
@@ -18,20 +19,23 @@ use hyperfleet_server_kit::openapi::{RefusedStatus, empty_answer};
 
 /// Header of every answer.
 const X_REQUEST_ID: &str = "X-Request-Id";
+const ETAG: &str = "ETag";
+const IDEMPOTENCY_REPLAYED: &str = "Idempotency-Replayed";
 
 /// Every status that is not a success.
 #[rustfmt::skip]
-pub(in crate::http) const REFUSALS: [RefusedStatus; 14] = [
+pub(in crate::http) const REFUSALS: [RefusedStatus; 15] = [
     (400, "BadRequest", "A parameter or the body breaks a rule, or cannot be read."),
     (401, "Unauthorized", "No token, or none that is taken; or, for changes, one that does not say who is calling. Only where the service is set to check tokens."),
     (403, "Forbidden", "The headers do not say for which tenant the request is made, or it is made by a system identity, which may read and report only."),
     (404, "NotFound", "There is no such resource."),
     (405, "MethodNotAllowed", "The path has other methods: `Allow` names them."),
     (408, "RequestTimeout", "The body arrives too slowly."),
-    (409, "Conflict", "The name is taken, or the state of the resource does not allow it."),
+    (409, "Conflict", "The name is taken, the state of the resource does not allow it, or a request with this `Idempotency-Key` is in progress."),
+    (412, "PreconditionFailed", "The resource is in another state than `If-Match` or `If-None-Match` demands: `ETag` names its state."),
     (413, "PayloadTooLarge", "The body is too large."),
     (415, "UnsupportedMediaType", "The encoding of the body is unsupported: `Accept-Encoding` names the supported ones."),
-    (422, "UnprocessableEntity", "A child kind can be created below its parent only."),
+    (422, "UnprocessableEntity", "A child kind can be created below its parent only, or this `Idempotency-Key` was used for another request."),
     (429, "TooManyRequests", "The caller exceeds its rate limit. `Retry-After` says when to retry."),
     (500, "InternalServerError", "An error of the service; its log has the cause, under the same id."),
     (503, "ServiceUnavailable", "The database is unavailable, too many requests are in progress, or the service is starting. The request was not acknowledged."),
@@ -64,6 +68,17 @@ pub(in crate::http) fn with_headers(mut answer: ResponseBuilder) -> ResponseBuil
     answer
 }
 
+/// The tag of the resource that an answer shows.
+pub(in crate::http) fn with_tag(answer: ResponseBuilder) -> ResponseBuilder {
+    answer.header_ref(ETAG, header(ETAG))
+}
+
+/// Says that the answer may be that of an earlier request.
+pub(in crate::http) fn with_replayed(answer: ResponseBuilder) -> ResponseBuilder {
+    answer.header_ref(IDEMPOTENCY_REPLAYED, header(IDEMPOTENCY_REPLAYED))
+}
+
+/// The id alone.
 pub(in crate::http) fn with_request_id(answer: ResponseBuilder) -> ResponseBuilder {
     answer.header_ref(X_REQUEST_ID, header(X_REQUEST_ID))
 }
@@ -73,7 +88,7 @@ fn header(name: &str) -> Ref {
 }
 
 #[rustfmt::skip]
-fn headers() -> [(&'static str, Header); 8] {
+fn headers() -> [(&'static str, Header); 10] {
     use Type::{Integer, String};
     let header = |name, kind, text: &str, example: Value| {
         let header = HeaderBuilder::new().schema(Some(Object::with_type(kind)));
@@ -82,6 +97,8 @@ fn headers() -> [(&'static str, Header); 8] {
     [
         header("Accept-Encoding", String, "What a body may be packed as.", json!(UNDERSTOOD.join(", "))),
         header("Allow", String, "The methods of the path.", json!("DELETE, GET, HEAD, PATCH")),
+        header("ETag", String, "The state of the resource: for `If-Match` and `If-None-Match`.", json!("\"g1.r1\"")),
+        header("Idempotency-Replayed", String, "`true` where the answer is that of an earlier request with this `Idempotency-Key`.", json!("true")),
         header("RateLimit", String, "What the caller has left (`r`), and in how many seconds more comes back (`t`).", json!("\"caller\";r=0;t=1")),
         header("RateLimit-Policy", String, "How many requests a caller has (`q`) in how many seconds (`w`).", json!("\"caller\";q=20;w=2")),
         header("Retry-After", Integer, "When to come back, in seconds.", json!(5)),
@@ -107,6 +124,7 @@ fn described(status: u16, text: &str, registry: &EntityRegistry) -> Response {
     let more: &[&str] = match status {
         401 => &["WWW-Authenticate"],
         405 => &["Allow"],
+        412 => &["ETag"],
         415 => &["Accept-Encoding"],
         429 => &["RateLimit", "RateLimit-Policy", "Retry-After"],
         503 => &["Retry-After"],
@@ -146,10 +164,18 @@ fn examples_of(status: u16, registry: &EntityRegistry) -> Vec<(&'static str, Pro
             Problem::method_not_allowed("GET, HEAD, POST"),
         )],
         408 => vec![("slow body", Problem::slow_body())],
-        409 => vec![("name taken", app::Error::NameTaken { kind }.into())],
+        409 => vec![
+            ("name taken", app::Error::NameTaken { kind }.into()),
+            ("key in use", app::Error::KeyInUse.into()),
+        ],
+        412 => Vec::from_iter(precondition(kind, &id)),
         413 => vec![("too large", Problem::too_large())],
         415 => vec![("unknown packing", Problem::packed("br", &UNDERSTOOD))],
-        422 => Vec::from_iter(child_kind(registry).map(|problem| ("child kind", problem))),
+        422 => child_kind(registry)
+            .map(|problem| ("child kind", problem))
+            .into_iter()
+            .chain([("key reused", app::Error::KeyReused.into())])
+            .collect(),
         429 => vec![("too many", Problem::too_many(1))],
         503 => vec![
             ("database away", unavailable("")),
@@ -159,6 +185,16 @@ fn examples_of(status: u16, registry: &EntityRegistry) -> Vec<(&'static str, Pro
         504 => vec![("slow list", app::Error::TooSlow.into())],
         _ => vec![("fault", Problem::internal(""))],
     }
+}
+
+fn precondition(kind: String, id: &str) -> Option<(&'static str, Problem)> {
+    let tag = EntityTag {
+        generation: 2,
+        revision: 5,
+    };
+    let id = ResourceId::parse(id)?;
+    let failed = app::Error::Precondition { kind, id, tag };
+    Some(("another state", failed.into()))
 }
 
 fn bad_requests(registry: &EntityRegistry) -> Vec<(&'static str, Problem)> {

@@ -86,6 +86,11 @@ pub(super) fn is_timeout(error: &sqlx::Error) -> bool {
     code(error).is_some_and(|code| code == "57014")
 }
 
+/// Whether a statement was ended because it waited too long for a lock.
+pub(super) fn is_lock_timeout(error: &sqlx::Error) -> bool {
+    code(error).is_some_and(|code| code == "55P03")
+}
+
 /// Adds the failed action to errors of sqlx.
 pub(super) trait Doing<T> {
     /// Adds `doing`, a verb and its object, and classifies the error by what callers can do.

@@ -41,6 +41,7 @@ pub(super) enum SqlTable {
     AdapterReports,
     ResourceReferences,
     Audit,
+    IdempotencyKeys,
     Imports,
     ImportedResources,
     #[strum(serialize = "_sqlx_migrations")]

@@ -21,6 +21,7 @@ mod columns;
 mod condition_columns;
 mod error;
 mod family;
+mod idempotency;
 mod imports;
 mod keyset;
 mod lane;
@@ -49,6 +50,7 @@ use uuid::Uuid;
 
 pub use error::Error;
 pub use family::LockedLineage;
+pub use idempotency::ClaimedKey;
 pub use imports::{
     Conflict, Digests, ImportSource, ImportState, LeftOut, SourceSettings, WrittenReference,
 };
@@ -82,6 +84,10 @@ static MIGRATOR: LazyLock<Migrator> = LazyLock::new(|| {
 /// One message to the server. A kept plan must not read a whole table because the table was small when it was made.
 const BEGIN_SETS: &str =
     "BEGIN; SET LOCAL plan_cache_mode = force_generic_plan; SET LOCAL enable_seqscan = off";
+
+/// The same for a request with an idempotency key. It waits 5 s at most for a repetition of itself, or for another change.
+const BEGIN_KEYED: &str = "BEGIN; SET LOCAL plan_cache_mode = force_generic_plan; SET LOCAL enable_seqscan = off; \
+                           SET LOCAL lock_timeout = '5s'";
 
 /// A handle on the database. Cheap to clone.
 #[derive(Clone)]
@@ -259,6 +265,11 @@ impl Store {
     /// rows.
     pub async fn begin_sets(&self) -> Result<Tx<'static>, Error> {
         Tx::open(TxSession::Own(self.session().await?), BEGIN_SETS).await
+    }
+
+    /// Opens a transaction (READ COMMITTED) for a request with an idempotency key, whatever it changes.
+    pub async fn begin_keyed(&self) -> Result<Tx<'static>, Error> {
+        Tx::open(TxSession::Own(self.session().await?), BEGIN_KEYED).await
     }
 
     /// The use of all connections, those of shares included.

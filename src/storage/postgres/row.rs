@@ -45,6 +45,7 @@ pub(super) struct StoredRow {
     pub(super) name: String,
     pub(super) owner_id: Option<Uuid>,
     pub(super) generation: i32,
+    pub(super) revision: i64,
     pub(super) created_at: DateTime<Utc>,
     pub(super) created_by: String,
     pub(super) updated_at: DateTime<Utc>,
@@ -59,7 +60,7 @@ pub(super) struct StoredRow {
 }
 
 /// The columns of [`StoredRow`] in their order, of a table `r`.
-pub(super) const COLUMNS: &str = "r.id, r.kind, r.name, r.owner_id, r.generation, \
+pub(super) const COLUMNS: &str = "r.id, r.kind, r.name, r.owner_id, r.generation, r.revision, \
      r.created_at, r.created_by, r.updated_at, r.updated_by, r.deleted_at, r.deleted_by, r.spec, \
      r.labels, r.tenancy, r.conditions, (SELECT jsonb_agg(jsonb_build_object(\
      'type', ref_type, 'kind', target_kind, 'id', target_id)) \
@@ -70,7 +71,7 @@ pub(super) static COLUMNS_WITHOUT_SPEC: LazyLock<String> =
     LazyLock::new(|| COLUMNS.replace("r.spec", "'null'::jsonb"));
 
 /// How number of these columns.
-pub(super) const COLUMNS_COUNT: usize = 16;
+pub(super) const COLUMNS_COUNT: usize = 17;
 
 impl StoredRow {
     /// Reads the [`COLUMNS`], which come first. By position: finding names takes longer than reading.
@@ -81,17 +82,18 @@ impl StoredRow {
             name: row.try_get(2)?,
             owner_id: row.try_get(3)?,
             generation: row.try_get(4)?,
-            created_at: row.try_get(5)?,
-            created_by: row.try_get(6)?,
-            updated_at: row.try_get(7)?,
-            updated_by: row.try_get(8)?,
-            deleted_at: row.try_get(9)?,
-            deleted_by: row.try_get(10)?,
-            spec: row.try_get(11)?,
-            labels: row.try_get(12)?,
-            tenancy: row.try_get(13)?,
-            conditions: row.try_get(14)?,
-            links: row.try_get(15)?,
+            revision: row.try_get(5)?,
+            created_at: row.try_get(6)?,
+            created_by: row.try_get(7)?,
+            updated_at: row.try_get(8)?,
+            updated_by: row.try_get(9)?,
+            deleted_at: row.try_get(10)?,
+            deleted_by: row.try_get(11)?,
+            spec: row.try_get(12)?,
+            labels: row.try_get(13)?,
+            tenancy: row.try_get(14)?,
+            conditions: row.try_get(15)?,
+            links: row.try_get(16)?,
         })
     }
 }
@@ -104,6 +106,7 @@ impl From<StoredRow> for StoredResource {
             name: row.name,
             owner: row.owner_id.map(Into::into),
             generation: row.generation,
+            revision: row.revision,
             created_at: row.created_at,
             created_by: row.created_by,
             updated_at: row.updated_at,

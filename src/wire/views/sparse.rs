@@ -183,6 +183,7 @@ mod tests {
             name: "x".to_owned(),
             owner: Some(id(OWNER).into()),
             generation: 3,
+            revision: 1,
             created_at: at("2026-01-01T10:00:00.123Z"),
             created_by: "alice".to_owned(),
             updated_at: at("2026-01-01T10:00:01Z"),

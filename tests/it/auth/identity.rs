@@ -203,3 +203,20 @@ async fn the_longest_identities_are_kept_and_lists_go_on_after_them() {
     }
     assert_eq!(seen, identities);
 }
+
+#[tokio::test]
+async fn an_idempotency_key_belongs_to_its_caller() {
+    let world = World::new(|_| {}).await;
+    let by_ada = world.bearer(&claims());
+    let by_eve = world.bearer(&with("email", "eve@example.com"));
+    let keyed = async |name: &str, bearer: &str| {
+        let headers = [("authorization", bearer), ("idempotency-key", "a")];
+        change(&world.api, name, &headers).await
+    };
+    let ada = keyed("of-ada", &by_ada).await;
+    let eve = keyed("of-eve", &by_eve).await;
+    assert_eq!((ada.status, eve.status), (201, 201), "{}", eve.body);
+    assert_eq!(keyed("of-ada", &by_ada).await.bytes, ada.bytes);
+    assert_eq!(keyed("of-eve", &by_eve).await.bytes, eve.bytes);
+    assert_eq!(keyed("of-eve", &by_ada).await.status, 422);
+}

@@ -187,6 +187,25 @@ impl TestApi {
         self.send_bytes(method, path, bytes).await
     }
 
+    /// Sends a request with headers, and a JSON body, or none for `null`.
+    pub(crate) async fn send_with(
+        &self,
+        headers: &[(&str, &str)],
+        method: &str,
+        path: &str,
+        body: &Value,
+    ) -> Answer {
+        let url = format!("{}{path}", self.base);
+        let mut request = self.client.request(method.parse().unwrap(), url);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        if !body.is_null() {
+            request = request.body(body.to_string());
+        }
+        Answer::of(request.send().await.unwrap()).await
+    }
+
     /// Sends a request with any body.
     pub(crate) async fn send_bytes(
         &self,

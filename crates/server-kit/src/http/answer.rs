@@ -77,12 +77,21 @@ impl PendingResponse {
 
     /// The response with one item.
     pub fn item(
-        mut self,
-        mut answer: HttpResponseBuilder,
+        self,
+        answer: HttpResponseBuilder,
         item: &impl Serialize,
     ) -> Result<HttpResponse, Problem> {
         let body = json::to_vec(item, self.length);
         let body = body.map_err(|error| Problem::internal(error.to_string()))?;
+        self.bytes(answer, body)
+    }
+
+    /// The response with a body of JSON that is written already.
+    pub fn bytes(
+        mut self,
+        mut answer: HttpResponseBuilder,
+        body: Vec<u8>,
+    ) -> Result<HttpResponse, Problem> {
         // Spelled as in the older service. Other headers are added to it later.
         answer.insert_header((header::VARY, "Authorization"));
         answer.content_type(ContentType::json());

@@ -4,11 +4,11 @@
 //! `Cache-Control` for public responses.
 
 use actix_web::dev::ServiceResponse;
-use actix_web::http::header::{AUTHORIZATION, CACHE_CONTROL, HeaderName, HeaderValue, VARY};
+use actix_web::http::header::{AUTHORIZATION, CACHE_CONTROL, ETAG, HeaderName, HeaderValue, VARY};
 use actix_web::web::Data;
 
 /// Not stored at all. `private` would not suffice: browsers and clients of one user could show an outdated
-/// state, and responses have no validator.
+/// state. A client that keeps a response itself validates it by its `ETag`.
 pub const FOR_ITS_CALLER: (HeaderName, HeaderValue) =
     (CACHE_CONTROL, HeaderValue::from_static("no-store"));
 
@@ -47,6 +47,21 @@ pub(super) fn set_cache_headers<B>(answer: &mut ServiceResponse<B>) {
     let callers = answer.request().app_data::<Data<CallerHeaders>>().cloned();
     for name in callers.iter().flat_map(|callers| &callers.0) {
         depends_on(answer, name);
+    }
+}
+
+/// Gives the strong `ETag` of a compressed response a suffix: other bytes need another strong tag (RFC 9110, section
+/// 8.8.3.3).
+pub(super) fn tag_gzip<B>(response: &mut ServiceResponse<B>) {
+    let tag = response.headers().get(ETAG);
+    let tag = tag
+        .and_then(|tag| tag.to_str().ok())
+        .filter(|tag| tag.starts_with('"'));
+    let Some(opened) = tag.and_then(|tag| tag.strip_suffix('"')) else {
+        return;
+    };
+    if let Ok(tag) = HeaderValue::try_from(format!("{opened}-gzip\"")) {
+        response.headers_mut().insert(ETAG, tag);
     }
 }
 

@@ -6,6 +6,7 @@ use actix_web::Error;
 use actix_web::body::MessageBody;
 use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::error::PayloadError;
+use actix_web::http::StatusCode;
 use actix_web::http::header::{
     ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue,
 };
@@ -45,10 +46,16 @@ pub async fn gzip_below(
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
     }
     let mut response = next.call(request).await?;
+    let is_packed = response.headers().contains_key(CONTENT_ENCODING);
+    // A 304 has the headers that the response with a body would have.
+    let is_not_modified = response.status() == StatusCode::NOT_MODIFIED;
+    if accepts && is_below && (is_packed || is_not_modified) {
+        caching::tag_gzip(&mut response);
+    }
     // Problems are never compressed, and responses without a body cannot be.
     let can_be_packed =
-        is_below && response.status().is_success() && response.headers().contains_key(CONTENT_TYPE);
-    if can_be_packed {
+        response.status().is_success() && response.headers().contains_key(CONTENT_TYPE);
+    if is_below && (can_be_packed || is_not_modified) {
         caching::depends_on(&mut response, &ACCEPT_ENCODING);
     }
     Ok(response)

@@ -162,7 +162,7 @@ impl Db<'_> {
         Ok(unchanged.into_iter().map(Into::into).collect())
     }
 
-    /// Writes references whose targets are here.
+    /// Writes references whose targets are here, and raises the revisions of the resources that have new ones.
     pub async fn insert_imported_references(
         &mut self,
         references: &[WrittenReference],
@@ -170,9 +170,17 @@ impl Db<'_> {
         let types: Vec<_> = references.iter().map(|r| r.ref_type.clone()).collect();
         let kinds: Vec<_> = references.iter().map(|r| r.target.kind.clone()).collect();
         let result = sqlx::query!(
-            "INSERT INTO resource_references (source_id, target_id, ref_type, target_kind)
-             SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[])
-             ON CONFLICT DO NOTHING",
+            "WITH written AS (
+                 INSERT INTO resource_references (source_id, target_id, ref_type, target_kind)
+                 SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[])
+                 ON CONFLICT DO NOTHING
+                 RETURNING source_id
+             ), raised AS (
+                 UPDATE resources SET revision = revision + 1 WHERE id IN (SELECT source_id FROM written)
+                 RETURNING id, revision
+             )
+             UPDATE imported_resources i SET revision = r.revision FROM raised r
+             WHERE i.id = r.id AND i.revision = r.revision - 1",
             &uuids(references.iter().map(|r| r.source)),
             &uuids(references.iter().map(|r| r.target.id)),
             &types,

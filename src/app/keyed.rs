@@ -1,0 +1,194 @@
+//! Requests with an idempotency key: one effect and one answer, however often they are sent.
+//!
+//! ```text
+//! BEGIN ─▶ claim the key ─┬─▶ change ─▶ keep the answer with the key ─▶ COMMIT
+//!                         └─▶ carried out before: give its answer
+//! ```
+//!
+//! The key, the change and the answer are one transaction. A refused request is rolled back with its key, so that
+//! a repetition is judged again (`docs/decisions/0073-idempotency-keys.md`).
+
+use chrono::{DateTime, Utc};
+
+use super::effects::{self, Effects};
+use super::{Deleted, Error, ResourcePath, Service};
+use crate::domain::audit::ChangeOrigin;
+use crate::domain::idempotency::{KeptAnswer, KeyedRequest};
+use crate::domain::precondition::Preconditions;
+use crate::domain::tenancy::Tenant;
+use crate::domain::{Entity, RequestedPatch, RequestedResource, Resource};
+use crate::storage::postgres::{ClaimedKey, Tx};
+
+/// Keys that one transaction of the retention removes at most: their answers may be large.
+const EXPIRED_PER_TRANSACTION: i64 = 1_000;
+
+/// The answer to a request with a key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyedAnswer {
+    pub answer: KeptAnswer,
+    /// Whether it is that of an earlier request.
+    pub is_replayed: bool,
+}
+
+/// Writes the answer to a change, before the change is committed.
+pub type WriteAnswer<'a, T> = &'a dyn Fn(&T) -> Result<KeptAnswer, serde_json::Error>;
+
+enum Claim {
+    /// The transaction in which the request is to be carried out.
+    Fresh(Tx<'static>),
+    Kept(KeyedAnswer),
+}
+
+impl Service {
+    /// [`Service::create`] for a request with a key.
+    pub async fn create_keyed(
+        &self,
+        entity: &Entity,
+        parent: Option<(&Entity, &str)>,
+        new: RequestedResource,
+        author: (&Tenant, &ChangeOrigin),
+        (request, write): (&KeyedRequest, WriteAnswer<'_, Resource>),
+    ) -> Result<KeyedAnswer, Error> {
+        let creation = self.prepare(entity, parent, new, author).await?;
+        let mut tx = match self.claim(request).await? {
+            Claim::Fresh(tx) => tx,
+            Claim::Kept(answer) => return Ok(answer),
+        };
+        let created = self.create_in(&mut tx, &creation).await;
+        let created = created.and_then(|created| creation.end(created));
+        finish(tx, request, created, write).await
+    }
+
+    /// [`Service::patch`] for a request with a key.
+    pub async fn patch_keyed(
+        &self,
+        path: ResourcePath<'_>,
+        change: &RequestedPatch,
+        conditions: &Preconditions,
+        origin: &ChangeOrigin,
+        (request, write): (&KeyedRequest, WriteAnswer<'_, Resource>),
+    ) -> Result<KeyedAnswer, Error> {
+        let Some(scope) = path.scope() else {
+            return Err(self.missing(path).await);
+        };
+        let mut tx = match self.claim(request).await? {
+            Claim::Fresh(tx) => tx,
+            Claim::Kept(answer) => return Ok(answer),
+        };
+        let patched = self
+            .patch_locked(&mut tx, path, scope, (change, conditions), origin)
+            .await;
+        finish(tx, request, patched, write).await
+    }
+
+    /// [`Service::delete`] for a request with a key.
+    pub async fn delete_keyed(
+        &self,
+        path: ResourcePath<'_>,
+        conditions: &Preconditions,
+        origin: &ChangeOrigin,
+        (request, write): (&KeyedRequest, WriteAnswer<'_, Deleted>),
+    ) -> Result<KeyedAnswer, Error> {
+        let mut tx = match self.claim(request).await? {
+            Claim::Fresh(tx) => tx,
+            Claim::Kept(answer) => return Ok(answer),
+        };
+        let deleted = self
+            .delete_in(&mut tx, path, None, conditions, origin)
+            .await;
+        finish(tx, request, deleted, write).await
+    }
+
+    /// [`Service::force_delete`] for a request with a key.
+    pub async fn force_delete_keyed(
+        &self,
+        path: ResourcePath<'_>,
+        reason: &str,
+        conditions: &Preconditions,
+        origin: &ChangeOrigin,
+        (request, answer): (&KeyedRequest, KeptAnswer),
+    ) -> Result<KeyedAnswer, Error> {
+        let mut tx = match self.claim(request).await? {
+            Claim::Fresh(tx) => tx,
+            Claim::Kept(answer) => return Ok(answer),
+        };
+        let mut decided = self
+            .force_delete_in(&mut tx, path, reason, conditions, origin)
+            .await;
+        if decided.is_ok()
+            && let Err(error) = tx.db().keep_answer(request, &answer).await
+        {
+            decided = Err(error.into());
+        }
+        self.finish_forced(tx, decided, reason, origin).await?;
+        Ok(KeyedAnswer {
+            answer,
+            is_replayed: false,
+        })
+    }
+
+    /// Claims the key of a request, in a transaction for all that follows.
+    async fn claim(&self, request: &KeyedRequest) -> Result<Claim, Error> {
+        let mut tx = self.store.begin_keyed().await?;
+        let expired = self.keys_expired_at(request.at);
+        let kept = match tx.db().claim_key(request, expired).await {
+            Ok(ClaimedKey::Fresh) => return Ok(Claim::Fresh(tx)),
+            Ok(ClaimedKey::Kept(kept)) => kept.answer_to(request).ok_or(Error::KeyReused),
+            Ok(ClaimedKey::InProgress) => Err(Error::KeyInUse),
+            Err(error) => Err(error.into()),
+        };
+        let answer = tx.finish(kept).await?;
+        Ok(Claim::Kept(KeyedAnswer {
+            answer,
+            is_replayed: true,
+        }))
+    }
+
+    /// Keys that were claimed before this moment are free again.
+    fn keys_expired_at(&self, now: DateTime<Utc>) -> DateTime<Utc> {
+        let kept = chrono::TimeDelta::from_std(self.keys_kept);
+        let expired = kept.ok().and_then(|kept| now.checked_sub_signed(kept));
+        expired.unwrap_or(DateTime::UNIX_EPOCH)
+    }
+
+    /// Removes all expired keys; returns their number.
+    pub async fn expire_keys(&self, now: DateTime<Utc>) -> Result<u64, Error> {
+        let expired = self.keys_expired_at(now);
+        let mut removed = 0;
+        loop {
+            let mut session = self.store.session().await?;
+            let count = session
+                .db()
+                .delete_keys_before(expired, EXPIRED_PER_TRANSACTION)
+                .await?;
+            removed += count;
+            if count == 0 {
+                return Ok(removed);
+            }
+        }
+    }
+}
+
+/// Keeps the answer to a change, and ends its transaction.
+async fn finish<T>(
+    mut tx: Tx<'_>,
+    request: &KeyedRequest,
+    changed: Result<(T, Effects), Error>,
+    write: WriteAnswer<'_, T>,
+) -> Result<KeyedAnswer, Error> {
+    let kept = match changed {
+        Err(error) => Err(error),
+        Ok((changed, effects)) => match write(&changed) {
+            Err(error) => Err(Error::Answer(error)),
+            Ok(answer) => {
+                let kept = tx.db().keep_answer(request, &answer).await;
+                kept.map_err(Error::from).map(|()| (answer, effects))
+            }
+        },
+    };
+    let answer = effects::commit(tx, kept).await?;
+    Ok(KeyedAnswer {
+        answer,
+        is_replayed: false,
+    })
+}

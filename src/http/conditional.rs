@@ -1,0 +1,135 @@
+//! Headers that make a request conditional or repeatable: `If-Match`, `If-None-Match` and `Idempotency-Key`.
+
+use actix_web::HttpResponse;
+use actix_web::http::StatusCode;
+use actix_web::http::header::{ETAG, HeaderName, HeaderValue, IF_MATCH, IF_NONE_MATCH, VARY};
+
+use super::request::Call;
+use crate::app::{self, Deleted, KeyedAnswer};
+use crate::domain::audit::ChangeOrigin;
+use crate::domain::idempotency::{IdempotencyKey, KeptAnswer, KeyedRequest};
+use crate::domain::precondition::{EntityTag, Preconditions, Verdict};
+use crate::domain::{Resource, StoredResource};
+use crate::wire::{self, Views};
+use hyperfleet_server_kit::http::{PendingResponse, Problem};
+use hyperfleet_server_kit::json;
+
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+/// Says that an answer is that of an earlier request.
+const IDEMPOTENCY_REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
+
+impl Call {
+    /// What the request demands of the state of its resource.
+    pub(super) fn preconditions(&self) -> Result<Preconditions, Problem> {
+        let conditions = Preconditions::parse(self.lines(&IF_MATCH), self.lines(&IF_NONE_MATCH));
+        conditions.map_err(|fault| app::Error::from(fault).into())
+    }
+
+    /// The key of the request, if it has one, with all that makes a repetition of it. It belongs to the tenant and the
+    /// caller.
+    pub(super) fn keyed(
+        &self,
+        body: &[u8],
+        origin: &ChangeOrigin,
+    ) -> Result<Option<KeyedRequest>, Problem> {
+        let key = IdempotencyKey::parse(self.lines(&IDEMPOTENCY_KEY)).map_err(app::Error::from)?;
+        let (method, uri) = (self.request.method(), self.request.uri());
+        let target = uri.path_and_query().map_or("", |target| target.as_str());
+        Ok(key.map(|key| KeyedRequest {
+            tenancy: self.tenant.tenancy().clone(),
+            caller: origin.actor.clone(),
+            key,
+            fingerprint: wire::fingerprint(method.as_str(), target, body),
+            at: origin.at,
+        }))
+    }
+
+    fn lines(&self, name: &HeaderName) -> impl Iterator<Item = &[u8]> {
+        let lines = self.request.headers().get_all(name);
+        lines.map(HeaderValue::as_bytes)
+    }
+
+    /// The answer to a request with a key.
+    pub(super) fn answered(&self, keyed: KeyedAnswer) -> Result<HttpResponse, Problem> {
+        let KeptAnswer { status, tag, body } = keyed.answer;
+        let status = StatusCode::from_u16(status);
+        let status = status.map_err(|error| Problem::internal(error.to_string()))?;
+        let mut response = HttpResponse::build(status);
+        if let Some(tag) = tag {
+            response.insert_header((ETAG, tag));
+        }
+        if keyed.is_replayed {
+            response.insert_header((IDEMPOTENCY_REPLAYED, "true"));
+        }
+        match body {
+            None => Ok(response.finish()),
+            Some(body) => PendingResponse::of(&self.request)?.bytes(response, body),
+        }
+    }
+
+    /// The answer with a resource, to be kept with the key of the request.
+    pub(super) fn kept(
+        &self,
+        status: StatusCode,
+        resource: &Resource,
+    ) -> Result<KeptAnswer, serde_json::Error> {
+        let tag = resource.state.tag().to_string();
+        let resource = resource.clone().into();
+        let view = Views(self.service.registry()).resource(&resource);
+        Ok(KeptAnswer {
+            status: status.as_u16(),
+            tag: Some(tag),
+            body: Some(json::to_vec(&view, 0)?),
+        })
+    }
+
+    /// The same for a deletion: what is gone has no tag.
+    pub(super) fn kept_deletion(
+        &self,
+        status: StatusCode,
+        deleted: &Deleted,
+    ) -> Result<KeptAnswer, serde_json::Error> {
+        let kept = self.kept(status, &deleted.resource)?;
+        Ok(KeptAnswer {
+            tag: kept.tag.filter(|_| !deleted.is_removed),
+            ..kept
+        })
+    }
+}
+
+/// An answer without a body, to be kept with the key of the request.
+pub(super) fn kept_nothing() -> KeptAnswer {
+    KeptAnswer {
+        status: StatusCode::NO_CONTENT.as_u16(),
+        tag: None,
+        body: None,
+    }
+}
+
+/// 304 for a client that has the resource in this state, 412 for one that demands another state. `None`: it gets the
+/// resource.
+pub(super) fn unless_shown(
+    conditions: &Preconditions,
+    found: &StoredResource,
+) -> Option<Result<HttpResponse, Problem>> {
+    let tag = found.tag();
+    match conditions.check(tag) {
+        Verdict::Holds => None,
+        Verdict::Known => Some(Ok(not_modified(tag))),
+        Verdict::Failed => {
+            let failed = app::Error::Precondition {
+                kind: found.kind.clone(),
+                id: found.id,
+                tag,
+            };
+            Some(Err(failed.into()))
+        }
+    }
+}
+
+fn not_modified(tag: EntityTag) -> HttpResponse {
+    HttpResponse::NotModified()
+        .insert_header((VARY, "Authorization"))
+        .insert_header((ETAG, tag.to_string()))
+        .finish()
+}
