@@ -191,7 +191,7 @@ mod tests {
             (with(rsa.clone(), "e", json!("AQ")), "safe"),
             (with(rsa.clone(), "e", json!("BA")), "safe"),
             (with(rsa.clone(), "n", json!("a b")), "number"),
-            (with(rsa.clone(), "kid", json!(1)), "no JWK"),
+            (with(rsa.clone(), "kid", json!(1)), "not a JWK"),
             (rsa_key(255), "2048"),
             (rsa_key(1025), "8192"),
             (with(ec.clone(), "crv", json!("P-384")), "kind"),

@@ -74,7 +74,7 @@ impl Cluster {
                     PlacementVerdict::Right => {}
                     PlacementVerdict::Unplaced => _ = draft.unplaced.insert(name),
                     PlacementVerdict::Wrong(machine, reason) => {
-                        self.withdraw(draft, name, machine, reason)
+                        self.withdraw(draft, name, machine, reason);
                     }
                     PlacementVerdict::Crowded(..) => _ = draft.crowded.insert(name),
                     PlacementVerdict::Displaced(..) => _ = draft.displaced.insert(name),
