@@ -299,18 +299,18 @@ impl Service {
         if scope.kind.is_none() {
             self.check_spec(kind, change)?;
         }
-        let patch = self.checked(kind, change)?;
+        let checked = self.checked(kind, change)?;
         let has_conditions = entity.is_some_and(|e| e.is_reconcilable() || e.rules.is_some());
         let snapshot = has_conditions.then_some(&found.snapshot);
         let Some((patched, failures)) =
-            lifecycle::patch(&resource, snapshot, entity, &patch, origin)?
+            lifecycle::patch(&resource, snapshot, entity, &checked, origin)?
         else {
             return Ok(Some((resource, Effects::default())));
         };
         if !db.save_patched(&resource, &patched, origin).await? {
             return Ok(None);
         }
-        if let Some(references) = &patch.references {
+        if let Some(references) = &checked.references {
             db.replace_references(scope.id, references).await?;
         }
         let effects = Effects::patched(&resource, &patched, failures);

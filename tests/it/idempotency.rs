@@ -316,7 +316,7 @@ async fn retention_removes_keys_after_their_time() {
     let api = TestApi::spawn().await;
     let registry = entity_config::registry(&entity_config::built_in()).unwrap();
     let service = Service::new(api.database.store(), Arc::new(registry), false)
-        .keeping_keys(Duration::from_secs(3600));
+        .keeping_keys(Duration::from_hours(1));
     for number in 0..3 {
         let body = cluster(&format!("name-{number}"));
         let made = keyed(&api, &number.to_string(), "POST", "/clusters", &body).await;

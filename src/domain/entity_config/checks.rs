@@ -241,7 +241,7 @@ impl Check<'_> {
     fn conditions(&mut self, reserved: &BTreeSet<String>) -> Vec<Rule> {
         let config = self.config;
         mapping::compile(&config.conditions, reserved, |text| {
-            self.fault("conditions", text)
+            self.fault("conditions", text);
         })
     }
 

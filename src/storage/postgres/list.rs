@@ -54,24 +54,24 @@ pub struct ListQuery<'a> {
 
 /// The source of a list's total. If a list has several conditions, the last one in this order decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Total {
+enum TotalSource {
     /// The numbers that triggers keep, less finalizing resources.
-    FromTriggers,
+    Triggers,
     /// Counted by an index that has nothing else: a condition on one column, equal to one value.
-    FromIndex,
+    Index,
     /// Counted among the rows that the page comes from, which are found once for both. For every condition that may
     /// read many rows: its statement is planned for its values, and reported when it takes too long.
-    FromRows,
+    Rows,
 }
 
 impl ListQuery<'_> {
-    fn total(&self) -> Total {
+    fn total(&self) -> TotalSource {
         let filters = self.filters.iter().map(|filter| match filter {
-            ListFilter::Kind(_) | ListFilter::IncludeDeleted(_) => Total::FromTriggers,
-            ListFilter::Search(_) | ListFilter::Reference { .. } => Total::FromRows,
+            ListFilter::Kind(_) | ListFilter::IncludeDeleted(_) => TotalSource::Triggers,
+            ListFilter::Search(_) | ListFilter::Reference { .. } => TotalSource::Rows,
         });
-        let owned = self.owner.map(|_| Total::FromIndex);
-        filters.chain(owned).max().unwrap_or(Total::FromTriggers)
+        let owned = self.owner.map(|_| TotalSource::Index);
+        filters.chain(owned).max().unwrap_or(TotalSource::Triggers)
     }
 
     /// Whether the time of the statement depends on the amount of stored data, and not on the page alone. Then it
@@ -87,7 +87,7 @@ impl ListQuery<'_> {
     }
 
     fn is_counted_from_rows(&self) -> bool {
-        self.total() == Total::FromRows
+        self.total() == TotalSource::Rows
     }
 }
 
@@ -367,15 +367,15 @@ fn statement(request: &ListQuery<'_>) -> QueryBuilder<Postgres> {
 /// Totals of whole kinds are kept, also by tenant: all rows, less the finalizing ones.
 fn push_total(query: &mut QueryBuilder<Postgres>, request: &ListQuery<'_>) {
     match request.total() {
-        Total::FromRows => {
+        TotalSource::Rows => {
             query.push("SELECT count(*) FROM found");
             return;
         }
-        Total::FromIndex => {
+        TotalSource::Index => {
             query.push("SELECT count(*) FROM resources");
             return push_filter(query, request);
         }
-        Total::FromTriggers => {}
+        TotalSource::Triggers => {}
     }
     let push_scope = |query: &mut QueryBuilder<Postgres>| {
         push_tenants(query, request.tenants);

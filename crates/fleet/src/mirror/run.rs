@@ -77,7 +77,7 @@ impl Mirror {
         match update {
             WatchUpdate::Changes { revision, changes } => self.apply(revision, changes),
             WatchUpdate::Relisted { revision, found } => {
-                self.replace(Snapshot::of(revision, found))
+                self.replace(Snapshot::of(revision, found));
             }
         }
     }

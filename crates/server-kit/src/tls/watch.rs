@@ -191,7 +191,7 @@ mod tests {
     fn assert_fault(change: Option<CertificateChange>, word: &str) {
         match change {
             Some(CertificateChange::Fault(fault)) => {
-                assert!(fault.contains(word), "no {word} in: {fault}")
+                assert!(fault.contains(word), "no {word} in: {fault}");
             }
             other => panic!("{other:?}"),
         }

@@ -36,7 +36,7 @@ impl Plain {
         }
         match change {
             ClusterChange::Machine(machine) => {
-                _ = self.machines.insert(machine.id.clone(), machine)
+                _ = self.machines.insert(machine.id.clone(), machine);
             }
             ClusterChange::MachineGone(id) => _ = self.machines.remove(&id),
             ClusterChange::MachineUnclear(id) => {
