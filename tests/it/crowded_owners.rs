@@ -52,7 +52,7 @@ async fn deletions_beside_a_crowded_owner_read_no_table_whole() {
     connection.close().await.unwrap();
     let mut connection = api.database.connect().await;
     let mut before = read_whole(&mut connection).await;
-    // They are told with a delay.
+    // They are sent with a delay.
     until("the counters stand still", async || {
         tokio::time::sleep(Duration::from_secs(2)).await;
         let earlier = std::mem::replace(&mut before, read_whole(&mut connection).await);
