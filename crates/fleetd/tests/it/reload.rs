@@ -42,7 +42,7 @@ async fn a_reload_takes_what_it_can_names_the_rest_and_interrupts_nothing() {
     place.write("fleet.conf", "log_level = debug\ntoken_limit = 7\n");
     reload(&mut fleetd, READ).await;
     fleetd
-        .until_output("changed settings need a restart keys=\"token_limit\"")
+        .until_output("changed settings need a restart keys=token_limit")
         .await;
     // Over the same connection.
     ask().await;
