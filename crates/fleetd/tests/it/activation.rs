@@ -81,7 +81,7 @@ async fn what_other_machines_may_reach_is_guarded_though_it_is_handed_over() {
     let mut fleetd = handed(&place, [own().into(), open().into()], &[]);
     assert_eq!(fleetd.ended().await.code(), Some(2), "{}", fleetd.output());
     assert!(
-        fleetd.output().contains("nothing says who calls"),
+        fleetd.output().contains("callers are not authenticated"),
         "{}",
         fleetd.output()
     );

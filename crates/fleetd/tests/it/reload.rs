@@ -104,11 +104,11 @@ async fn usr1_prints_one_line_of_json_each_time() {
         // One that comes while the line before is being written is left out: so it is sent again.
         until("it prints a line", async || {
             fleetd.signal(Signal::USR1);
-            fleetd.output().lines().count() >= count
+            fleetd.stdout().lines().count() >= count
         })
         .await;
     }
-    let output = fleetd.output();
+    let output = fleetd.stdout();
     let state: Value = serde_json::from_str(output.lines().next().unwrap()).unwrap();
     assert_eq!(state["machineID"], "m1");
     assert_eq!(state["etcd"]["connected"], true);
