@@ -14,6 +14,7 @@ pub(super) async fn expire_audit(service: Service, clock: Clock, kept: Duration)
         let kept = chrono::TimeDelta::from_std(kept).unwrap_or(chrono::TimeDelta::MAX);
         if let Some(before) = clock.now().checked_sub_signed(kept) {
             log("audit entries", service.expire_audit(before).await);
+            service.close_idle();
         }
         tokio::time::sleep(PERIOD).await;
     }
@@ -23,6 +24,7 @@ pub(super) async fn expire_audit(service: Service, clock: Clock, kept: Duration)
 pub(super) async fn expire_keys(service: Service, clock: Clock) {
     loop {
         log("idempotency keys", service.expire_keys(clock.now()).await);
+        service.close_idle();
         tokio::time::sleep(PERIOD).await;
     }
 }

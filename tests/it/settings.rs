@@ -469,7 +469,7 @@ fn no_fault_hides_another() {
             &[
                 "server.tenant.enforce (from wrong.yaml:1): needs",
                 "server.tenant.system_header (from wrong.yaml:1): must not be Cookie",
-                "server.tenant.dimensions[0].header (from wrong.yaml:1): is no name",
+                "server.tenant.dimensions[0].header (from wrong.yaml:1): is not a valid header name",
             ],
         ),
         (

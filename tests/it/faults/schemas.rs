@@ -48,12 +48,12 @@ async fn a_document_that_cannot_be_used_stops_the_start_and_says_why() {
         (
             "",
             String::new(),
-            vec!["schemas.yaml", "no OpenAPI document"],
+            vec!["schemas.yaml", "not an OpenAPI document"],
         ),
         (
             "",
             "swagger: \"2.0\"".to_owned(),
-            vec!["no OpenAPI document"],
+            vec!["not an OpenAPI document"],
         ),
         (
             "",
@@ -73,7 +73,7 @@ async fn a_document_that_cannot_be_used_stops_the_start_and_says_why() {
         (
             "",
             component("{propertis: {}}"),
-            vec!["`propertis` is no keyword", "/ClusterSpec/propertis"],
+            vec!["`propertis` is not a keyword", "/ClusterSpec/propertis"],
         ),
         (
             "",
