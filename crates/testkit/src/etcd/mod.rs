@@ -193,10 +193,14 @@ impl TestEtcd {
         enter.into_iter().flatten().map(str::to_owned).collect()
     }
 
-    /// Sends it a signal, such as one that freezes it.
+    /// Sends it a signal. Returns after [`Signal::STOP`] only when none of its threads runs any more: the kernel lets one
+    /// of them stop the others, and on a busy machine these go on answering until it has its turn.
     pub fn signal(&self, signal: Signal) {
         let process = self.process.as_ref().unwrap();
         kill_process_group(Pid::from_child(process), signal).unwrap();
+        while signal == Signal::STOP && !has_stopped(process.id()) {
+            std::thread::yield_now();
+        }
     }
 }
 
@@ -204,6 +208,16 @@ impl Drop for TestEtcd {
     fn drop(&mut self) {
         self.kill();
     }
+}
+
+/// Whether every thread of a process is stopped (`proc(5)`).
+fn has_stopped(process: u32) -> bool {
+    let threads = std::fs::read_dir(format!("/proc/{process}/task")).unwrap();
+    threads.flatten().all(|thread| {
+        let stat = std::fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+        let state = stat.rsplit_once(") ").map_or("", |(_, state)| state);
+        state.is_empty() || state.starts_with('T')
+    })
 }
 
 /// Name of a single server.

@@ -91,7 +91,14 @@ async fn the_list_comes_first_and_then_changes() {
     let fleet = TestFleet::spawn().await;
     fleet.put("/units/a.service", &unit("1")).await;
     fleet.put("/units/b.service", &unit("1")).await;
-    let mut watcher = Watcher::open(&fleet, "/fleet/v1/units?watch=true&alt=json", &[]).await;
+    let path = "/fleet/v1/units?watch=true&alt=json";
+    // A list may be of a moment before the last writes, which follow as changes then.
+    until("the list has both units", async || {
+        let mut watcher = Watcher::open(&fleet, path, &[]).await;
+        watcher.events().await.0.len() == 3
+    })
+    .await;
+    let mut watcher = Watcher::open(&fleet, path, &[]).await;
     let first = watcher.event().await;
     assert_eq!(first.data, fleet.get("/units/a.service").await.body);
     assert_eq!((first.name.as_str(), first.id), ("put", None));
