@@ -427,7 +427,7 @@ impl Drop for Tx<'_> {
 }
 
 impl Db<'_> {
-    /// The connection, for one statement whose result must go through [`Db::done`].
+    /// The connection, for one statement whose result must go through [`Db::complete`].
     fn wire(&mut self) -> Wire<'_> {
         self.wire_for(false)
     }
