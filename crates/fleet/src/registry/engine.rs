@@ -35,7 +35,7 @@ pub enum EngineGate {
 }
 
 impl<S: KeyStore> Registry<S> {
-    /// Campaigns, on a lease that the engine has to [keep](Self::keep_leading). An engine of an older version
+    /// Campaigns, on a lease that the engine has to [renew](Self::renew_leadership). An engine of an older version
     /// is deposed. Writes nothing while another leads.
     ///
     /// # Errors

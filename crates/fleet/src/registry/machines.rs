@@ -54,7 +54,7 @@ pub struct KnownMachine {
 }
 
 impl<S: KeyStore> Registry<S> {
-    /// Registers a machine, on a lease that the agent has to [keep](Self::keep_machine).
+    /// Registers a machine, on a lease that the agent has to [renew](Self::renew_machine).
     ///
     /// # Errors
     /// [`Error::Unusable`] for an id that is no key.
