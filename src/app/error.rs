@@ -58,7 +58,7 @@ pub enum Error {
     HeldBack { kind: String, id: ResourceId },
     #[error(transparent)]
     Report(#[from] InvalidReport),
-    /// Entries are position is after the end of the audit trail.
+    /// The position is after the end of the audit trail.
     #[error(
         "after is ahead of the audit trail: the database was set back to an earlier state, and its operator has not \
          begun a new era of the trail (SELECT begin_audit_era())"

@@ -86,29 +86,29 @@ pub(super) async fn get(call: Call) -> Result<HttpResponse, Problem> {
 /// `PATCH` of one resource.
 pub(super) async fn patch(call: Call, body: Bytes) -> Result<HttpResponse, Problem> {
     log_body(&call.request, &body);
-    let address = call.resource_path()?;
-    let change = wire::patch(&body, address.collection.entity())?;
+    let path = call.resource_path()?;
+    let change = wire::patch(&body, path.collection.entity())?;
     let conditions = call.preconditions()?;
     let origin = call.origin()?;
     let service = call.timed_service();
     let Some(request) = call.keyed(&body, &origin)? else {
-        let patched = service.patch(address, &change, &conditions, &origin);
+        let patched = service.patch(path, &change, &conditions, &origin);
         return call.shown(HttpResponse::Ok(), patched.await?);
     };
     let write: WriteAnswer<'_, _> = &|patched| call.kept(StatusCode::OK, patched);
     let keyed = (&request, write);
-    let answer = service.patch_keyed(address, &change, &conditions, &origin, keyed);
+    let answer = service.patch_keyed(path, &change, &conditions, &origin, keyed);
     call.answered(answer.await?)
 }
 
 /// `DELETE` of one resource. Its body is not read.
 pub(super) async fn delete(call: Call) -> Result<HttpResponse, Problem> {
-    let address = call.resource_path()?;
+    let path = call.resource_path()?;
     let conditions = call.preconditions()?;
     let origin = call.origin()?;
     let service = call.timed_service();
     let Some(request) = call.keyed(&[], &origin)? else {
-        let deleted = service.delete(address, &conditions, &origin).await?;
+        let deleted = service.delete(path, &conditions, &origin).await?;
         let answer = HttpResponse::Accepted();
         return if deleted.is_removed {
             call.shown_untagged(answer, deleted.resource)
@@ -118,25 +118,25 @@ pub(super) async fn delete(call: Call) -> Result<HttpResponse, Problem> {
     };
     let write: WriteAnswer<'_, _> = &|deleted| call.kept_deletion(StatusCode::ACCEPTED, deleted);
     let keyed = (&request, write);
-    let answer = service.delete_keyed(address, &conditions, &origin, keyed);
+    let answer = service.delete_keyed(path, &conditions, &origin, keyed);
     call.answered(answer.await?)
 }
 
 /// `POST` to `…/force-delete`.
 pub(super) async fn force_delete(call: Call, body: Bytes) -> Result<HttpResponse, Problem> {
     log_body(&call.request, &body);
-    let address = call.resource_path()?;
+    let path = call.resource_path()?;
     let reason = wire::force_delete(&body)?;
     let conditions = call.preconditions()?;
     let origin = call.origin()?;
     let service = call.timed_service();
     let Some(request) = call.keyed(&body, &origin)? else {
-        let forced = service.force_delete(address, &reason, &conditions, &origin);
+        let forced = service.force_delete(path, &reason, &conditions, &origin);
         forced.await?;
         return Ok(HttpResponse::NoContent().finish());
     };
     let keyed = (&request, kept_nothing());
-    let answer = service.force_delete_keyed(address, &reason, &conditions, &origin, keyed);
+    let answer = service.force_delete_keyed(path, &reason, &conditions, &origin, keyed);
     call.answered(answer.await?)
 }
 

@@ -16,10 +16,15 @@
 //!
 //! struct Names;
 //!
-//! impl Adapter for Names {     async fn reconcile(&self, work: Work) -> anyhow::Result<ReconcileOutcome> {         let
-//! report = match work.resource.is_deleted() {             true => Report::finalized("Forgotten", "the name is
-//! free"),             false => Report::new(Finding::yes("Known", "the name is known")),         };
-//! Ok(ReconcileOutcome::reported(report))     } }
+//! impl Adapter for Names {
+//!     async fn reconcile(&self, work: Work) -> anyhow::Result<ReconcileOutcome> {
+//!         let report = match work.resource.is_deleted() {
+//!             true => Report::finalized("Forgotten", "the name is free"),
+//!             false => Report::new(Finding::yes("Known", "the name is known")),
+//!         };
+//!         Ok(ReconcileOutcome::reported(report))
+//!     }
+//! }
 //!
 //! # async fn run() -> Result<(), hyperfleet_adapter::SettingError> {
 //! let api = Api::new("http://127.0.0.1:8000", Token::None)?;

@@ -4,8 +4,8 @@
 //! ```text
 //! API ─▶ resource ─▶ workloads ─▶ desired units ─┐
 //!                                                ├─▶ domain: plan, brake ─▶ steps ─▶ fleet
-//! fleet ─▶ index: owners of units ─────────┘                │
-//!                                                                 └─▶ domain: findings ─▶ report ─▶ API
+//! fleet ─▶ index: owners of units ───────────────┘            │
+//!                                                             └─▶ domain: findings ─▶ report ─▶ API
 //! ```
 //!
 //! It stores nothing itself: every unit names its resource. Rules are in [`domain`] and `workloads`;

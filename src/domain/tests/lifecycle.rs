@@ -313,7 +313,7 @@ fn the_last_adapter_to_finalize_completes_a_deletion() {
 
     assert!(!completes(&report(2, False, False), 0));
     assert!(!completes(&report(2, False, Unknown), 0));
-    // It was finalized before the deletion, which says nothing of later work.
+    // The adapter finalized generation 1, before the deletion. It has not yet confirmed generation 2.
     assert!(!completes(&report(1, False, True), 0));
     assert!(!completes(&report(2, False, True), 1));
 }

@@ -71,7 +71,7 @@ pub enum Fault {
     /// Resources have no such field.
     #[error("invalid field in search or order query")]
     UnknownField(String),
-    /// It is search has no meaning for resources.
+    /// The search has no meaning for resources.
     #[error("{0}")]
     Meaning(String),
 }

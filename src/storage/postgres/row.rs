@@ -70,7 +70,7 @@ pub(super) const COLUMNS: &str = "r.id, r.kind, r.name, r.owner_id, r.generation
 pub(super) static COLUMNS_WITHOUT_SPEC: LazyLock<String> =
     LazyLock::new(|| COLUMNS.replace("r.spec", "'null'::jsonb"));
 
-/// How number of these columns.
+/// Number of these columns.
 pub(super) const COLUMNS_COUNT: usize = 17;
 
 impl StoredRow {
