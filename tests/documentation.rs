@@ -47,7 +47,8 @@ fn the_summary_names_every_page_once() {
 #[test]
 fn the_list_of_decisions_names_every_record() {
     let list = fs::read_to_string("docs/decisions/index.md").unwrap();
-    let mut named: Vec<_> = links(&list).map(PathBuf::from).collect();
+    let of_records = links(&list).filter(|link| !link.starts_with(".."));
+    let mut named: Vec<_> = of_records.map(PathBuf::from).collect();
     named.sort();
     let records = files_below(Path::new("docs/decisions"));
     let records = records

@@ -1,5 +1,5 @@
-//! Authenticates callers: tokens (RFC 7519), the keys that verify them, and the identity in their claims. Knows
-//! nothing of the called route.
+//! Authenticates callers: tokens (RFC 7519), the keys that verify them, and the identity in their claims. It does not
+//! know the requested route; permissions are checked in `http/identification`.
 //!
 //! ```text
 //! header ▸ bearer ▸ token ▸ keys ◂ upkeep ◂ fetch (address, file)

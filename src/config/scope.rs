@@ -1,5 +1,5 @@
-//! Which settings a command uses: its help shows only their flags. It accepts the others, too, so that one command
-//! line serves several commands.
+//! Which settings a command uses. Its help shows only the flags of these. It accepts the flags of all others, too, so
+//! that the same flags work with several commands.
 
 use std::fmt;
 use std::marker::PhantomData;

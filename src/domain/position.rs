@@ -1,7 +1,7 @@
 //! The position in a sorted list where a page ended, and the next one begins (keyset pagination).
 //!
-//! A page that is found by its number has to read all rows before it. One that is found by the keys of the row before
-//! it does not, and rows that are added or removed elsewhere do not move it.
+//! To find a page by its number, the database reads all rows before it. To find it by the keys of the previous row, an
+//! index suffices, and the page does not shift when rows are added or removed elsewhere.
 
 use chrono::{DateTime, Datelike as _, Utc};
 use uuid::Uuid;

@@ -9,9 +9,9 @@
 //! else ─▶ accept and store
 //! ```
 //!
-//! The order matters: a stale report that also lacks a condition is discarded, not rejected. Both generations and
-//! report times only grow, so a report that is stale on any committed snapshot stays stale, and its discard needs no
-//! lock. A report of a future generation is discarded as of that snapshot, and may be sent again.
+//! The order matters: a stale report that also lacks a condition is discarded, not rejected. Generations and report
+//! times only grow. So a report that is stale in one committed snapshot stays stale, and discarding it needs no lock.
+//! A report of a future generation is discarded, too, but the adapter may send it again later.
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};

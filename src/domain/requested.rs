@@ -1,5 +1,5 @@
-//! Resources and changes as clients request them: each part is checked by itself, references not yet against their
-//! targets.
+//! Resources and changes as clients request them. Each part is already checked by itself; references are not yet
+//! checked against their targets.
 
 use serde_json::{Map, Value};
 

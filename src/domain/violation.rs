@@ -1,4 +1,4 @@
-//! Faults of an input, one entry each, so that a user mends all of them at once.
+//! Faults of an input, one entry each, so that a user can fix all of them at once.
 
 use serde_json::Value;
 use strum::{IntoStaticStr, VariantNames};

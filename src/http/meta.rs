@@ -1,4 +1,4 @@
-//! What the service says of itself, and how answers are written.
+//! `GET /api/hyperfleet`: the id, version and build time of the API.
 
 use actix_web::web::Data;
 use actix_web::{HttpRequest, HttpResponse};

@@ -1,4 +1,4 @@
-//! What every handler reads of its request.
+//! The parts of a request that every handler reads: the caller, its tenant, and the list or resource of the path.
 
 use std::future::{Ready, ready};
 

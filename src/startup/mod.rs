@@ -1,4 +1,4 @@
-//! The composition root: the one place that knows every part.
+//! The composition root: the only module that uses every other part. Builds them from the settings, and runs commands.
 
 mod authentication;
 mod banner;

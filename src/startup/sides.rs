@@ -1,4 +1,5 @@
-//! The listeners for health and metrics, which every service of this program has beside its own work.
+//! The listeners for health and metrics, which each serving command of this program has (`serve`, `dev`,
+//! `fleet-adapter run`).
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};

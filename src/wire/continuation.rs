@@ -1,4 +1,4 @@
-//! `continue`: continues a list after an answer's last item.
+//! `continue`: the token with which a client continues a list after the last item of an answer.
 //!
 //! The token is opaque to clients: URL-safe base64 of a JSON array with a version, a digest of its list, the number of
 //! the page that returned it, and the keys of that page's last item. It is not signed: it can only say where in the

@@ -1,4 +1,5 @@
-//! Members of answers that the domain serializes, by the names of their schemas (`schemas::written`).
+//! Names of schemas for members of answers that the domain serializes. The types are empty: utoipa refers to a schema
+//! by a type, and `schemas::written` has the schemas themselves.
 
 use utoipa::ToSchema;
 

@@ -14,7 +14,7 @@ use sqlx::Connection as _;
 use crate::faults::program::Program;
 use crate::support::{
     ACME, ACME_WEB, Answer, BETA, Cut, Proxy, TestApi, TestDatabase, Walls, assert_sound, root,
-    until,
+    store_of, until,
 };
 
 const NONE: Value = Value::Null;
@@ -125,16 +125,13 @@ async fn a_key_that_was_used_for_another_request_is_refused() {
 #[tokio::test]
 async fn a_key_belongs_to_its_tenant() {
     let api = TestApi::spawn_for(&entity_config::built_in(), Walls::Up).await;
+    let create = async |tenant| {
+        let caller = api.speaking(tenant);
+        keyed(&caller, "a", "POST", "/clusters", &cluster("abc")).await
+    };
     let mut ids = Vec::new();
     for tenant in [ACME, ACME_WEB, BETA] {
-        let made = keyed(
-            &api.speaking(tenant),
-            "a",
-            "POST",
-            "/clusters",
-            &cluster("abc"),
-        )
-        .await;
+        let made = create(tenant).await;
         assert_eq!(
             (made.status, is_replayed(&made)),
             (201, false),
@@ -144,14 +141,7 @@ async fn a_key_belongs_to_its_tenant() {
         ids.push(made.id().to_owned());
     }
     for (tenant, id) in [ACME, ACME_WEB, BETA].into_iter().zip(&ids) {
-        let again = keyed(
-            &api.speaking(tenant),
-            "a",
-            "POST",
-            "/clusters",
-            &cluster("abc"),
-        )
-        .await;
+        let again = create(tenant).await;
         assert!(is_replayed(&again) && again.id() == id);
     }
     ids.dedup();
@@ -339,13 +329,7 @@ async fn a_repetition_finishes_what_a_lost_connection_left_open() {
     for cut in [Cut::Before, Cut::After] {
         let database = TestDatabase::create().await;
         let proxy = Proxy::start(database.options());
-        let store = Store::new(Settings {
-            connect: proxy.options(database.options()),
-            connections_max: 1,
-            acquire_seconds_max: 20,
-            statement_milliseconds_max: 30_000,
-            lifetime: ConnectionLifetime::default(),
-        });
+        let store = store_of(proxy.options(database.options()), 1);
         let registry = entity_config::registry(&entity_config::built_in()).unwrap();
         let api = TestApi::spawn_on(registry, database, store, false);
         let (mut number, mut replayed) = (0, 0);

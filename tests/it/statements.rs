@@ -4,11 +4,10 @@
 //! that changes is a decision.
 
 use hyperfleet::domain::entity_config::{self, EntityConfig};
-use hyperfleet::storage::postgres::{ConnectionLifetime, Settings, Store};
 use serde_json::{Value, json};
 
 use crate::support::{
-    ACME, Answer, Proxy, Sent, TestApi, TestDatabase, Walls, root, ruled, tenancy,
+    ACME, Answer, Proxy, Sent, TestApi, TestDatabase, Walls, root, ruled, store_of, tenancy,
 };
 
 const FINALIZED: &[(&str, &str)] = &[("Finalized", "True")];
@@ -48,13 +47,7 @@ impl Meter {
         entities.push(ruled(&[rule], root("Site", "sites", &["dns"])));
         let database = TestDatabase::create().await;
         let proxy = Proxy::start(database.options());
-        let store = Store::new(Settings {
-            connect: proxy.options(database.options()),
-            connections_max,
-            acquire_seconds_max: 20,
-            statement_milliseconds_max: 30_000,
-            lifetime: ConnectionLifetime::default(),
-        });
+        let store = store_of(proxy.options(database.options()), connections_max);
         let registry = entity_config::registry(&entities).unwrap();
         let api = match tenant {
             None => TestApi::spawn_on(registry, database, store, false),

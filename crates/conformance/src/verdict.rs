@@ -1,4 +1,4 @@
-//! The end of a check, and whose responses it expects.
+//! The result of a check, and the profile: the service whose responses it expects.
 
 use clap::ValueEnum;
 

@@ -1,5 +1,5 @@
-//! Measures the data of expressions: the limit of their cost limits neither memory nor the time to create their
-//! values.
+//! Measures the data that expressions may read. The limit of their run-time cost ([`Meter`](crate::Meter)) covers
+//! neither the memory of that data nor the time to convert it to values.
 
 use serde_json::{Map, Value};
 

@@ -1,4 +1,4 @@
-//! Hides secrets from expressions, because anybody may read their results.
+//! Hides secrets from expressions, because every caller may read their results.
 
 /// Replaces a hidden value.
 pub const MASK: &str = "***REDACTED***";

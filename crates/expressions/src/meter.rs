@@ -1,8 +1,8 @@
 //! Limits the run-time cost of expressions.
 //!
 //! The interpreter has no budget. So every compiled expression is rewritten: values that are looped over,
-//! copied, joined or compared pass through functions that weigh them first. An expression that has used up the
-//! units fails; how long any expression takes is thus bounded by [`UNITS_MAX`], whatever its text and data.
+//! copied, joined or compared pass through functions that first add their size to the cost. An expression whose cost
+//! exceeds [`UNITS_MAX`] fails. This bounds the time of any expression, for any text and data.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

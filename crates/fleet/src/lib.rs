@@ -10,8 +10,8 @@
 //! ```
 //!
 //! Writes, and reads of a single unit or state, go to the registry, so they see the newest state. Lists come
-//! from the mirror. Beside them is [`engine`]: the loop that decides what runs where, in one process of all; it
-//! follows the mirror, too.
+//! from the mirror. [`engine`] is the loop that decides which unit runs where. It also follows the mirror. Only one
+//! engine of the cluster leads at a time. [`agent`] runs the units of its machine.
 
 pub mod agent;
 pub mod api;

@@ -1,6 +1,6 @@
-//! Turns for writers of one unit. Writes are guarded by the records that were read, so all but one of several
-//! concurrent writers must decide again, and some could lose for ever. Turns only save time: correctness does
-//! not depend on them, and other processes do not share them.
+//! Turns for writers of one unit. A write is guarded by the records that were read. So of several concurrent writers,
+//! all but one must decide again, and without turns one of them could always lose. Correctness does not depend on
+//! turns: other processes do not share them.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Writes references, once all their targets are here.
+//! Writes references, once all their targets are imported.
 
 use std::collections::HashSet;
 

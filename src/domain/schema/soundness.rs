@@ -1,11 +1,11 @@
 //! Finds faults of schemas that a validator would accept: misspelt keywords, which have no effect, useless references,
 //! and schemas that cost a small spec much time.
 //!
-//! A value may have to fit many schemas at once: a schema, its references, its alternatives. If two alternatives both
-//! describe the same member, the member's value has to fit both of theirs, and so on downwards: a schema that names
-//! itself in two alternatives doubles with every level of the spec. So the schemas of one value are counted along
-//! every way down, to the deepest level of specs. No other limit applies to that work: the validator has no budget,
-//! and a spec of 1 KiB has 50 levels.
+//! The validator may have to check a value against many schemas: a schema, its references, its alternatives. If two
+//! alternatives describe the same member, it checks the member's value against both of their schemas, and so on at
+//! each deeper level. With a schema that refers to itself in two alternatives, the work doubles with every level of
+//! the spec. So this module counts the schemas of one value along every path, to the deepest level of specs. Nothing
+//! else limits that work: the validator has no budget, and a spec of 1 KiB can have 50 levels.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! Laws of parents and children at any time, after any request, and of any outcome.
+//! Laws of parents and children that hold at any time, after any request, and for any outcome.
 
 use std::collections::{BTreeMap, BTreeSet};
 

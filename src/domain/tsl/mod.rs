@@ -15,10 +15,11 @@
 //! sign      := "=" | "==" | "!=" | "<>" | "<" | "<=" | ">" | ">=" | "~=" | "~!"
 //! ```
 //!
-//! Keywords have any case. Arithmetic, `~=`, `~!`, `len` and the like are parsed, and refused by name. `lexer` makes
-//! tokens, `parser` an expression, `check` a filter of it: it finds the fields, and checks their tests. The scope of a
-//! list (kind, owner, tenant) is not part of the text, and joined to the filter afterwards: no text leads out of it
-//! (`docs/decisions/0010-searches.md`). `laws` has properties of any text.
+//! Keywords may be in any case. Arithmetic, `~=`, `~!`, `len` and the like are parsed only so that the refusal can name
+//! them. `lexer` makes tokens, `parser` makes an expression of them, and `check` makes a filter: it finds the fields
+//! and checks the comparisons. The scope of a list (kind, owner, tenant) is not part of the text. It is added to the filter
+//! afterwards, so no text finds rows outside the list (`docs/decisions/0010-searches.md`). `laws` has properties of any
+//! text.
 
 mod check;
 mod expression;

@@ -1,7 +1,8 @@
 //! How statements write `conditions`, and the columns that follow from them, which searches and metrics read instead.
 //!
-//! A statement that sets `conditions` sets them, too, and `computed_revision` to the revision that it makes. Where a writer
-//! leaves `computed_revision` alone, as the release before does, triggers compute the columns: several times as slow as here.
+//! A statement that sets `conditions` also sets these columns, and sets `computed_revision` to the new revision. If a
+//! writer does not set `computed_revision`, such as the previous release, triggers compute the columns. That takes
+//! several times as long as here.
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;

@@ -5,9 +5,9 @@
 //! search, long list ──▶ place in the lane ──────▶ any connection, but at most half of them
 //! ```
 //!
-//! A client chooses how long such a statement runs. Without a limit, a few of them hold every connection, and reports
-//! wait behind them. So each thread gives them at most half of its connections at a time. The other half, at least
-//! one, never waits for a search.
+//! A client chooses how long such a statement runs. Without a limit, a few of them would hold every connection, and
+//! reports would wait behind them. So each thread lets them use at most half of its connections at a time. The other
+//! half, at least one connection, is never used by a search.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -9,7 +9,7 @@
 //!
 //! Most requests are a single statement, or a read and one guarded statement, which compares `resources.revision` with
 //! the one that was read: no lock is held between two round trips. Changes of several rows lock them first, owners
-//! before children and equals by id, so that no two transactions wait for each other
+//! before children and rows of one level by id, so that no two transactions wait for each other
 //! (`docs/decisions/0028-compare-and-set.md`, `docs/decisions/0029-lock-order.md`).
 //!
 //! A statement for something that a client names takes a [`ResourceScope`] or a

@@ -6,9 +6,9 @@
 //! GET ─▶ asked ─┘
 //! ```
 //!
-//! A single read runs at once. While a statement is in progress, further reads gather for the next one: the busier the
-//! service, the more of them share a round trip. Every answer is as fresh as one of a separate statement, because the
-//! statement begins after the question.
+//! A single read is sent immediately. Reads that arrive while a statement is in progress share the next statement: the
+//! busier the service, the more reads share a round trip. Every answer is as current as that of a separate statement,
+//! because the statement begins after the read was requested.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};

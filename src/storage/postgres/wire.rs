@@ -1,8 +1,9 @@
 //! Sends every statement to the database, like sqlx, but records its text, limits its time, and may send it again if
 //! its connection was closed.
 //!
-//! A connection that was closed while idle looks like any other: the statement that is sent over it fails. Nothing was
-//! done before the first statement of a request, so that it can be sent again if doing it twice does no harm.
+//! A connection that the server closed while it was idle looks open until a statement is sent over it, which fails. If
+//! that is the first statement of a request, the request has had no effect yet. The statement is then sent again over
+//! another connection, if a repetition is harmless.
 
 use std::io;
 use std::time::Duration;

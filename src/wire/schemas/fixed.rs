@@ -1,8 +1,8 @@
 //! Schemas without a struct: request bodies, which `wire::requests` reads by hand, and members of answers that the
 //! domain serializes. `tests` compares those of requests with the code that reads them.
 //!
-//! Lengths are characters here and bytes in the code, because a schema cannot count bytes: a text beyond ASCII may fit
-//! the schema and be refused.
+//! Lengths are characters here and bytes in the code, because a schema cannot count bytes. So a text with non-ASCII
+//! characters may fit the schema and still be refused.
 
 use serde_json::{Map, Value, json};
 use strum::VariantNames as _;

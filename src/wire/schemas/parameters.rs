@@ -1,7 +1,7 @@
 //! Query parameters, as `wire::query` reads them. Those that lists share are defined once.
 //!
-//! The page fills in every example and default, and generated clients send the defaults: those that would together
-//! find nothing, or undo each other, are in the descriptions instead.
+//! `openapi.html` fills in every example and default, and generated clients send the defaults. Examples that together
+//! would find nothing, or that exclude each other, are therefore in the descriptions instead.
 
 use serde_json::{Value, json};
 use strum::IntoEnumIterator as _;

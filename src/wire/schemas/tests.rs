@@ -1,4 +1,4 @@
-//! What the schemas of requests say is what the code that reads them does.
+//! The schemas of requests agree with the code that reads the requests.
 
 use serde_json::{Value, json};
 use strum::IntoEnumIterator as _;

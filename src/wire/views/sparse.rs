@@ -1,5 +1,5 @@
-//! Sparse answers as they are written: of what is stored, the members that are asked for. What is text stays text; only
-//! conditions are taken apart, into members that are text.
+//! Writes sparse answers: only the requested members of a stored resource. Members that are stored as JSON text are
+//! copied as text. Only conditions are split, into members that are text again.
 
 use std::borrow::Cow;
 

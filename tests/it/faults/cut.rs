@@ -1,11 +1,10 @@
 //! The connection to the database is lost at every point of every kind of write.
 
 use hyperfleet::domain::entity_config;
-use hyperfleet::storage::postgres::{ConnectionLifetime, Settings, Store};
 use serde_json::{Value, json};
 
 use super::{assert_unavailable, contents, until_alone};
-use crate::support::{Cut, Proxy, TestApi, TestDatabase, assert_sound};
+use crate::support::{Cut, Proxy, TestApi, TestDatabase, assert_sound, store_of};
 
 const FINALIZED: &[(&str, &str)] = &[("Finalized", "True")];
 /// Far more than any request needs.
@@ -99,13 +98,7 @@ fn report(api: &TestApi, adapter: &str, generation: i32) -> Value {
 async fn cut_everywhere(write: Write, cut: fn(u32) -> Cut) {
     let database = TestDatabase::create().await;
     let proxy = Proxy::start(database.options());
-    let store = Store::new(Settings {
-        connect: proxy.options(database.options()),
-        connections_max: 1,
-        acquire_seconds_max: 20,
-        statement_milliseconds_max: 30_000,
-        lifetime: ConnectionLifetime::default(),
-    });
+    let store = store_of(proxy.options(database.options()), 1);
     let mut direct = database.connect().await;
     let registry = entity_config::registry(&entity_config::built_in()).unwrap();
     let api = TestApi::spawn_on(registry, database, store, false);

@@ -84,9 +84,14 @@ impl TestDatabase {
 
 /// A store with few connections: many tests run at a time.
 pub(crate) fn store(connect: PgConnectOptions) -> Store {
+    store_of(connect, 4)
+}
+
+/// A store with this many connections.
+pub(crate) fn store_of(connect: PgConnectOptions, connections_max: usize) -> Store {
     Store::new(Settings {
         connect,
-        connections_max: 4,
+        connections_max,
         acquire_seconds_max: 20,
         statement_milliseconds_max: 30_000,
         lifetime: ConnectionLifetime::default(),

@@ -2,8 +2,8 @@
 //! for an operator. A faulty configuration or an accidental mass deletion thus stops services on only a part of
 //! the machines.
 //!
-//! A removal first waits for a moment, so that the removals of one change are counted together, and after a
-//! start until every resource was checked. Removals of the last ten minutes count, too.
+//! A removal first waits for a short time, so that the removals of one change are counted together. After a start of
+//! the adapter, removals wait until every resource has been checked. Removals of the last ten minutes count, too.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;

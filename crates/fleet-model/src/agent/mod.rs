@@ -6,8 +6,8 @@
 //! current (files, systemd)  ──┘
 //! ```
 //!
-//! The cases and their order are those of the older fleet's agent. Restarts are new. In the older agent the
-//! first failed task ended the pass; here the tasks of one unit do not affect those of another.
+//! The cases and their order are those of the older fleet's agent, except restarts, which it did not have. In the
+//! older agent the first failed task ended the pass; here a failure affects only the tasks of its unit.
 
 #[cfg(test)]
 mod tests;

@@ -11,7 +11,7 @@
 //! ```
 //!
 //! `rules` is one set of rules for the engine (through its indexes) and for the agent of one machine (over its
-//! units). Inactive units take part in no decision. `docs/internals/placement.md` tells the rules in order, with
+//! units). Inactive units take part in no decision. `docs/internals/placement.md` has the rules in order, with
 //! the reasons for them.
 
 mod apply;

@@ -1,11 +1,11 @@
 //! Makes a plan step by step:
 //!
-//! 1. While a unit is where it must not be, the first such by name is withdrawn. Units that only exclude each
-//!    other come last, so that no unit leaves for one that must leave anyway.
-//! 2. While a unit must leave for another and has a machine to go to, the first such by name moves; then
-//!    again from 1.
-//! 3. While a unit is on no machine and finds one, the first such by name is placed. A follower finds one only
-//!    after its leaders, so these come first.
+//! 1. Withdraw units that may not run where they are, in the order of their names. Units that only exclude each
+//!    other come last, so that no unit leaves because of one that must leave anyway.
+//! 2. Move the first unit, by name, that must leave for another one and has a machine to go to. Then start again
+//!    with 1.
+//! 3. Place units that are on no machine and can run on one, in the order of their names. A follower can run
+//!    nowhere before its leaders are placed, so these come first.
 //!
 //! Every step sees the changes of the steps before it. Afterwards the state is reset: the results are observed
 //! and applied like every other change.

@@ -1,7 +1,7 @@
 //! Machines by the metadata that units require, each pool in the order in which machines are chosen.
 //!
-//! A pool belongs to a requirement, not to a machine's metadata: metadata that differs on every machine, such
-//! as a host name, would make as many classes as machines, while units have few different requirements. A
+//! A pool belongs to a requirement of units, not to the metadata of a machine: there are few different
+//! requirements, but metadata may differ on every machine, such as a host name, and would make a pool for each. A
 //! machine is in every pool that it matches. Units without requirements use the pool of all machines.
 
 use std::borrow::Borrow;

@@ -1,10 +1,10 @@
-//! Units that found no machine. They are checked again only after a relevant change:
+//! Units that found no machine. A unit is in three waiting lists, and is checked again only when one of them wakes it:
 //!
-//! | wait | until |
+//! | waiting list of | wakes the unit when |
 //! | --- | --- |
-//! | in their pool | a machine joins it |
-//! | at the patterns that concern them | a unit that they also concern leaves a machine |
-//! | at the units that they follow | one of them is placed |
+//! | its pool | a machine joins the pool |
+//! | each pattern that it declares or that matches it | a unit that declares or matches it leaves a machine |
+//! | each of its leaders | the leader is placed |
 
 use std::collections::BTreeSet;
 

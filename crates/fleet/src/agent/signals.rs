@@ -1,6 +1,6 @@
 //! Signals of systemd over D-Bus: changed units, and the results of starts.
 //!
-//! A task of their own reads them, because zbus delivers no answer while signals wait to be read.
+//! A separate task reads them, because zbus delivers no reply to a call while unread signals fill its queue.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::num::NonZeroUsize;

@@ -1,13 +1,13 @@
 //! Whether a machine that disappeared may be healthy.
 //!
-//! A machine is a member while its lease is renewed. Agents renew theirs every third of its time. A store that
-//! answered us at least every half of it was never silent long enough for a lease to expire unrenewed: a
-//! machine that disappears then is lost, and its units move at once.
+//! A machine is a member while its lease is renewed. Agents renew it every third of its length. If the store has
+//! answered this engine at least every half of that length, it was never silent long enough for a lease to expire
+//! unrenewed. A machine that disappears then is lost, and its units move immediately.
 //!
-//! After a longer silence this cannot be known. etcd restarts all leases in full when it starts or its leader
-//! changes. A server that was only frozen, however, expires at once every lease whose time has passed, and the
-//! renewals come too late: all machines disappear, and all are healthy. A new leader does not know what
-//! happened before its term either.
+//! After a longer silence, a machine that disappears may be healthy. etcd restarts all leases with their full length
+//! when it starts or its leader changes. But an etcd that was only frozen immediately expires every lease whose time
+//! has passed, and the renewals come too late: all machines disappear although all are healthy. A new leader does not
+//! know what happened before its term either.
 //!
 //! So after a silence, and at the start of a term, machines have the time of one lease to register again. Until
 //! then units stay placed on missing machines, because losing etcd must never stop a healthy unit. A machine

@@ -1,8 +1,8 @@
 //! One term as leader: take in changes, decide, carry out, repeat.
 //!
-//! A plan is carried out in portions, and changes are taken in between them. If they may invalidate the plan,
-//! the rest of it is discarded and decided again. Every decision waits until the mirror has seen all earlier
-//! writes, so decisions follow the store's order of events, never our guess of it.
+//! A plan is carried out in portions, and changes are applied between them. If a change may invalidate the plan, the
+//! rest of it is discarded and decided again. Every decision waits until the mirror has all earlier writes, so
+//! decisions follow the order of events in the store, never a guess about it.
 
 use std::fmt;
 

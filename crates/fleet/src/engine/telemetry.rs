@@ -1,6 +1,7 @@
 //! The engine's log lines and metrics.
 //!
-//! Metrics have the names of the older fleet where it had some. Its values were wrong.
+//! Metrics have the names of the older fleet where it had such metrics. Their values differ: those of the older fleet
+//! were wrong.
 
 use metrics::{counter, gauge, histogram};
 use tokio::time::Instant;

@@ -1,8 +1,8 @@
 //! Pages of lists from a snapshot: the same as the registry's, with the same tokens, at the snapshot's
 //! revision.
 //!
-//! Where a whole page is unreadable, the registry returns an empty page with a token; these pages are never
-//! empty.
+//! There is one difference: if all records of a page are unreadable, the registry returns an empty page with a token.
+//! Pages from a snapshot leave unreadable records out, and are not empty.
 
 use std::ops::Bound;
 

@@ -1,7 +1,7 @@
 //! Reads a range in parts, all at one revision.
 //!
-//! For each part etcd visits all remaining keys of the range, so the time grows with the square of the number
-//! of parts. Families with small values are read in few large parts.
+//! For each part, etcd visits all remaining keys of the range, so the time grows with the square of the number of
+//! parts. Therefore keys with small values are read in few large parts.
 
 use super::Registry;
 use super::key::{Family, Prefix};

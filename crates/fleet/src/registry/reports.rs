@@ -1,6 +1,6 @@
-//! What an agent reports of its units. Reports are written on change and deleted with the machine. Each report
-//! also puts a key that outlives the machine. A report is guarded by the previous one: an agent that finds an
-//! older one knows that etcd was restored, and writes nothing.
+//! The reports of an agent on its units. Reports are written on change, and deleted with the machine's lease. Each
+//! report also puts the key `report/`, which outlives the lease. The next report is guarded by the revision of that
+//! key: if it is not the one that the agent wrote, etcd was restored, and the agent writes nothing.
 
 use std::collections::BTreeMap;
 

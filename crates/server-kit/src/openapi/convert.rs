@@ -11,7 +11,7 @@
 //! | `prefixItems`, `propertyNames`, `$defs` and the like | left out: 3.0 cannot say it |
 //! | `license.identifier`, `info.summary`, `webhooks`, `jsonSchemaDialect` | left out |
 //!
-//! What is 3.0 already stays as it is.
+//! Everything else is the same in both versions.
 
 use serde_json::{Map, Value, json};
 

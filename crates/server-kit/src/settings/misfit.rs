@@ -1,5 +1,5 @@
-//! What only types know to be wrong, such as members of entries: told as faults of settings, and taken out of what is
-//! given, so that the next fault is found, too.
+//! Faults that only deserialization finds, such as an unknown member of an entry. Deserialization stops at the first
+//! one. So each is reported as a fault of a setting and removed from the values, and the next run finds the next one.
 
 use figment::error::{Actual, Kind};
 use figment::value::Value;

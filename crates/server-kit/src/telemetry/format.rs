@@ -1,6 +1,6 @@
 //! Formats log lines as JSON objects, or for people.
 //!
-//! Each line shows the fields of its spans, except names with a dot: those follow the conventions of traces.
+//! Each line shows the fields of its spans, except those with a dot in their name, which are for traces only.
 
 use std::fmt::{self, Display};
 use std::io::Write as _;

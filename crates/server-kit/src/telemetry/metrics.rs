@@ -1,7 +1,7 @@
 //! Metrics in Prometheus' format.
 //!
-//! All code counts through the facade `metrics`; this is its recorder. A scrape makes no requests: it works
-//! while the database is down, and costs it nothing.
+//! All code counts through the facade `metrics`; this is its recorder. A scrape sends no request to the database: it
+//! works while the database is down, and costs it nothing.
 
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};

@@ -2,8 +2,8 @@
 //! other thread. Lines that do not fit are dropped and counted, and their number is logged once there is room
 //! again.
 //!
-//! `tracing-appender` counts lines instead of bytes, drops the last lines of a program like any other, waits
-//! for its end by fixed times, and ignores write errors.
+//! `tracing-appender` is not used: it limits the number of lines instead of bytes, may drop the last lines of a
+//! program, waits a fixed time at the end, and ignores write errors.
 
 use std::cell::RefCell;
 use std::io::{self, ErrorKind, Write};

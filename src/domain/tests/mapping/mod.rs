@@ -1,5 +1,5 @@
-//! Rules that derive conditions: cases that the older service decides (M01-M25), refusals at the start, and that no
-//! rule harms anything else.
+//! Rules that derive conditions: cases whose results the older service computed (M01-M25), rules that are refused at
+//! the start, and rules that could harm the process.
 
 mod cost;
 mod documented;

@@ -1,4 +1,4 @@
-//! Conflicts of resources that are to be imported with rows here.
+//! Finds resources of the source that conflict with rows of this database.
 
 use sqlx::types::Json;
 

@@ -1,8 +1,8 @@
-//! One digest per resource, which each database computes from its own rows. Both statements put the same values in the
-//! same order, without the code that imports.
+//! One digest per resource, which each database computes from its own rows. Both statements hash the same values in the
+//! same order. They share no code with the import, so they also find its defects.
 //!
-//! Both sessions are in UTC, so that a time is the same text in both. Times that the source keeps as text have
-//! nanoseconds, which are cut.
+//! Both sessions are in UTC, so that a time is the same text in both. Times that the source stores as text may have
+//! nanoseconds; the statement cuts these to microseconds.
 
 use std::collections::HashMap;
 

@@ -9,9 +9,9 @@
 //!            explain  ─▶ reasons   why units are on no machine, in slices
 //! ```
 //!
-//! Records are the mirror's, own writes included. `lead` waits until the mirror has seen what was written
-//! before, so nothing is decided twice, and there is one order of events: the store's. The mirror may be ahead
-//! of the cluster: a step about a newer record is guarded by a revision that fails.
+//! All records come from the mirror, also those that this engine wrote. `lead` waits until the mirror has all earlier
+//! writes. So nothing is decided twice, and there is one order of events: the store's. The mirror may be ahead of
+//! the cluster. A step about such a newer record has a guard that always fails.
 
 mod reasons;
 mod steps;

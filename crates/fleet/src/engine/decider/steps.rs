@@ -1,17 +1,19 @@
 //! A plan as steps, in an order in which each is valid even if others fail.
 //!
-//! 1. Units leave their machines, in portions of their own: later steps may need their room, and are not done if
-//!    one of them stayed because its user has changed it meanwhile.
-//! 2. Units are moved and placed, leaders before those that follow them. Among equals, moved units come first, because they were running.
+//! 1. Units leave their machines, in separate portions: a later step may need the place of a unit that leaves. If a
+//!    unit stays, because its user has changed it meanwhile, these later steps are not carried out.
+//! 2. Units are moved and placed, leaders before their followers. Of steps with the same rank, moves come first,
+//!    because these units were running.
 //!
-//! All that the second part adds stands together well at the end of the plan, so it does in any order on the
-//! way: units exclude each other in pairs. What a follower stands on is that its leader has come, so both never
-//! go in one portion: were the leader's step stale, the follower's would be done all the same.
+//! At the end of the plan no two units on one machine exclude each other. Exclusion is a matter of two units, so the
+//! second part is also valid in any order and at every moment. Only a follower depends on another step, the arrival
+//! of its leader. So both are never in one portion: if the leader's step were stale, etcd would still carry out the
+//! follower's step.
 //!
-//! A unit that leaves one machine for another is moved, in one transaction, if after its leave nobody comes to
-//! the machine that it leaves: nobody has waited for its room then, so it does not matter that it stays until
-//! its turn comes, or stays altogether if its step is stale. Of a machine that is gone this is always so.
-//! Otherwise it leaves first and is placed later: for a moment it is nowhere.
+//! A move is one transaction if the plan places no unit on the old machine afterwards. Then no unit needs the place,
+//! and it does no harm if the moved unit stays until its turn, or for good because its step is stale. This is always
+//! so if the old machine is lost. Otherwise the unit leaves in the first part and is placed in the second: for a
+//! moment it is on no machine.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 

@@ -1,5 +1,5 @@
-//! Finds out why an etcd server is unreachable. The client behind `crate::etcd` distributes calls over
-//! connections and reports only a timeout if none can be made, so each server is tried here on its own.
+//! Finds out why an etcd server is unreachable. The client behind `crate::etcd` distributes calls over its
+//! connections, and reports only a timeout if it can make none. So this module connects to each server separately.
 
 use std::io::{ErrorKind, Read as _};
 use std::net::{TcpStream, ToSocketAddrs as _};
