@@ -159,7 +159,7 @@ fn url(text: &str) -> Result<Url, &'static str> {
         _ => false,
     };
     if !is_safe {
-        return Err("must be https; http is for localhost, 127.0.0.1 and [::1] alone");
+        return Err("must be https; http is allowed only for localhost, 127.0.0.1 and [::1]");
     }
     if !url.username().is_empty() || url.password().is_some() {
         return Err("must not have a user or a password: it is shown");

@@ -39,7 +39,7 @@ impl SettingsArgs {
             .long("config")
             .value_name("FILE")
             .value_parser(clap::value_parser!(PathBuf))
-            .help("YAML file with settings [env: HYPERFLEET_CONFIG] [default: /etc/hyperfleet/config.yaml or ./configs/config.yaml, whichever is there]");
+            .help("YAML file with settings [env: HYPERFLEET_CONFIG] [default: /etc/hyperfleet/config.yaml; if that does not exist, ./configs/config.yaml]");
         iter::once(config).chain(flags(&TABLE, heading, default))
     }
 }

@@ -147,7 +147,7 @@ fn reachable_by_peers(settings: &Settings) -> anyhow::Result<()> {
         return Ok(());
     }
     bail!(
-        "advertise_address: other machines are let in by their certificates alone: set listen_cert_file, \
+        "advertise_address: other machines prove who they are only by their certificates: set listen_cert_file, \
          listen_key_file and listen_client_ca_file"
     )
 }

@@ -54,7 +54,7 @@ pub const METRICS: MetricTable = &[
     Metric::new(UNITS_UNPLACED, Gauge, &[],
         "Units that need a machine and have none; 0 while this engine does not lead."),
     Metric::new(KEYS_LEFT_ALONE, Gauge, &[],
-        "Unreadable and unknown keys. The engine does not change their units and machines."),
+        "Keys that the engine cannot read or does not know. It changes nothing about their units and machines."),
     Metric::new(TASKS, Counter, &["type"],
         "Placements and withdrawals that were written; a move is one of each."),
     Metric::new(TASK_FAILURES, Counter, &["type"],
@@ -62,7 +62,7 @@ pub const METRICS: MetricTable = &[
     Metric::new(PASSES, Counter, &[],
         "Plans with something to do."),
     Metric::new(PASS_FAILURES, Counter, &["type"],
-        "Units that left a missing machine (machine_away) or one that could not run them any more (run); stored reasons of units without a machine (schedule)."),
+        "Units that the engine moved off a missing machine (machine_away), or off one that could no longer run them (run); reasons that it stored for units without a machine (schedule)."),
     Metric::new(PASS_SECONDS, Histogram(&[0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0]), &[],
         "Time to make and write plans with something to do."),
 ];

@@ -124,7 +124,7 @@ pub(crate) struct OlderArgs {
     /// Only the etcd driver used it.
     #[arg(long, global = true, env = "FLEETCTL_ETCD_KEY_PREFIX", hide = true)]
     etcd_key_prefix: Option<String>,
-    /// The API is no experiment any more.
+    /// The API is no longer an experiment.
     #[arg(long, global = true, env = "FLEETCTL_EXPERIMENTAL_API", hide = true, value_parser = BoolishValueParser::new())]
     experimental_api: bool,
 }
@@ -132,7 +132,7 @@ pub(crate) struct OlderArgs {
 fn driver(text: &str) -> Result<String, String> {
     match text {
         "API" | "api" => Ok(text.to_owned()),
-        "etcd" => Err("units are not in etcd v2 any more: leave --driver out and name the API with --endpoint; `fleetctl import` takes over the units of an etcd v2".to_owned()),
+        "etcd" => Err("units are no longer in etcd v2: leave --driver out and name the API with --endpoint; `fleetctl import` takes over the units of an etcd v2".to_owned()),
         _ => Err("the only driver is API".to_owned()),
     }
 }

@@ -60,7 +60,7 @@ pub(super) async fn run(session: &Session, args: &ImportArgs) -> anyhow::Result<
 fn exit(problems: usize) -> ExitCode {
     if problems > 0 {
         output::notice(&format!(
-            "Not taken over: {}; see the list.",
+            "Not imported: {}; see the list.",
             counted(problems, "unit")
         ));
         return ExitCode::FAILURE;

@@ -55,7 +55,7 @@ pub(super) async fn run(session: &Session, args: &RebalanceArgs) -> anyhow::Resu
         output::notice(&format!("  {name}"));
     }
     output::notice(
-        "Moves that were not possible any more are skipped; fleetctl rebalance --dry-run shows what is left.",
+        "Moves that are no longer possible are skipped; fleetctl rebalance --dry-run shows what is left.",
     );
     Ok(ExitCode::FAILURE)
 }

@@ -40,7 +40,7 @@ pub struct Limits {
     pub body_time: Duration,
     /// Average requests per second of one caller; 0 for no limit.
     pub rate_per_second: u32,
-    /// Requests of one caller at once; 0 for as many as per second.
+    /// Requests that one caller may send in a burst; 0 for as many as per second.
     pub rate_burst: u32,
 }
 

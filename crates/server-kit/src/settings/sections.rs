@@ -137,7 +137,7 @@ impl Default for RedactionSettings {
 
 #[rustfmt::skip]
 impl Timeouts {
-    pub const READ: Setting = Setting { range: TIMES, ..row("read", SettingKind::Duration, "5s", "Timeout for reading the head of a request, and for its body") };
+    pub const READ: Setting = Setting { range: TIMES, ..row("read", SettingKind::Duration, "5s", "Timeout for reading the head of a request, and a second one for its body") };
     pub const WRITE: Setting = Setting { range: TIMES, ..row("write", SettingKind::Duration, "30s", "Timeout for writing a response") };
     pub const IDLE: Setting = Setting { range: TIMES, ..row("idle", SettingKind::Duration, "1m 15s", "Idle timeout of a connection") };
 }
