@@ -22,6 +22,7 @@ pub const UNITS_MAX: usize = 100_000;
 const EACH: &str = "@each";
 const WEIGHED: &str = "@weighed";
 const INDEX: &str = "@index";
+const ADDEND: &str = "@addend";
 /// `x.matches("…")` with a pattern compiled at the start: the interpreter would compile it each time.
 pub(crate) const MATCHES: &str = "@matches";
 
@@ -97,7 +98,21 @@ impl Meter {
             }
             Ok(index)
         });
-        for (name, function) in [(WEIGHED, weighed), (EACH, each), (INDEX, index)] {
+        // The interpreter adds the keys of a map to a list, in a random order. CEL has no such sum.
+        let addend: Function = Box::new(|call| {
+            let addend = argument(call)?;
+            if addend.downcast_ref::<CelMap>().is_some() {
+                return Err(ExecutionError::function_error("+", "a map cannot be added"));
+            }
+            Ok(addend)
+        });
+        let functions = [
+            (WEIGHED, weighed),
+            (EACH, each),
+            (INDEX, index),
+            (ADDEND, addend),
+        ];
+        for (name, function) in functions {
             // The standard library has no such names.
             let _ = context.add_function(name, function);
         }
@@ -213,8 +228,14 @@ fn metered_call(id: u64, mut call: CallExpr) -> IdedExpr {
     };
     call.args = call.args.into_iter().map(part).collect();
     call.target = call.target.map(|target| Box::new(part(*target)));
-    if is_index && let Some(index) = call.args.pop() {
-        call.args.push(self::call(INDEX, vec![index]));
+    let check = match name {
+        operators::ADD if !appends => Some(ADDEND),
+        _ => is_index.then_some(INDEX),
+    };
+    if let Some(check) = check
+        && let Some(last) = call.args.pop()
+    {
+        call.args.push(self::call(check, vec![last]));
     }
     if call.func_name == "matches" {
         call.func_name = MATCHES.to_owned();

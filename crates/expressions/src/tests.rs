@@ -37,6 +37,23 @@ fn with<T>(
 }
 
 #[test]
+fn a_map_cannot_be_added_to_a_list() {
+    for source in [
+        "size([1] + {\"a\": 1, \"b\": 2})",
+        "size(resource.spec.zones + resource.spec)",
+        "size([[1]].map(x, x + {1: 2}))",
+    ] {
+        let error = with(source, Evaluation::run_integer).unwrap_err();
+        assert_eq!(error, "\"+\" failed on its arguments", "{source}");
+    }
+    let size = with(
+        "size(resource.spec.zones + [\"c\"])",
+        Evaluation::run_integer,
+    );
+    assert_eq!(size, Ok(3));
+}
+
+#[test]
 fn an_integer_is_a_whole_number_of_any_type() {
     for (source, expected) in [
         ("index + 1", Some(4)),
