@@ -5,6 +5,7 @@
 
 pub mod aggregation;
 pub mod audit;
+pub mod change;
 mod condition;
 mod derivation;
 pub mod document;
