@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Condition, Resource, StoredResource};
+use super::{Condition, Resource};
 
 /// A place in the order of changes. Later changes of a resource have later positions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -33,18 +33,6 @@ impl fmt::Display for ChangePosition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}-{}", self.era, self.number)
     }
-}
-
-/// A change with the resource before and after it.
-#[derive(Debug, Clone, PartialEq)]
-pub struct RecordedChange {
-    pub position: ChangePosition,
-    /// The number of its transaction, for [`super::watch::VisibleChanges`].
-    pub transaction: i64,
-    /// Unset if the resource is new.
-    pub before: Option<StoredResource>,
-    /// Unset if the resource was removed.
-    pub after: Option<StoredResource>,
 }
 
 /// The parts of a resource that a patch replaces: their values before are stored with the change.
