@@ -47,6 +47,8 @@ pub struct ChangesRead {
     /// Up to which position retention has removed changes.
     pub removed: i64,
     pub changes: Vec<WatchedChange>,
+    /// Up to which position all were read.
+    pub reached: i64,
 }
 
 /// Consists of constants only. The columns of [`StoredRow`] come first: the state after the change, or the last one of a
@@ -238,7 +240,8 @@ impl Db<'_> {
             .bind(i64::try_from(slice.count_max).unwrap_or(i64::MAX));
         let result = query.fetch_all(self.repeatable_wire()).await;
         let rows = self.complete(result, Query(Changes), "read changes")?;
-        let read = read(&rows);
+        let is_full = rows.len() >= slice.count_max;
+        let read = read(&rows, slice.upto, is_full);
         self.complete(read, Raw, "read a change")
     }
 
@@ -254,8 +257,8 @@ impl Db<'_> {
                    SELECT position, at FROM changes ORDER BY position LIMIT $2
                ), gone AS (
                    DELETE FROM changes c USING oldest o
-                   WHERE c.position = o.position
-                     AND NOT EXISTS (SELECT FROM oldest k WHERE k.position <= o.position AND k.at >= $1)
+                   WHERE c.position = o.position AND o.at < $1
+                     AND o.position < coalesce((SELECT min(position) FROM oldest WHERE at >= $1), o.position + 1)
                    RETURNING c.position
                ), noted AS (
                    INSERT INTO changes_removed (upto) SELECT max(position) FROM gone HAVING count(*) > 0
@@ -272,7 +275,9 @@ impl Db<'_> {
     }
 }
 
-fn read(rows: &[PgRow]) -> Result<ChangesRead, sqlx::Error> {
+fn read(rows: &[PgRow], upto: i64, is_full: bool) -> Result<ChangesRead, sqlx::Error> {
+    let last = rows.last().filter(|_| is_full);
+    let last = last.map(|row| row.try_get::<Option<i64>, _>(POSITION)).transpose()?;
     let (mut era, mut removed) = (0, 0);
     let mut changes = Vec::with_capacity(rows.len());
     for row in rows {
@@ -289,6 +294,7 @@ fn read(rows: &[PgRow]) -> Result<ChangesRead, sqlx::Error> {
         era,
         removed,
         changes,
+        reached: last.flatten().unwrap_or(upto),
     })
 }
 
