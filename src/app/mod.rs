@@ -28,7 +28,7 @@ pub use error::Error;
 pub use keyed::{KeyedAnswer, WriteAnswer};
 pub use list::ListRequest;
 pub use path::{Collection, ResourcePath};
-pub use watch::{HandedChange, WatchEnd, WatchRequest, WatchStart, WatchStep, Watcher};
+pub use watch::{HandedChange, WatchEnd, WatchRequest, WatchStep, Watcher};
 
 use crate::domain::{Entity, EntityRegistry, shown};
 use crate::storage::postgres::{self, Store};
@@ -96,6 +96,7 @@ impl Service {
     /// Creates the series of these kinds and of the database with the value 0.
     pub fn count_from_zero(&self) {
         effects::count_from_zero(&self.registry);
+        watch::count_from_zero();
         postgres::count_from_zero();
     }
 

@@ -2,6 +2,7 @@
 //! concern, and costs nothing for the others.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use tokio::sync::{Notify, watch};
@@ -30,8 +31,6 @@ pub(super) struct Progress {
     pub(super) drawn: i64,
     /// Up to which position changes are not stored any more.
     pub(super) removed: i64,
-    /// Number of polls.
-    pub(super) polls: u64,
 }
 
 /// An event, for all watchers of a group.
@@ -46,6 +45,8 @@ pub struct HandedChange {
 pub(super) struct Groups {
     kinds: Arc<EntityRegistry>,
     progress: watch::Sender<Option<Progress>>,
+    /// Number of polls.
+    polls: AtomicU64,
     by_scope: Mutex<HashMap<Scope, Vec<Arc<Group>>>>,
     /// Asks for a poll.
     wake: Notify,
@@ -156,6 +157,7 @@ impl Groups {
         Self {
             kinds,
             progress: watch::Sender::default(),
+            polls: AtomicU64::new(0),
             by_scope: Mutex::default(),
             wake: Notify::new(),
         }
@@ -173,12 +175,12 @@ impl Groups {
     /// Waits for a poll that begins after this call, and asks for it.
     pub(super) async fn polled_from_now(&self) -> Progress {
         let mut progress = self.progress.subscribe();
-        let before = progress.borrow().map_or(0, |now| now.polls);
         // The next poll may have begun already.
-        let wanted = before + 2;
+        let needed = self.polls.load(Ordering::SeqCst) + 2;
         loop {
-            if let Some(now) = *progress.borrow_and_update()
-                && now.polls >= wanted
+            let now = *progress.borrow_and_update();
+            if let Some(now) = now
+                && self.polls.load(Ordering::SeqCst) >= needed
             {
                 return now;
             }
@@ -255,12 +257,12 @@ impl Groups {
         } else {
             handed
         };
+        self.polls.fetch_add(1, Ordering::SeqCst);
         self.progress.send_replace(Some(Progress {
             era: end.era,
             upto: next,
             drawn: end.drawn,
             removed: end.removed,
-            polls: before.map_or(0, |before| before.polls) + 1,
         }));
         (next < upto).then_some(next)
     }
@@ -345,13 +347,14 @@ impl Group {
 
 impl Member {
     /// The next events after a position.
-    pub(super) fn take(&self, after: i64) -> Taken {
+    pub(super) fn take(&self, after: ChangePosition) -> Taken {
         // Read first: everything up to it is in the ring by now.
-        let handed = self.groups.progress().map_or(0, |now| now.upto);
+        let handed = self.groups.progress();
         let ring = self.group.ring();
-        if ring.is_over {
+        if ring.is_over || handed.is_some_and(|handed| handed.era != after.era) {
             return Taken::Over;
         }
+        let (after, handed) = (after.number, handed.map_or(0, |handed| handed.upto));
         if after < ring.floor {
             return Taken::Behind;
         }

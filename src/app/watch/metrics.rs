@@ -21,7 +21,7 @@ pub(in crate::app) fn count_from_zero() {
         metrics::counter!(EVENTS, "type" => *kind).absolute(0);
     }
     for reason in super::WatchEnd::REASONS {
-        metrics::counter!(ENDED, "reason" => reason).absolute(0);
+        metrics::counter!(ENDED, "reason" => *reason).absolute(0);
     }
 }
 

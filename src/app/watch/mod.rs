@@ -17,12 +17,13 @@ use chrono::{DateTime, Utc};
 use tokio::time::{Instant, timeout_at};
 
 pub use groups::HandedChange;
+pub(super) use metrics::count_from_zero;
 pub use watcher::{WatchEnd, WatchStep, Watcher};
 
 use super::{Collection, Error, Service};
 use crate::domain::change::ChangePosition;
 use crate::domain::tenancy::TenantScope;
-use crate::domain::watch::WatchFilter;
+use crate::domain::watch::{WatchFilter, WatchStart};
 use crate::domain::{Constraint, EntityRegistry, ListFilter, Violation};
 use crate::storage::postgres;
 use groups::{Groups, Progress};
@@ -36,18 +37,7 @@ const START_TIME_MAX: Duration = Duration::from_secs(5);
 #[derive(Clone)]
 pub(super) struct Watches(Arc<Groups>);
 
-/// Where a watch begins.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum WatchStart {
-    /// With changes that are committed from now on.
-    Now,
-    /// With the present state.
-    Initial,
-    /// After a position that an answer or an event has named.
-    After(ChangePosition),
-}
-
-/// What a client wants to watch.
+/// A watch of a list, as a client asks for it.
 #[derive(Debug, Clone)]
 pub struct WatchRequest {
     pub start: WatchStart,

@@ -47,7 +47,8 @@ enum Stage {
     /// Changes are returned that the list does not show, up to the end of what it may show.
     Settling {
         pages: InitialPages,
-        end: i64,
+        /// Unset until it is known.
+        end: Option<i64>,
     },
     Following,
 }
@@ -133,7 +134,6 @@ impl Watcher {
             };
             match step {
                 Ok(Some(step)) => return Ok(step),
-                Ok(None) if Instant::now() >= deadline => return Ok(WatchStep::Nothing),
                 Ok(None) => {}
                 Err(Stopped::End(end)) => return Err(end),
                 Err(Stopped::Storage(error)) => {
@@ -174,9 +174,7 @@ impl Watcher {
         *after = listing.next;
         if is_last {
             let pages = std::mem::take(pages);
-            // Everything that a page may show was drawn before this poll began.
-            let end = self.member.groups().polled_from_now().await.drawn;
-            self.stage = Stage::Settling { pages, end };
+            self.stage = Stage::Settling { pages, end: None };
         }
         Ok((!listing.items.is_empty()).then_some(WatchStep::Listed(listing.items)))
     }
@@ -185,7 +183,7 @@ impl Watcher {
     async fn follow(&mut self, deadline: Instant) -> Result<Option<WatchStep>, Stopped> {
         // Before the ring is read, so that no event is missed.
         self.member.moved.mark_unchanged();
-        let (changes, reached) = match self.member.take(self.reached.number) {
+        let (changes, reached) = match self.member.take(self.reached) {
             Taken::Over => return Err(Stopped::End(WatchEnd::Gone)),
             Taken::Behind => self.catch_up().await?,
             Taken::Events(changes, reached) => {
@@ -200,27 +198,39 @@ impl Watcher {
         if step.is_some() || is_further {
             return Ok(step);
         }
-        let waits = async {
-            match &self.stage {
-                Stage::Settling { end, .. } => {
-                    let end = ChangePosition {
-                        number: *end,
-                        ..self.reached
-                    };
-                    let mut moved = self.member.moved.clone();
-                    tokio::select! {
-                        () = self.member.groups().handed_upto(end) => {}
-                        _ = moved.changed() => {}
-                    }
-                }
-                _ => {
-                    let mut moved = self.member.moved.clone();
-                    let _ = moved.changed().await;
+        if Instant::now() >= deadline {
+            return Ok(Some(WatchStep::Nothing));
+        }
+        // Whatever ends the wait, the next call looks.
+        let _ = timeout_at(deadline, self.wait()).await;
+        Ok(None)
+    }
+
+    /// Waits for something to do.
+    async fn wait(&mut self) {
+        let groups = self.member.groups();
+        match &mut self.stage {
+            Stage::Settling { end, .. } => {
+                let known = match *end {
+                    Some(known) => known,
+                    // Everything that a page may show was drawn before this poll begins.
+                    None => *end.insert(groups.polled_from_now().await.drawn),
+                };
+                let end = ChangePosition {
+                    number: known,
+                    ..self.reached
+                };
+                let mut moved = self.member.moved.clone();
+                tokio::select! {
+                    () = groups.handed_upto(end) => {}
+                    _ = moved.changed() => {}
                 }
             }
-        };
-        let _ = timeout_at(deadline, waits).await;
-        Ok(None)
+            Stage::Listing { .. } | Stage::Following => {
+                let mut moved = self.member.moved.clone();
+                let _ = moved.changed().await;
+            }
+        }
     }
 
     /// What these changes are to the client, with what they complete.
@@ -229,7 +239,8 @@ impl Watcher {
             return changes_step(changes, true);
         };
         changes.retain(|change| !pages.show(change.change()));
-        if changes.is_empty() && self.reached.number >= *end {
+        let is_settled = end.is_some_and(|end| self.reached.number >= end);
+        if changes.is_empty() && is_settled {
             self.stage = Stage::Following;
             return Some(WatchStep::Complete(self.reached));
         }

@@ -13,3 +13,16 @@ mod initial;
 pub use event::{ResourceImage, WatchEventKind, WatchFilter, WatchedChange};
 pub use horizon::{Horizon, HorizonMove, PolledEnd};
 pub use initial::{InitialPages, VisibleChanges};
+
+use crate::domain::change::ChangePosition;
+
+/// Where a watch begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WatchStart {
+    /// With changes that are committed from now on.
+    Now,
+    /// With the present state.
+    Initial,
+    /// After a position that an answer or an event has named.
+    After(ChangePosition),
+}
