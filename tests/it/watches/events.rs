@@ -11,22 +11,22 @@ async fn every_change_is_an_event_of_its_list() {
     let mut watch = instance.watch("/clusters?includeDeleted=true").await;
     assert_eq!(watch.response.headers()["content-type"], "application/x-ndjson");
     watch.bookmark().await;
-    let made = api.made("/clusters", "Cluster", "a").await;
+    let made = api.made("/clusters", "Cluster", "aaa").await;
     let path = format!("/clusters/{}", made.id());
     let added = watch.next().await;
-    assert_eq!(brief(&added), "ADDED a");
+    assert_eq!(brief(&added), "ADDED aaa");
     assert_eq!(added["object"], made.body);
     assert_eq!(added["etag"], "\"g1.r1\"");
 
     let patched = api.patch(&path, json!({"spec": {"x": 1}})).await;
     let modified = watch.next().await;
-    assert_eq!(brief(&modified), "MODIFIED a");
+    assert_eq!(brief(&modified), "MODIFIED aaa");
     assert_eq!(modified["object"], patched.body);
     assert_eq!(modified["etag"], patched.headers["etag"].to_str().unwrap());
 
     assert_eq!(api.report(&path, "dns", 2, &[]).await.status, 201);
     let reported = watch.next().await;
-    assert_eq!(brief(&reported), "MODIFIED a");
+    assert_eq!(brief(&reported), "MODIFIED aaa");
     assert_eq!(reported["object"], api.get(&path).await.body);
     // The same again, later: times move, and nothing else.
     api.clock.advance(60);
@@ -34,14 +34,14 @@ async fn every_change_is_an_event_of_its_list() {
 
     let deleted = api.deleted(&path).await;
     let event = watch.next().await;
-    assert_eq!(brief(&event), "MODIFIED a");
+    assert_eq!(brief(&event), "MODIFIED aaa");
     assert_eq!(event["object"], deleted.body);
     let adapters = ["validation", "dns", "pullsecret", "hypershift"];
     api.finalize(&path, &adapters, 3).await;
     for _ in 0..3 {
-        assert_eq!(brief(&watch.next().await), "MODIFIED a");
+        assert_eq!(brief(&watch.next().await), "MODIFIED aaa");
     }
-    assert_eq!(brief(&watch.next().await), "DELETED a");
+    assert_eq!(brief(&watch.next().await), "DELETED aaa");
     assert!(!api.has(&path).await);
 }
 
@@ -50,11 +50,11 @@ async fn the_default_list_leaves_out_what_is_deleted() {
     let instance = Instance::spawn().await;
     let api = &instance.api;
     let mut active = instance.watch("/clusters").await;
-    let path = api.cluster("a").await;
+    let path = api.cluster("aaa").await;
     api.deleted(&path).await;
     force(api, &path).await;
-    api.cluster("b").await;
-    assert_eq!(active.changes(3).await, ["ADDED a", "DELETED a", "ADDED b"]);
+    api.cluster("bbb").await;
+    assert_eq!(active.changes(3).await, ["ADDED aaa", "DELETED aaa", "ADDED bbb"]);
 }
 
 #[tokio::test]
@@ -66,16 +66,16 @@ async fn lists_of_a_parent_and_of_all_kinds_are_watched() {
     let mut flat = instance.watch("/nodepools").await;
     let mut all = instance.watch("/resources").await;
     let mut of_kind = instance.watch("/resources?kind=Plain").await;
-    api.nodepool(&other, "x").await;
-    api.nodepool(&one, "y").await;
-    api.make("/plains", "Plain", "z").await;
-    assert_eq!(nested.changes(1).await, ["ADDED y"]);
-    assert_eq!(flat.changes(2).await, ["ADDED x", "ADDED y"]);
-    assert_eq!(all.changes(3).await, ["ADDED x", "ADDED y", "ADDED z"]);
-    assert_eq!(of_kind.changes(1).await, ["ADDED z"]);
+    api.nodepool(&other, "xxx").await;
+    api.nodepool(&one, "yyy").await;
+    api.make("/plains", "Plain", "zzz").await;
+    assert_eq!(nested.changes(1).await, ["ADDED yyy"]);
+    assert_eq!(flat.changes(2).await, ["ADDED xxx", "ADDED yyy"]);
+    assert_eq!(all.changes(3).await, ["ADDED xxx", "ADDED yyy", "ADDED zzz"]);
+    assert_eq!(of_kind.changes(1).await, ["ADDED zzz"]);
     // A deletion of a parent, with its children.
     api.deleted(&one).await;
-    assert_eq!(nested.changes(1).await, ["DELETED y"]);
+    assert_eq!(nested.changes(1).await, ["DELETED yyy"]);
 }
 
 #[tokio::test]
@@ -84,20 +84,20 @@ async fn a_search_that_begins_or_ceases_to_match_adds_and_removes() {
     let api = &instance.api;
     let search = "search=labels.shard%20%3D%20'1'&fields=name,labels";
     let mut watch = instance.watch(&format!("/clusters?{search}")).await;
-    let path = api.cluster("a").await;
+    let path = api.cluster("aaa").await;
     for shard in ["1", "1", "2", "1"] {
         let labels = json!({"labels": {"shard": shard, "n": shard}, "spec": {"s": shard}});
         assert_eq!(api.patch(&path, labels).await.status, 200);
     }
     api.patch(&path, json!({"spec": {"s": "x"}})).await;
     let (added, deleted) = (watch.change().await, watch.change().await);
-    assert_eq!(brief(&added), "ADDED a");
+    assert_eq!(brief(&added), "ADDED aaa");
     let members: Vec<_> = added["object"].as_object().unwrap().keys().collect();
     assert_eq!(members, ["id", "labels", "name"]);
-    assert_eq!(brief(&deleted), "DELETED a");
+    assert_eq!(brief(&deleted), "DELETED aaa");
     // Its last state in the list.
     assert_eq!(deleted["object"]["labels"]["shard"], "1");
-    assert_eq!(watch.changes(2).await, ["ADDED a", "MODIFIED a"]);
+    assert_eq!(watch.changes(2).await, ["ADDED aaa", "MODIFIED aaa"]);
     for search in [
         "status.conditions.Reconciled.last_updated_time%20%3E%20'2026-01-01T00:00:00Z'",
         "name%20%3D",

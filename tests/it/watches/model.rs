@@ -76,10 +76,6 @@ impl Wanderer {
         self.watch = again;
         self.watch.bookmark().await;
     }
-
-    fn is_at_end(&self, end: &str) -> bool {
-        self.list.values().any(|object| object["name"] == end)
-    }
 }
 
 /// One random change. Others may have changed the resource meanwhile: refusals do not matter.
@@ -167,7 +163,7 @@ async fn interrupted_watches_see_what_uninterrupted_ones_see() {
     for wanderer in whole.iter_mut().chain(&mut broken).chain(&mut late) {
         // Of both kinds, where both are shown.
         let ends = if wanderer.path.starts_with("/resources") { 2 } else { 1 };
-        while !wanderer.is_at_end("the-end")
+        while !wanderer.is_listed
             || wanderer.list.values().filter(|o| o["name"] == "the-end").count() < ends
         {
             wanderer.step().await;

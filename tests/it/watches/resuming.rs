@@ -8,7 +8,7 @@ use crate::support::{Proxy, TestDatabase, store_of};
 /// Twelve changes of several kinds.
 async fn changes(instance: &Instance) {
     let api = &instance.api;
-    for name in ["a", "b"] {
+    for name in ["aaa", "bbb"] {
         let path = api.cluster(name).await;
         api.patch(&path, json!({"labels": {"of": name}})).await;
         api.patch(&path, json!({"spec": {"x": 1}})).await;
