@@ -64,6 +64,11 @@ pub enum Error {
          begun a new era of the trail (SELECT begin_audit_era())"
     )]
     AheadOfTrail,
+    /// Changes after the position are no longer stored, or the database was set back since.
+    #[error(
+        "changes after this position are not stored any more: list the resources again, or watch with initial=true"
+    )]
+    PositionGone,
     /// The answer to a change cannot be written; the change is not made.
     #[error("cannot write the answer")]
     Answer(#[source] serde_json::Error),

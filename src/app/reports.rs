@@ -55,7 +55,7 @@ impl Service {
             if decision.completes {
                 break;
             }
-            let result = carry_out(&mut db, path, &snapshot, &report, decision).await?;
+            let result = carry_out(&mut db, path, &snapshot, (&report, origin), decision).await?;
             if let Some((stored, effects)) = result {
                 let unrequired = self.unrequired(&snapshot, stored.as_ref());
                 effects.stored(unrequired).emit();
@@ -87,7 +87,7 @@ impl Service {
         ancestors.reverse();
         let decision = self.decide(&snapshot, report);
         let completes = decision.completes;
-        let result = carry_out(&mut db, path, &snapshot, report, decision).await?;
+        let result = carry_out(&mut db, path, &snapshot, (report, origin), decision).await?;
         let (stored, effects) = result.ok_or_else(still_changing)?;
         let effects = effects.stored(self.unrequired(&snapshot, stored.as_ref()));
         if !completes {
@@ -121,7 +121,7 @@ async fn carry_out(
     db: &mut Db<'_>,
     path: ResourcePath<'_>,
     snapshot: &ResourceSnapshot,
-    report: &Report,
+    (report, origin): (&Report, &ChangeOrigin),
     decision: ReportDecision,
 ) -> Result<Option<ReportResult>, Error> {
     let state = &snapshot.state;
@@ -129,7 +129,8 @@ async fn carry_out(
     let stored = match decision.outcome {
         ReportOutcome::Accepted if decision.completes => Some(report.clone()),
         ReportOutcome::Accepted => {
-            if !db.save_report(state, &decision.conditions, report).await? {
+            let conditions = &decision.conditions;
+            if !db.save_report(state, conditions, report, origin).await? {
                 return Ok(None);
             }
             effects = effects.moved(state, &state.conditions, &decision.conditions);

@@ -5,6 +5,7 @@
 
 pub mod aggregation;
 pub mod audit;
+pub mod change;
 mod condition;
 mod derivation;
 pub mod document;
@@ -34,6 +35,7 @@ pub mod tenancy;
 mod tests;
 pub mod tsl;
 mod violation;
+pub mod watch;
 
 pub use condition::{Condition, ConditionStatus};
 pub use entity::{DeletePolicy, Entity, EntityRegistry, ReferenceRule};

@@ -15,6 +15,7 @@ mod reports;
 mod request;
 mod resources;
 mod routes;
+mod watching;
 
 use actix_web::body::MessageBody;
 use actix_web::dev::{ServiceFactory, ServiceRequest, ServiceResponse};

@@ -10,7 +10,7 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{Object, Schema, Type};
 use utoipa::{PartialSchema, ToSchema};
 
-use crate::app;
+use crate::app::{self, WatchEnd};
 use crate::auth::{AuthRefusal, TokenFault};
 use crate::domain::page::InvalidOrder;
 use crate::domain::tenancy::Denied;
@@ -48,6 +48,8 @@ mod kinds {
     pub(super) const STATE: &ProblemKind = &ProblemKind::new(StatusCode::CONFLICT, "CNF-003", "conflict", "State Conflict");
     pub(super) const KEY_IN_USE: &ProblemKind = &ProblemKind::new(StatusCode::CONFLICT, "CNF-004", "conflict", "Request In Progress");
     pub(super) const KEY_REUSED: &ProblemKind = &ProblemKind::new(StatusCode::UNPROCESSABLE_ENTITY, "VAL-009", "validation-error", "Idempotency Key Reused");
+    pub(super) const POSITION_GONE: &ProblemKind = &ProblemKind::new(StatusCode::GONE, "WCH-001", "watch-position-gone", "Watch Position Gone");
+    pub(super) const BEHIND: &ProblemKind = &ProblemKind::new(StatusCode::SERVICE_UNAVAILABLE, "WCH-002", "watch-behind", "Watch Too Slow");
     pub(super) const TOO_SLOW: &ProblemKind = &ProblemKind::new(StatusCode::GATEWAY_TIMEOUT, "SVC-002", "service-unavailable", "Service Timeout");
 }
 
@@ -158,6 +160,29 @@ fn write(error: &Error, arrival: &Arrival) -> ErrorResponse {
         reason: problem.reason().map(ToOwned::to_owned),
         cause: problem.cause,
     }
+}
+
+/// Why the service ends a watch.
+pub(super) fn watch_ended(end: WatchEnd) -> Problem {
+    match end {
+        WatchEnd::Gone => app::Error::PositionGone.into(),
+        WatchEnd::Behind => Problem::new(
+            kinds::BEHIND,
+            "this watch takes changes more slowly than they happen: continue after the last position",
+        ),
+        WatchEnd::Unauthorized | WatchEnd::Failed => Problem::internal("a watch failed"),
+    }
+}
+
+/// A problem as the last event of a watch.
+pub(super) fn event_of(problem: &Problem) -> Value {
+    json!({
+        "code": format!("{CODES}{}", problem.kind.code),
+        "detail": problem.detail,
+        "status": problem.kind.status.as_u16(),
+        "title": problem.kind.title,
+        "type": format!("{TYPES}{}", problem.kind.slug),
+    })
 }
 
 /// The database is unavailable.
@@ -287,6 +312,7 @@ impl From<app::Error> for Problem {
             E::KeyReused => of(kinds::KEY_REUSED),
             E::KeyInUse => of(kinds::KEY_IN_USE).retry_after(KEY_SECONDS),
             E::Unavailable(_) => unavailable(chain(&error)),
+            E::PositionGone => of(kinds::POSITION_GONE),
             E::TooSlow => of(kinds::TOO_SLOW),
             E::Storage(_) | E::Answer(_) => Self::internal(chain(&error)),
         }

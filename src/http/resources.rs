@@ -8,14 +8,18 @@ use strum::IntoEnumIterator as _;
 
 use super::conditional::{kept_nothing, unless_shown};
 use super::request::Call;
+use super::watching;
 use crate::app::{Collection, ListRequest, WriteAnswer};
 use crate::domain::ListFilterKind;
 use crate::wire::{self, BodyFault, Fields, Kinds, ListKey, Params, Views};
 use hyperfleet_server_kit::http::{PendingResponse, Problem, log_body};
 
-/// `GET`: a list.
+/// `GET`: a list, or a watch of it.
 pub(super) async fn list(call: Call) -> Result<HttpResponse, Problem> {
     let collection = call.collection()?;
+    if let Some(start) = watching::start(&call)? {
+        return watching::watch(call, start).await;
+    }
     let (service, tenants) = (&call.service, call.tenants());
     let (request, key, fields) = match list_request(&call, collection, &call.params()) {
         Ok(request) => request,
@@ -28,10 +32,13 @@ pub(super) async fn list(call: Call) -> Result<HttpResponse, Problem> {
     };
     let response = PendingResponse::of_page(&call.request, request.page.size)?;
     let timed = call.timed_service();
+    let mut answer = HttpResponse::Ok();
+    // Read first: a watch from here misses nothing that the list does not show.
+    watching::name_position(&call, &mut answer);
     let listing = timed.list(tenants, collection, request).await?;
     let kind = collection.entity().map(|entity| entity.kind.as_str());
     let views = Views(service.registry());
-    response.page(&views.resources(kind, listing, &key, fields))
+    response.item(answer, &views.resources(kind, listing, &key, fields))
 }
 
 /// `POST` to a list.
@@ -68,12 +75,13 @@ pub(super) async fn create(call: Call, body: Bytes) -> Result<HttpResponse, Prob
 /// `GET`: one resource.
 pub(super) async fn get(call: Call) -> Result<HttpResponse, Problem> {
     let conditions = call.preconditions()?;
+    let mut answer = HttpResponse::Ok();
+    watching::name_position(&call, &mut answer);
     let found = call.timed_service().get(call.resource_path()?).await?;
     let fields = call.params().fields()?;
     if let Some(answer) = unless_shown(&conditions, &found) {
         return answer;
     }
-    let mut answer = HttpResponse::Ok();
     answer.insert_header((ETAG, found.tag().to_string()));
     let response = PendingResponse::of(&call.request)?;
     let views = Views(call.service.registry());

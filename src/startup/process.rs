@@ -292,6 +292,15 @@ impl Process {
             let (metrics, service) = (metrics.clone(), counted.clone());
             metrics.run(service, Clock::system(), stuck_threshold)
         }));
+        let followed = service.clone();
+        tasks.spawn(supervise("follow changes", PAUSE, move || {
+            let service = followed.clone();
+            async move { service.follow_changes().await }
+        }));
+        let (recorded, kept) = (service.clone(), settings.history.retention);
+        tasks.spawn(supervise("remove expired changes", PAUSE, move || {
+            retention::expire_changes(recorded.clone(), Clock::system(), kept)
+        }));
         let keyed = service.clone();
         tasks.spawn(supervise(
             "remove expired idempotency keys",

@@ -12,6 +12,7 @@ mod query;
 mod requests;
 pub mod schemas;
 mod views;
+mod watching;
 
 pub use continuation::{Continuation, ListKey};
 pub use fields::{Fields, UnknownFields};
@@ -20,3 +21,4 @@ pub use json::{BodyFault, DEPTH_MAX};
 pub use query::{Params, ParamsFault};
 pub use requests::{Kinds, force_delete, kind_of, patch, report, resource};
 pub use views::{BASE, Views};
+pub use watching::{EventForm, Events};

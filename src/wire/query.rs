@@ -2,9 +2,11 @@
 
 use super::fields::{Fields, UnknownFields};
 use crate::domain::audit::{AuditFilter, TrailPosition};
+use crate::domain::change::ChangePosition;
 use crate::domain::moment;
 use crate::domain::page::{Direction, InvalidOrder, Order, PageRequest};
 use crate::domain::tsl;
+use crate::domain::watch::WatchStart;
 use crate::domain::{
     Constraint, ListFilter, ListFilterKind, ResourceId, Violation, Violations, shown,
 };
@@ -165,6 +167,38 @@ impl Params {
         }
     }
 
+    /// Reads `watch`, and where the watch begins: `position`, or `initial=true`. `None` if the list is not to be watched.
+    /// `resumed` is the position that a client sends which connects again; it wins.
+    pub fn watch(
+        &self,
+        resumed: Option<ChangePosition>,
+    ) -> Result<Option<WatchStart>, ParamsFault> {
+        let mut faults = Violations::default();
+        let is_watch = self.parsed("watch", BOOLEAN_EXPECTED, boolean, &mut faults);
+        if is_watch != Some(true) && faults.is_empty() {
+            return Ok(None);
+        }
+        let is_initial = self.parsed("initial", BOOLEAN_EXPECTED, boolean, &mut faults);
+        let position = self.parsed(
+            "position",
+            "must be the position of an answer or an event, as it stands there",
+            ChangePosition::parse,
+            &mut faults,
+        );
+        if position.is_some() && is_initial == Some(true) {
+            let message = "cannot be combined with initial=true: it says itself where to begin";
+            faults.push(Violation::new("position", Constraint::Format, message));
+        }
+        if !faults.is_empty() {
+            return Err(ParamsFault::Invalid(faults));
+        }
+        Ok(Some(match (resumed.or(position), is_initial) {
+            (Some(position), _) => WatchStart::After(position),
+            (None, Some(true)) => WatchStart::Initial,
+            (None, _) => WatchStart::Now,
+        }))
+    }
+
     /// Reads `fields`, the selected members; `None` for all.
     pub fn fields(&self) -> Result<Option<Fields>, ParamsFault> {
         Fields::parse(self.entries("fields")).map_err(ParamsFault::Fields)
@@ -228,6 +262,12 @@ impl Params {
         }
         value
     }
+}
+
+const BOOLEAN_EXPECTED: &str = "must be true or false";
+
+fn boolean(text: &str) -> Option<bool> {
+    text.parse().ok()
 }
 
 const TIME_EXPECTED: &str = "must be a time with its zone (RFC 3339), such as 2026-01-01T10:00:00Z";
@@ -345,6 +385,33 @@ mod tests {
             "order=spec->x",
         ] {
             assert!(params(query).order().is_err(), "{query}");
+        }
+    }
+
+    #[test]
+    fn a_watch_begins_where_the_client_says() {
+        let at = |number| WatchStart::After(ChangePosition { era: 0, number });
+        let resumed = Some(ChangePosition { era: 0, number: 9 });
+        for (query, resumed, expected) in [
+            ("", None, None),
+            ("watch=false&position=x", None, None),
+            ("watch=", resumed, None),
+            ("watch=true", None, Some(WatchStart::Now)),
+            ("watch=true&initial=false", None, Some(WatchStart::Now)),
+            ("watch=true&initial=true", None, Some(WatchStart::Initial)),
+            ("watch=true&initial=true", resumed, Some(at(9))),
+            ("watch=true&position=0-7", None, Some(at(7))),
+            ("watch=true&position=0-7", resumed, Some(at(9))),
+        ] {
+            assert_eq!(params(query).watch(resumed), Ok(expected), "{query}");
+        }
+        for query in [
+            "watch=1",
+            "watch=true&initial=yes",
+            "watch=true&position=7",
+            "watch=true&position=0-7&initial=true",
+        ] {
+            assert!(params(query).watch(None).is_err(), "{query}");
         }
     }
 

@@ -9,6 +9,7 @@ use uuid::Uuid;
 use super::condition_columns::ConditionColumns;
 use super::measure::SqlOperation::{Delete, Raw, Update};
 use super::measure::SqlTable::{Audit, Resources};
+use super::family::DroppedLinks;
 use super::{Db, Error, uuids};
 use crate::domain::audit::{AuditEntry, Change, ChangeOrigin, SettledTrail, TrailPosition};
 use crate::domain::{ResourceId, ResourceState, Tenancy};
@@ -107,11 +108,12 @@ macro_rules! audited {
 }
 
 impl Db<'_> {
-    /// Saves these states of resources, and adds the changes of one request to the trail.
+    /// Saves these states of resources, records the changes, and adds the changes of one request to the trail.
     pub(super) async fn save_audited(
         &mut self,
         states: &[ResourceState],
         changes: &[Change],
+        dropped: &DroppedLinks,
         origin: &ChangeOrigin,
     ) -> Result<(), Error> {
         let ids: Vec<Uuid> = states.iter().map(|s| s.id.as_uuid()).collect();
@@ -133,6 +135,7 @@ impl Db<'_> {
             .map(|c| c.reconciled_transition_at)
             .collect();
         let known: Vec<_> = computed.iter().map(|c| c.last_known_generation).collect();
+        let links: Vec<_> = states.iter().map(|s| dropped.of(s.id)).collect();
         let statement = audited!(
             "WITH saved AS (
                  UPDATE resources r
@@ -143,10 +146,17 @@ impl Db<'_> {
                      last_known_generation = n.last_known_generation,
                      computed_revision = r.revision + 1, revision = r.revision + 1
                  FROM unnest($11::uuid[], $12::int[], $13::timestamptz[], $14::timestamptz[], $15::text[], $16::jsonb[],
-                             $17::text[], $18::timestamptz[], $19::timestamptz[], $20::bigint[])
+                             $17::text[], $18::timestamptz[], $19::timestamptz[], $20::bigint[], $21::jsonb[])
                       n (id, generation, updated_at, deleted_at, deleted_by, conditions,
-                         states, reconciled_updated_at, reconciled_transition_at, last_known_generation)
+                         states, reconciled_updated_at, reconciled_transition_at, last_known_generation, links)
                  WHERE r.id = n.id
+                 RETURNING r.id, r.kind, r.generation, n.links
+             ), recorded AS (
+                 INSERT INTO changes (at, resource_id, kind, action, generation_after, actor, request_id, revision,
+                                      generation, updated_at, updated_by, deleted_at, deleted_by, links, conditions)
+                 SELECT $1, s.id, s.kind, 'modified', s.generation, $2, $3, o.revision, o.generation, o.updated_at,
+                        o.updated_by, o.deleted_at, o.deleted_by, s.links, o.conditions
+                 FROM saved s JOIN resources o ON o.id = s.id
              ) ",
             "",
             changes,
@@ -161,27 +171,39 @@ impl Db<'_> {
             &checked_at as _,
             &moved_at as _,
             &known as _,
+            &links as _,
         );
         let result = statement.execute(self.wire()).await;
         self.complete(result, Update(Resources), "save the states of resources")?;
         Ok(())
     }
 
-    /// Removes resources, and adds the changes of one request to the trail. Their reports and references are removed
+    /// Removes resources, records that, and adds the changes of one request to the trail. Their reports and references are removed
     /// with them.
     pub(super) async fn remove_audited(
         &mut self,
         removed: &[ResourceId],
         changes: &[Change],
+        dropped: &DroppedLinks,
         origin: &ChangeOrigin,
     ) -> Result<(), Error> {
+        let links: Vec<_> = removed.iter().map(|id| dropped.of(*id)).collect();
         let removed = uuids(removed.iter().copied());
         let statement = audited!(
             "WITH logged AS (",
-            ") DELETE FROM resources WHERE id = ANY($11)",
+            "), recorded AS (
+                 INSERT INTO changes (at, resource_id, kind, action, actor, request_id, revision, generation, updated_at,
+                                      updated_by, deleted_at, deleted_by, created_at, created_by, name, owner_id, tenancy,
+                                      spec, labels, links, conditions)
+                 SELECT $1, r.id, r.kind, 'removed', $2, $3, r.revision, r.generation, r.updated_at, r.updated_by,
+                        r.deleted_at, r.deleted_by, r.created_at, r.created_by, r.name, r.owner_id, r.tenancy, r.spec,
+                        r.labels, coalesce(n.links, links_of(r.id)), r.conditions
+                 FROM unnest($11::uuid[], $12::jsonb[]) n (id, links) JOIN resources r ON r.id = n.id
+             ) DELETE FROM resources WHERE id = ANY($11)",
             changes,
             origin,
             &removed,
+            &links as _,
         );
         let result = statement.execute(self.wire()).await;
         self.complete(result, Delete(Resources), "remove resources")?;

@@ -18,6 +18,7 @@ use crate::domain::audit::{AuditEntry, AuditFilter, SettledTrail, TrailPosition}
 use crate::domain::page::{Direction, Listing, Order, OrderField, PageRequest};
 use crate::domain::position::RowPosition;
 use crate::domain::tenancy::TenantScope;
+use crate::domain::watch::VisibleChanges;
 use crate::domain::{EntityRegistry, ListFilter, ResourceId, StoredResource};
 
 /// Number of items that a page may skip and still be read quickly: in an index, within a millisecond or two.
@@ -107,7 +108,32 @@ impl Db<'_> {
         &mut self,
         request: &ListQuery<'_>,
     ) -> Result<Listing<StoredResource>, Error> {
-        let mut query = statement(request);
+        let (listing, _) = self.list_rows(request, false).await?;
+        Ok(listing)
+    }
+
+    /// The same, with the transactions that the page shows.
+    pub async fn list_watched(
+        &mut self,
+        request: &ListQuery<'_>,
+    ) -> Result<(Listing<StoredResource>, VisibleChanges), Error> {
+        let (listing, snapshot) = self.list_rows(request, true).await?;
+        let snapshot = snapshot.unwrap_or_default();
+        match VisibleChanges::parse(&snapshot) {
+            Some(visible) => Ok((listing, visible)),
+            None => Err(Error::Corrupt {
+                column: "snapshot",
+                value: snapshot,
+            }),
+        }
+    }
+
+    async fn list_rows(
+        &mut self,
+        request: &ListQuery<'_>,
+        has_snapshot: bool,
+    ) -> Result<(Listing<StoredResource>, Option<String>), Error> {
+        let mut query = statement(request, has_snapshot);
         // Texts of searches differ: kept, they would push out the statements that do not. Planned with its values,
         // each also gets the plan that fits them.
         let query = query.build().persistent(!request.is_counted_from_rows());
@@ -123,15 +149,19 @@ impl Db<'_> {
         let rows = rows?;
         let size = request.page.size as usize;
         let is_last = rows.len() <= size;
+        let first = rows.first().filter(|_| has_snapshot);
+        let snapshot = first.map(|row| row.try_get(COLUMNS_COUNT + 1)).transpose();
+        let snapshot = self.complete(snapshot, Raw, "read the snapshot of a list")?;
         let (total, items) = self.complete(read_resources(rows, size), Raw, "read a page")?;
         let last = items.last().filter(|_| !is_last);
         let next = last.map(|last| RowPosition::of(&request.order, last));
-        Ok(Listing {
+        let listing = Listing {
             page: request.page,
             items,
             total,
             next,
-        })
+        };
+        Ok((listing, snapshot))
     }
 
     /// One page of the visible audit trail, with the total of all pages: newest first, or after a position in the
@@ -318,7 +348,7 @@ fn push_audit_filter(
 ///
 /// Filtered rows are found once, for the total and for the page. Otherwise the server might walk the whole list in the
 /// hope that a page comes together early.
-fn statement(request: &ListQuery<'_>) -> QueryBuilder<Postgres> {
+fn statement(request: &ListQuery<'_>, has_snapshot: bool) -> QueryBuilder<Postgres> {
     let mut query = QueryBuilder::new("");
     if request.is_counted_from_rows() {
         query.push("WITH found AS MATERIALIZED (SELECT id");
@@ -337,7 +367,11 @@ fn statement(request: &ListQuery<'_>) -> QueryBuilder<Postgres> {
     query
         .push("SELECT ")
         .push(columns)
-        .push(", total.count AS total FROM (");
+        .push(", total.count AS total");
+    if has_snapshot {
+        query.push(", pg_current_snapshot()::text AS snapshot");
+    }
+    query.push(" FROM (");
     push_total(&mut query, request);
     query.push(") total LEFT JOIN (SELECT id FROM ");
     if request.is_counted_from_rows() {

@@ -17,6 +17,7 @@
 //! statements use rows that these have found.
 
 mod audit;
+mod changes;
 mod columns;
 mod condition_columns;
 mod error;
@@ -48,6 +49,7 @@ use sqlx::migrate::Migrator;
 use tokio::time::{Instant, timeout_at};
 use uuid::Uuid;
 
+pub use changes::{ChangeFeed, ChangesRead, ChangesSlice};
 pub use error::Error;
 pub use family::LockedLineage;
 pub use idempotency::ClaimedKey;
@@ -224,6 +226,11 @@ impl Store {
         let mut session = Session::of(&self.pool, until, self.deadline).await?;
         let found = session.db().find_resource(scope).await?;
         Ok(found.map(StoredResource::from))
+    }
+
+    /// A connection of its own for the reader of changes. Connects to nothing yet.
+    pub fn change_feed(&self) -> ChangeFeed {
+        ChangeFeed::new(Settings::clone(&self.settings))
     }
 
     pub async fn session(&self) -> Result<Session, Error> {

@@ -133,6 +133,12 @@ impl Problem {
         Self::new(ProblemKind::UNAVAILABLE, detail).retry_after(BUSY_SECONDS)
     }
 
+    /// The limit of watching clients is reached.
+    pub fn too_many_watchers() -> Self {
+        let detail = "Too many clients are watching, please try again later";
+        Self::new(ProblemKind::UNAVAILABLE, detail).retry_after(STARTING_SECONDS)
+    }
+
     /// The caller exceeds its rate.
     pub fn too_many(retry_seconds: u64) -> Self {
         let detail = "Too many requests, please try again later";
