@@ -10,7 +10,7 @@ from watchers import Watching
 ACTIVE = "SELECT id FROM resources WHERE kind = 'Cluster' AND deleted_at IS NULL"
 FINALIZING = "SELECT id FROM resources WHERE kind = 'Cluster' AND deleted_at IS NOT NULL"
 POOL = "SELECT id FROM resources WHERE kind = 'NodePool' AND deleted_at IS NOT NULL"
-COLUMNS = "owner_id, created_at, updated_at, generation, created_by, updated_by, conditions, labels, spec, kind"
+COLUMNS = "owner_id, created_at, updated_at, generation, created_by, updated_by, conditions, condition_states, labels, spec, kind"
 
 ENTRY = "at, resource_id, action, actor, request_id, kind, name"
 
@@ -85,8 +85,8 @@ SENT = {
         "all, breaks off a stream", lambda events: events.insert(7, events[6]), "due was"),
     "a search does not say that a resource left it": (
         "search", lambda events: drop(events, "DELETED"), "due was|missing"),
-    "a search says that a resource left it while it is there": (
-        "search", lambda events: relabel(events, "MODIFIED", "DELETED"), "due was"),
+    "a resource comes into a search as if it had been there": (
+        "search", lambda events: relabel(events, "ADDED", "MODIFIED"), "due was"),
     "a deleted resource stays in the list of active ones": (
         "active", lambda events: drop(events, "DELETED"), "due was|missing"),
     "a list lacks a resource": ("late", None, "is missing in the list"),
@@ -98,7 +98,8 @@ def swap(events):
 
 
 def drop(events, kind):
-    events.remove(next(event for event in events if event.kind == kind))
+    """Removes the first of that kind, if there is one."""
+    events.remove(next((event for event in events if event.kind == kind), events[0]))
 
 
 def forget(events):

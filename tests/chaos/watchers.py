@@ -8,7 +8,7 @@ from collections import Counter
 from urllib.parse import quote
 
 import watched
-from client import BASE, Client, Lost, Refused
+from client import BASE, Client, Lost
 from outcome import statuses
 
 # A watch is never silent for longer: a bookmark comes after 15 s without a change (docs/guides/watch.md).
@@ -17,10 +17,10 @@ SILENCE_SECONDS_MAX = 30
 END_SECONDS_MAX = 30
 # Between two times that a watcher breaks off on its own.
 BREAKS_SECONDS = (0.1, 1.5)
-# The last cluster of all: whoever was sent it has everything before it.
+# The last cluster of all, and its node pool: a watcher that was sent one has everything before it.
 LAST = "watched-last"
 SEARCH = quote("labels.n = '2'")
-SPARSE = "kind,name,generation,labels,deleted_time,status"
+SPARSE = "kind,name,generation,labels,deleted_time,status.conditions"
 
 
 class Gone(Exception):
@@ -45,36 +45,48 @@ class Watcher:
         self.position = None
         self.ended = Counter()
         self.wrong = []
+        self.transport, self.broke_off = None, False
         self.began, self.done = asyncio.Event(), asyncio.Event()
 
     async def run(self):
         """Watches until the last cluster is there."""
-        while not self.done.is_set():
-            break_off = None
-            try:
-                reader, writer = await asyncio.open_connection(*self._address(), limit=1 << 24)
-            except OSError:
-                self.ended["refused"] += 1
-                await asyncio.sleep(0.05)
-                continue
-            try:
-                if self.breaks and self.began.is_set():
-                    seconds = self.chance.uniform(*BREAKS_SECONDS)
-                    break_off = asyncio.get_running_loop().call_later(seconds, writer.transport.abort)
-                await self._watch(reader, writer)
-            except Gone as gone:
-                self.wrong.append(f"was refused its position {self.position}: {gone}")
-                return
-            except TimeoutError:
-                self.wrong.append(f"was sent nothing for {SILENCE_SECONDS_MAX} s after {self.position}")
-                self.ended["silent"] += 1
-            except (OSError, EOFError, ValueError) as error:
-                broke_off = break_off and writer.transport.is_closing()
-                self.ended["on its own" if broke_off else type(error).__name__] += 1
-            finally:
-                if break_off:
-                    break_off.cancel()
-                writer.transport.abort()
+        breaking = asyncio.create_task(self._break_off()) if self.breaks else None
+        try:
+            while not self.done.is_set():
+                await self._watch_once()
+        except Gone as gone:
+            self.wrong.append(f"was refused its position {self.position}: {gone}")
+        finally:
+            if breaking:
+                breaking.cancel()
+
+    async def _break_off(self):
+        """Breaks off at any moment, also within an event."""
+        await self.began.wait()
+        while True:
+            await asyncio.sleep(self.chance.uniform(*BREAKS_SECONDS))
+            if self.transport:
+                self.broke_off = True
+                self.transport.abort()
+
+    async def _watch_once(self):
+        """One connection, to its end."""
+        try:
+            reader, writer = await asyncio.open_connection(*self._address(), limit=1 << 24)
+        except OSError:
+            self.ended["refused"] += 1
+            await asyncio.sleep(0.05)
+            return
+        self.transport, self.broke_off = writer.transport, False
+        try:
+            await self._watch(reader, writer)
+        except TimeoutError:
+            self.wrong.append(f"was sent nothing for {SILENCE_SECONDS_MAX} s after {self.position}")
+        except (OSError, EOFError) as error:
+            self.ended["broke off" if self.broke_off else type(error).__name__] += 1
+        finally:
+            self.transport = None
+            writer.transport.abort()
 
     def _address(self):
         self.turn += 1
@@ -89,7 +101,10 @@ class Watcher:
         if status != 200:
             self.ended[status] += 1
             if status != 503:
-                self.wrong.append(f"was answered {status}")
+                answer = await asyncio.wait_for(reader.read(1000), SILENCE_SECONDS_MAX)
+                self.wrong.append(f"was answered {status}: {answer[-500:]!r}")
+                # One such answer is enough.
+                self.done.set()
             await asyncio.sleep(0.1)
             return
         if self.has_list and self.complete is None:
@@ -214,7 +229,7 @@ class Watching:
         outcome.row("events lost, doubled, invented or out of order", len(found))
         outcome.faults += found[:10]
         outcome.must(len(found) <= 10, f"and {len(found) - 10} more about watchers")
-        outcome.must(ended["on its own"] > 0, "no watcher ever broke off")
+        outcome.must(ended["broke off"] > 0, "no watcher ever broke off")
 
     async def stop(self):
         for task in self.tasks:
@@ -234,17 +249,20 @@ class Watching:
         return found
 
     async def _create_last(self, outcome):
-        body = {"kind": "Cluster", "name": LAST, "labels": {"n": "2"}, "spec": {}}
+        body = {"name": LAST, "labels": {"n": "2"}, "spec": {}}
         client = Client(*self.addresses)
-        status = None
-        for _ in range(50):
-            try:
-                status = (await client.call("POST", f"{BASE}/clusters", body)).status
-            except (Lost, Refused):
-                status = None
-            # 409: it was made without an answer.
-            if status in (201, 409):
-                break
-            await asyncio.sleep(0.1)
+        cluster = await self._create(client, "/clusters", {"kind": "Cluster", **body}, outcome)
+        if cluster:
+            await self._create(client, f"/clusters/{cluster}/nodepools", {"kind": "NodePool", **body}, outcome)
         client.close()
-        outcome.must(status in (201, 409), f"the last cluster was answered {status}")
+
+    @staticmethod
+    async def _create(client, path, body, outcome):
+        """The id of a new resource; nothing is wrong with the database any more."""
+        try:
+            answer = await client.call("POST", BASE + path, body)
+        except Lost as lost:
+            outcome.must(False, f"the last {body['kind']} was not answered: {lost}")
+            return None
+        outcome.must(answer.status == 201, f"the last {body['kind']} was answered {answer.status}")
+        return answer.json().get("id")
