@@ -100,9 +100,9 @@ class Watcher:
             raise Gone(head.decode("latin-1").splitlines()[0])
         if status != 200:
             self.ended[status] += 1
-            if status != 503:
+            if status != 503 or b"\r\nretry-after: " not in head.lower():
                 answer = await asyncio.wait_for(reader.read(1000), SILENCE_SECONDS_MAX)
-                self.wrong.append(f"was answered {status}: {answer[-500:]!r}")
+                self.wrong.append(f"was answered {status}: {head + answer!r}")
                 # One such answer is enough.
                 self.done.set()
             await asyncio.sleep(0.1)
