@@ -8,6 +8,7 @@ pub mod audit;
 mod condition;
 mod derivation;
 pub mod document;
+pub mod dry_run;
 pub mod entity;
 pub mod entity_config;
 pub mod idempotency;

@@ -17,6 +17,6 @@ pub use continuation::{Continuation, ListKey};
 pub use fields::{Fields, UnknownFields};
 pub use fingerprint::fingerprint;
 pub use json::{BodyFault, DEPTH_MAX};
-pub use query::{Params, ParamsFault};
+pub use query::{Params, ParamsFault, real_target};
 pub use requests::{Kinds, force_delete, kind_of, patch, report, resource};
-pub use views::{BASE, Views};
+pub use views::{BASE, Views, dry_run};

@@ -1,5 +1,6 @@
 //! Bodies of answers. Optional members are absent when empty, never `null` (`docs/decisions/0006-empty-members.md`).
 
+mod dry_run;
 mod sparse;
 
 use std::cell::Cell;
@@ -22,6 +23,8 @@ use crate::domain::{
     StoredResource, Tenancy,
 };
 use hyperfleet_server_kit::json::Verbatim;
+pub use dry_run::dry_run;
+pub(super) use dry_run::{DryRunView, PlanAlone};
 use sparse::SparseView;
 
 /// Prefix of all paths of the API.
