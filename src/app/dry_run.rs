@@ -17,9 +17,7 @@ use crate::domain::idempotency::KeyedRequest;
 use crate::domain::lifecycle::Outcome;
 use crate::domain::precondition::Preconditions;
 use crate::domain::tenancy::{Tenant, TenantScope};
-use crate::domain::{
-    Entity, Report, RequestedPatch, RequestedResource, Resource, ResourceState,
-};
+use crate::domain::{Entity, Report, RequestedPatch, RequestedResource, Resource, ResourceState};
 use crate::storage::postgres::Tx;
 
 /// What a dry run takes beside its change.

@@ -81,7 +81,13 @@ impl Service {
         let patched = self
             .patch_locked(&mut tx, path, scope, (change, conditions), origin)
             .await;
-        finish(tx, request, patched.map(PatchedResource::with_effects), write).await
+        finish(
+            tx,
+            request,
+            patched.map(PatchedResource::with_effects),
+            write,
+        )
+        .await
     }
 
     /// [`Service::delete`] for a request with a key.

@@ -1,7 +1,7 @@
 //! Reports of adapters, the hot path: one read, then one guarded write if the report is accepted.
 
-use super::effects::{self, Effects};
 use super::dry_run::TriedChange;
+use super::effects::{self, Effects};
 use super::resources::still_changing;
 use super::unrequired_adapters::UnrequiredReport;
 use super::{Error, ResourcePath, Service, UNLOCKED_ATTEMPTS_MAX};

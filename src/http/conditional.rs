@@ -1,8 +1,8 @@
 //! Headers that make a request conditional or repeatable: `If-Match`, `If-None-Match` and `Idempotency-Key`.
 
-use actix_web::{HttpResponse, HttpResponseBuilder};
 use actix_web::http::StatusCode;
 use actix_web::http::header::{ETAG, HeaderName, HeaderValue, IF_MATCH, IF_NONE_MATCH, VARY};
+use actix_web::{HttpResponse, HttpResponseBuilder};
 
 use super::request::Call;
 use crate::app::{self, Deleted, KeyedAnswer};

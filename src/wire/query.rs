@@ -414,8 +414,16 @@ mod tests {
             ("dryRun=", "dryRun", "must be true"),
             ("dryRun", "dryRun", "must be true"),
             ("dryRun=true&dryRun=false", "dryRun", "must be true"),
-            ("dryrun=true", "dryrun", "the name of the parameter is dryRun"),
-            ("dry_run=true", "dry_run", "the name of the parameter is dryRun"),
+            (
+                "dryrun=true",
+                "dryrun",
+                "the name of the parameter is dryRun",
+            ),
+            (
+                "dry_run=true",
+                "dry_run",
+                "the name of the parameter is dryRun",
+            ),
             ("Dry-Run", "Dry-Run", "the name of the parameter is dryRun"),
         ] {
             let Err(ParamsFault::Invalid(faults)) = params(query).dry_run() else {

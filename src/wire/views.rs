@@ -22,9 +22,9 @@ use crate::domain::{
     EntityRegistry, JsonText, Metadata, PATHS_BASE, Report, ReportedCondition, ResourceId,
     StoredResource, Tenancy,
 };
-use hyperfleet_server_kit::json::Verbatim;
 pub use dry_run::dry_run;
 pub(super) use dry_run::{DryRunView, PlanAlone};
+use hyperfleet_server_kit::json::Verbatim;
 use sparse::SparseView;
 
 /// Prefix of all paths of the API.
