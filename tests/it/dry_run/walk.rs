@@ -20,7 +20,7 @@ fn kinds(pools: &str, files: &str, of_pools: &[&str], of_files: &[&str]) -> Vec<
         "true",
         "toJson(statuses[0].data)",
     );
-    let failing = ("Broken", "true", "1 / spec.a > 0", "'x'");
+    let failing = ("Broken", "true", "1 / resource.spec.a > 0", "'x'");
     let cluster = ruled(&[rule, failing], root("Cluster", "clusters", &["dns"]));
     vec![
         cluster,
