@@ -19,4 +19,5 @@ pub use fingerprint::fingerprint;
 pub use json::{BodyFault, DEPTH_MAX};
 pub use query::{Params, ParamsFault, real_target};
 pub use requests::{Kinds, force_delete, kind_of, patch, report, resource};
-pub use views::{BASE, Views, dry_run};
+pub use views::dry_run::dry_run;
+pub use views::{BASE, Views};

@@ -1,6 +1,6 @@
 //! Bodies of answers. Optional members are absent when empty, never `null` (`docs/decisions/0006-empty-members.md`).
 
-mod dry_run;
+pub(super) mod dry_run;
 mod sparse;
 
 use std::cell::Cell;
@@ -22,8 +22,6 @@ use crate::domain::{
     EntityRegistry, JsonText, Metadata, PATHS_BASE, Report, ReportedCondition, ResourceId,
     StoredResource, Tenancy,
 };
-pub use dry_run::dry_run;
-pub(super) use dry_run::{DryRunView, PlanAlone};
 use hyperfleet_server_kit::json::Verbatim;
 use sparse::SparseView;
 

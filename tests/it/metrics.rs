@@ -154,6 +154,7 @@ async fn a_dry_run_is_not_counted() {
     let free = make(&api, "freetrieds", "FreeTried", "one").await;
     let two = make(&api, "trieds", "Tried", "two").await;
     api.deleted(&two).await;
+    assert_eq!(api.report(&one, "dsn", 1, &[]).await.status, 201);
     let counted = || {
         let series = Series::read(&metrics.render()).into_iter();
         let ours = series.filter(|s| {

@@ -18,7 +18,10 @@ use utoipa::openapi::schema::{Object, Schema};
 use utoipa::openapi::{Components, ComponentsBuilder};
 
 use crate::domain::{Entity, EntityRegistry};
-use crate::wire::views::{DryRunView, EntryView, LinkView, PlanAlone, StatusView};
+use crate::wire::views::dry_run::{
+    ConditionChangeView, DryRunView, EffectView, FailedRuleView, PlanAlone,
+};
+use crate::wire::views::{EntryView, LinkView, StatusView};
 
 pub use names::{KindNames, Names};
 
@@ -82,6 +85,9 @@ fn fixed_answers() -> ComponentsBuilder {
     ComponentsBuilder::new()
         .schema_from::<DryRunView<'_>>()
         .schema_from::<PlanAlone<'_>>()
+        .schema_from::<EffectView<'_>>()
+        .schema_from::<ConditionChangeView<'_>>()
+        .schema_from::<FailedRuleView<'_>>()
         .schema_from::<EntryView<'_>>()
         .schema_from::<LinkView<'_>>()
         .schemas_from_iter([

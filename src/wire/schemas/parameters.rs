@@ -137,8 +137,8 @@ pub fn dry_run() -> Parameter {
     only_true.enum_values = Some(vec![json!(true)]);
     query(
         "dryRun",
-        "`true`: nothing is changed. The answer is the real one, without `ETag`, and its member `dry_run` says what the \
-         request would do (docs/guides/plan-changes.md). Any other value is refused.",
+        "`dryRun=true`: nothing is changed. The answer is the real one, without `ETag`, and its member `dry_run` says what the \
+         request would do (docs/guides/plan-changes.md). Any other value is refused, also a blank one.",
         only_true,
         Value::Null,
     )

@@ -31,7 +31,7 @@ pub(in crate::wire) struct DryRunView<'a> {
 
 #[derive(Serialize, ToSchema)]
 #[schema(as = DryRunEffect, description = "One change of one resource, as the audit trail would list it.")]
-struct EffectView<'a> {
+pub(in crate::wire) struct EffectView<'a> {
     /// The kind of change.
     #[schema(value_type = AuditAction)]
     action: &'static str,
@@ -57,7 +57,7 @@ struct EffectView<'a> {
 
 #[derive(Serialize, ToSchema)]
 #[schema(as = DryRunCondition, description = "A change of the status of one condition.")]
-struct ConditionChangeView<'a> {
+pub(in crate::wire) struct ConditionChangeView<'a> {
     /// Kind of the resource.
     kind: &'a str,
     /// Its name.
@@ -78,7 +78,7 @@ struct ConditionChangeView<'a> {
 
 #[derive(Serialize, ToSchema)]
 #[schema(as = DryRunFailedRule, description = "A rule of a derived condition that would fail: its condition stays as it is.")]
-struct FailedRuleView<'a> {
+pub(in crate::wire) struct FailedRuleView<'a> {
     /// What would go wrong.
     error: &'a str,
     /// Kind of the resource.
