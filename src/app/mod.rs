@@ -6,6 +6,7 @@
 
 mod audit;
 mod deletion;
+mod dry_run;
 mod effects;
 mod error;
 mod finalizing_lists;
@@ -24,6 +25,7 @@ use std::time::Duration;
 
 pub use crate::storage::postgres::{Connections, Unreconciled};
 pub use deletion::Deleted;
+pub use dry_run::{DryRun, DryRunAnswer};
 pub use error::Error;
 pub use keyed::{KeyedAnswer, WriteAnswer};
 pub use list::ListRequest;

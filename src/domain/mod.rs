@@ -9,6 +9,7 @@ pub mod change;
 mod condition;
 mod derivation;
 pub mod document;
+pub mod dry_run;
 pub mod entity;
 pub mod entity_config;
 pub mod idempotency;

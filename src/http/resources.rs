@@ -9,7 +9,7 @@ use strum::IntoEnumIterator as _;
 use super::conditional::{kept_nothing, unless_shown};
 use super::request::Call;
 use super::watching;
-use crate::app::{Collection, ListRequest, WriteAnswer};
+use crate::app::{Collection, DryRun, ListRequest, WriteAnswer};
 use crate::domain::ListFilterKind;
 use crate::wire::{self, BodyFault, Fields, Kinds, ListKey, Params, Views};
 use hyperfleet_server_kit::http::{PendingResponse, Problem, log_body};
@@ -44,6 +44,7 @@ pub(super) async fn list(call: Call) -> Result<HttpResponse, Problem> {
 /// `POST` to a list.
 pub(super) async fn create(call: Call, body: Bytes) -> Result<HttpResponse, Problem> {
     log_body(&call.request, &body);
+    let is_dry_run = call.is_dry_run()?;
     let collection = call.collection()?;
     let registry = call.service.registry();
     let kinds = collection.entity().map_or(Kinds::Any(registry), Kinds::One);
@@ -63,7 +64,17 @@ pub(super) async fn create(call: Call, body: Bytes) -> Result<HttpResponse, Prob
     let origin = call.origin()?;
     let author = (&call.tenant, &origin);
     let service = call.timed_service();
-    let Some(request) = call.keyed(&body, &origin)? else {
+    let key = call.keyed(&body, &origin)?;
+    if is_dry_run {
+        let run = DryRun {
+            origin: &origin,
+            key: key.as_ref(),
+            write: &|made| call.kept(StatusCode::CREATED, made),
+        };
+        let planned = service.create_dry_run(entity, parent, new, &call.tenant, run);
+        return call.planned(&planned.await?);
+    }
+    let Some(request) = key else {
         let made = service.create(entity, parent, new, author).await?;
         return call.shown(HttpResponse::Created(), made);
     };
@@ -94,12 +105,23 @@ pub(super) async fn get(call: Call) -> Result<HttpResponse, Problem> {
 /// `PATCH` of one resource.
 pub(super) async fn patch(call: Call, body: Bytes) -> Result<HttpResponse, Problem> {
     log_body(&call.request, &body);
+    let is_dry_run = call.is_dry_run()?;
     let path = call.resource_path()?;
     let change = wire::patch(&body, path.collection.entity())?;
     let conditions = call.preconditions()?;
     let origin = call.origin()?;
     let service = call.timed_service();
-    let Some(request) = call.keyed(&body, &origin)? else {
+    let key = call.keyed(&body, &origin)?;
+    if is_dry_run {
+        let run = DryRun {
+            origin: &origin,
+            key: key.as_ref(),
+            write: &|patched| call.kept(StatusCode::OK, patched),
+        };
+        let planned = service.patch_dry_run(path, &change, &conditions, run);
+        return call.planned(&planned.await?);
+    }
+    let Some(request) = key else {
         let patched = service.patch(path, &change, &conditions, &origin);
         return call.shown(HttpResponse::Ok(), patched.await?);
     };
@@ -111,11 +133,22 @@ pub(super) async fn patch(call: Call, body: Bytes) -> Result<HttpResponse, Probl
 
 /// `DELETE` of one resource. Its body is not read.
 pub(super) async fn delete(call: Call) -> Result<HttpResponse, Problem> {
+    let is_dry_run = call.is_dry_run()?;
     let path = call.resource_path()?;
     let conditions = call.preconditions()?;
     let origin = call.origin()?;
     let service = call.timed_service();
-    let Some(request) = call.keyed(&[], &origin)? else {
+    let key = call.keyed(&[], &origin)?;
+    if is_dry_run {
+        let run = DryRun {
+            origin: &origin,
+            key: key.as_ref(),
+            write: &|deleted| call.kept_deletion(StatusCode::ACCEPTED, deleted),
+        };
+        let planned = service.delete_dry_run(path, &conditions, run);
+        return call.planned(&planned.await?);
+    }
+    let Some(request) = key else {
         let deleted = service.delete(path, &conditions, &origin).await?;
         let answer = HttpResponse::Accepted();
         return if deleted.is_removed {
@@ -133,12 +166,23 @@ pub(super) async fn delete(call: Call) -> Result<HttpResponse, Problem> {
 /// `POST` to `…/force-delete`.
 pub(super) async fn force_delete(call: Call, body: Bytes) -> Result<HttpResponse, Problem> {
     log_body(&call.request, &body);
+    let is_dry_run = call.is_dry_run()?;
     let path = call.resource_path()?;
     let reason = wire::force_delete(&body)?;
     let conditions = call.preconditions()?;
     let origin = call.origin()?;
     let service = call.timed_service();
-    let Some(request) = call.keyed(&body, &origin)? else {
+    let key = call.keyed(&body, &origin)?;
+    if is_dry_run {
+        let run = DryRun {
+            origin: &origin,
+            key: key.as_ref(),
+            write: &|()| Ok(kept_nothing()),
+        };
+        let planned = service.force_delete_dry_run(path, &reason, &conditions, run);
+        return call.planned(&planned.await?);
+    }
+    let Some(request) = key else {
         let forced = service.force_delete(path, &reason, &conditions, &origin);
         forced.await?;
         return Ok(HttpResponse::NoContent().finish());

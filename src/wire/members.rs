@@ -14,3 +14,6 @@ pub(super) struct AuditAction;
 
 #[derive(ToSchema)]
 pub(super) struct ResourceCondition;
+
+#[derive(ToSchema)]
+pub(super) struct ResourceConditionStatus;

@@ -204,6 +204,33 @@ impl Params {
         Fields::parse(self.entries("fields")).map_err(ParamsFault::Fields)
     }
 
+    /// Whether the request is a dry run.
+    ///
+    /// # Errors
+    ///
+    /// Any value but `true`, and other spellings of the name: a change would be made that was not to be.
+    pub fn dry_run(&self) -> Result<bool, ParamsFault> {
+        let mut faults = Violations::default();
+        let mut is_dry_run = false;
+        for (name, value) in self.0.iter().filter(|(name, _)| is_like_dry_run(name)) {
+            is_dry_run = true;
+            let fault = |constraint, message: String| {
+                Violation::new(shown(name), constraint, message).with_value(shown(value))
+            };
+            if name != DRY_RUN {
+                let message = format!("the name of the parameter is {DRY_RUN}");
+                faults.push(fault(Constraint::Enum, message));
+            } else if value != "true" {
+                faults.push(fault(Constraint::Enum, "must be true".to_owned()));
+            }
+        }
+        if faults.is_empty() {
+            Ok(is_dry_run)
+        } else {
+            Err(ParamsFault::Invalid(faults))
+        }
+    }
+
     /// Reads the filters of the audit trail.
     pub fn audit_filter(&self) -> Result<AuditFilter, ParamsFault> {
         let mut faults = Violations::default();
@@ -268,6 +295,29 @@ const BOOLEAN_EXPECTED: &str = "must be true or false";
 
 fn boolean(text: &str) -> Option<bool> {
     text.parse().ok()
+}
+
+/// The parameter of dry runs.
+const DRY_RUN: &str = "dryRun";
+
+fn is_like_dry_run(name: &str) -> bool {
+    let letters = name.chars().filter(char::is_ascii_alphanumeric);
+    letters.map(|c| c.to_ascii_lowercase()).eq("dryrun".chars())
+}
+
+/// The target of a request without the parameter of dry runs: that of the request that would make the change. `params`
+/// decodes one pair of the query.
+pub fn real_target(target: &str, params: impl Fn(&str) -> Params) -> String {
+    let Some((path, query)) = target.split_once('?') else {
+        return target.to_owned();
+    };
+    let is_other = |pair: &&str| params(pair).0.iter().all(|(name, _)| name != DRY_RUN);
+    let others: Vec<_> = query.split('&').filter(is_other).collect();
+    match (others.is_empty(), others.len() == query.split('&').count()) {
+        (_, true) => target.to_owned(),
+        (true, false) => path.to_owned(),
+        (false, false) => format!("{path}?{}", others.join("&")),
+    }
 }
 
 const TIME_EXPECTED: &str = "must be a time with its zone (RFC 3339), such as 2026-01-01T10:00:00Z";
@@ -412,6 +462,57 @@ mod tests {
             "watch=true&position=0-7&initial=true",
         ] {
             assert!(params(query).watch(None).is_err(), "{query}");
+        }
+    }
+
+    #[test]
+    fn a_dry_run_is_asked_for_in_one_way() {
+        for (query, expected) in [
+            ("", false),
+            ("run=true&dry=true", false),
+            ("dryRun=true", true),
+            ("x=y&dryRun=true&dryRun=true", true),
+        ] {
+            assert_eq!(params(query).dry_run(), Ok(expected), "{query}");
+        }
+        for (query, field, message) in [
+            ("dryRun=All", "dryRun", "must be true"),
+            ("dryRun=false", "dryRun", "must be true"),
+            ("dryRun=", "dryRun", "must be true"),
+            ("dryRun", "dryRun", "must be true"),
+            ("dryRun=true&dryRun=false", "dryRun", "must be true"),
+            (
+                "dryrun=true",
+                "dryrun",
+                "the name of the parameter is dryRun",
+            ),
+            (
+                "dry_run=true",
+                "dry_run",
+                "the name of the parameter is dryRun",
+            ),
+            ("Dry-Run", "Dry-Run", "the name of the parameter is dryRun"),
+        ] {
+            let Err(ParamsFault::Invalid(faults)) = params(query).dry_run() else {
+                panic!("{query} was taken");
+            };
+            let found: Vec<_> = faults.as_slice().iter().collect();
+            assert_eq!(found.len(), 1, "{query}");
+            assert_eq!((&*found[0].field, &*found[0].message), (field, message));
+        }
+    }
+
+    #[test]
+    fn the_target_of_a_dry_run_is_that_of_the_request_itself() {
+        for (target, expected) in [
+            ("/a", "/a"),
+            ("/a?", "/a?"),
+            ("/a?b=c&d", "/a?b=c&d"),
+            ("/a?dryRun=true", "/a"),
+            ("/a?b=c&dryRun=true&d", "/a?b=c&d"),
+            ("/a?dryRun=true&b", "/a?b"),
+        ] {
+            assert_eq!(real_target(target, params), expected, "{target}");
         }
     }
 

@@ -1,5 +1,6 @@
 //! Bodies of answers. Optional members are absent when empty, never `null` (`docs/decisions/0006-empty-members.md`).
 
+pub(super) mod dry_run;
 mod sparse;
 
 use std::cell::Cell;

@@ -20,6 +20,7 @@ mod crowded_owners;
 mod deletion;
 mod derived_conditions;
 mod documents;
+mod dry_run;
 mod encodings;
 mod families;
 mod faults;

@@ -403,6 +403,38 @@ async fn a_delete_without_dependents_is_a_read_and_a_guarded_statement() {
 }
 
 #[tokio::test]
+async fn a_dry_run_is_a_transaction_that_is_rolled_back() {
+    let mut meter = Meter::start().await;
+    let cluster = meter.cluster().await;
+    meter.nodepool(&cluster).await;
+    let (going, _) = meter.finalizing(1).await;
+    for round in 0..2 {
+        let body = json!({"kind": "Cluster", "name": meter.name(), "spec": {}});
+        let created = meter.cost("POST", "/clusters?dryRun=true", body, 201).await;
+        let path = format!("{cluster}?dryRun=true");
+        let body = json!({"spec": {"a": 1}});
+        let patched = meter.cost("PATCH", &path, body, 200).await;
+        let deleted = meter.cost("DELETE", &path, Value::Null, 202).await;
+        let path = format!("{going}/force-delete?dryRun=true");
+        let forced = meter.cost("POST", &path, json!({"reason": "x"}), 200).await;
+        let path = format!("{cluster}/statuses?dryRun=true");
+        let report = json!({
+            "adapter": "dns", "observed_generation": 1, "observed_time": meter.api.clock.now(),
+            "conditions": [{"type": "Available", "status": "True"}, {"type": "Applied", "status": "True"},
+                           {"type": "Health", "status": "True"}],
+        });
+        let reported = meter.cost("PUT", &path, report, 201).await;
+        if round == 1 {
+            assert_transaction("dry run of POST", created, 0, 1);
+            assert_transaction("dry run of PATCH", patched, 0, 3);
+            assert_transaction("dry run of DELETE", deleted, 0, 5);
+            assert_transaction("dry run of a force-delete", forced, 0, 4);
+            assert_transaction("dry run of a report", reported, 0, 3);
+        }
+    }
+}
+
+#[tokio::test]
 async fn preconditions_cost_no_statement() {
     let mut meter = Meter::start().await;
     for round in 0..2 {

@@ -5,6 +5,7 @@
 //! histories              200 whole lives of a resource with known results, step by step
 //! lifecycle              create, PATCH and reports by name
 //! deletion, removal      DELETE, owners removed with their last child, force-delete by name
+//! dry_run                what a dry run says of a decision
 //! reference              every rule for references by name
 //! tenancy                tenants of requests: headers, configurations
 //! mapping                rules that derive conditions: vectors, refusals, limits of cost
@@ -17,6 +18,7 @@
 
 mod aggregation_vectors;
 mod deletion;
+mod dry_run;
 mod family_laws;
 mod given;
 mod histories;

@@ -190,7 +190,7 @@ pub(in crate::http) fn create(subject: &Subject<'_>) -> OperationBuilder {
         let described = subject.of_list(id, summary, "");
         let made = with_replayed(subject.shown("The new resource.", created));
         let described = described.response("201", made.build());
-        refuse(keyed(described), &[409, 422])
+        refuse(keyed(tried(described)), &[409, 422])
     };
     refuse(described.request_body(body), &WITH_BODY)
 }
@@ -223,7 +223,7 @@ pub(in crate::http) fn patch(subject: &Subject<'_>) -> OperationBuilder {
     let described = described
         .request_body(body)
         .response("200", patched.build());
-    let described = keyed(conditional(described));
+    let described = keyed(conditional(tried(described)));
     refuse(refuse(described, &[409, 412, 422]), &WITH_BODY)
 }
 
@@ -238,7 +238,8 @@ pub(in crate::http) fn delete(subject: &Subject<'_>) -> OperationBuilder {
         deleted,
     );
     let described = described.response("202", with_replayed(deleted).build());
-    refuse(keyed(conditional(described)), &[400, 409, 412, 422])
+    let described = keyed(conditional(tried(described)));
+    refuse(described, &[400, 409, 412, 422])
 }
 
 pub(in crate::http) fn force_delete(subject: &Subject<'_>) -> OperationBuilder {
@@ -255,7 +256,7 @@ pub(in crate::http) fn force_delete(subject: &Subject<'_>) -> OperationBuilder {
             "204",
             with_replayed(with_request_id(empty_answer("It is removed."))).build(),
         );
-    let described = keyed(conditional(described));
+    let described = keyed(conditional(planned(described)));
     refuse(refuse(described, &[409, 412, 422]), &WITH_BODY)
 }
 
@@ -285,7 +286,7 @@ pub(in crate::http) fn report(subject: &Subject<'_>) -> OperationBuilder {
         .request_body(json_body(schema, Some(examples::report())))
         .response("201", kept)
         .response("204", nothing(discarded));
-    refuse(described, &WITH_BODY)
+    refuse(planned(described), &WITH_BODY)
 }
 
 pub(in crate::http) fn audit(subject: &Subject<'_>) -> OperationBuilder {
@@ -364,6 +365,17 @@ fn keyed(described: OperationBuilder) -> OperationBuilder {
     shared(described, vec![idempotency_key()])
 }
 
+/// May be a dry run.
+fn tried(described: OperationBuilder) -> OperationBuilder {
+    shared(described, vec![parameters::dry_run()])
+}
+
+/// The same for a request whose answer may have no body.
+fn planned(described: OperationBuilder) -> OperationBuilder {
+    let text = "What the request would do, where it is a dry run and its real answer has no body.";
+    tried(described).response("200", answer(text, "DryRunAnswer", None))
+}
+
 /// Adds the refusals with these statuses.
 fn refuse(described: OperationBuilder, statuses: &[u16]) -> OperationBuilder {
     openapi::refuse(described, &REFUSALS, statuses)
@@ -411,7 +423,8 @@ pub(in crate::http) fn shared_parameters(builder: ComponentsBuilder) -> Componen
         `A-Za-z0-9._-`. Any other is replaced.";
     let id = parameter(ParameterIn::Header, "X-Request-Id", text, any(Type::String)).build();
     let headers = preconditions().into_iter().chain([idempotency_key(), id]);
-    let shared = parameters::resources().into_iter().chain(headers);
+    let queries = parameters::resources().into_iter();
+    let shared = queries.chain([parameters::dry_run()]).chain(headers);
     shared.fold(builder, |builder, parameter| {
         builder.parameter(parameter.name.clone(), parameter)
     })

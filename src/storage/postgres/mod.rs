@@ -87,7 +87,8 @@ static MIGRATOR: LazyLock<Migrator> = LazyLock::new(|| {
 const BEGIN_SETS: &str =
     "BEGIN; SET LOCAL plan_cache_mode = force_generic_plan; SET LOCAL enable_seqscan = off";
 
-/// The same for a request with an idempotency key. It waits 5 s at most for a repetition of itself, or for another change.
+/// The same for a request with an idempotency key, and for a dry run. It waits 5 s at most for a repetition of itself,
+/// or for another change.
 const BEGIN_KEYED: &str = "BEGIN; SET LOCAL plan_cache_mode = force_generic_plan; SET LOCAL enable_seqscan = off; \
                            SET LOCAL lock_timeout = '5s'";
 
@@ -274,7 +275,7 @@ impl Store {
         Tx::open(TxSession::Own(self.session().await?), BEGIN_SETS).await
     }
 
-    /// Opens a transaction (READ COMMITTED) for a request with an idempotency key, whatever it changes.
+    /// Opens a transaction (READ COMMITTED) for a request with an idempotency key or for a dry run, whatever it changes.
     pub async fn begin_keyed(&self) -> Result<Tx<'static>, Error> {
         Tx::open(TxSession::Own(self.session().await?), BEGIN_KEYED).await
     }
@@ -409,6 +410,12 @@ impl<'s> Tx<'s> {
                 Err(error)
             }
         }
+    }
+
+    /// Rolls back, whatever the transaction did.
+    pub async fn roll_back(mut self) {
+        // If this fails, the connection is closed, with the same effect.
+        let _ = self.close("ROLLBACK", Rollback, "roll back").await;
     }
 
     async fn close(

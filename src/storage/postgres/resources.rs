@@ -1,13 +1,15 @@
 //! Table `resources`: one row at a time. A statement that changes a row also records the change: the part of it that reads
 //! the table again sees the row as it was before.
 
+use std::collections::HashSet;
+
 use sqlx::types::Json;
 
 use super::condition_columns::{ConditionColumns, SentConditions};
 use super::measure::SqlOperation::{Create, Query, Update};
 use super::measure::SqlTable::Resources;
 use super::row::ResourceRow;
-use super::{Db, Error, ResourceScope};
+use super::{Db, Error, ResourceScope, uuids};
 use crate::domain::audit::{Action, Change, ChangeOrigin};
 use crate::domain::change::ReplacedParts;
 use crate::domain::tenancy::TenantScope;
@@ -66,6 +68,31 @@ impl Db<'_> {
         .fetch_one(self.repeatable_wire())
         .await;
         self.complete(result, Query(Resources), "look for a resource")
+    }
+
+    /// Which of these resources a tenant sees, including those that this transaction has removed: `origin` is the
+    /// origin of its changes.
+    pub async fn list_seen(
+        &mut self,
+        tenants: &TenantScope,
+        ids: &[ResourceId],
+        origin: &ChangeOrigin,
+    ) -> Result<HashSet<ResourceId>, Error> {
+        let result = sqlx::query_scalar!(
+            r#"SELECT id AS "id!" FROM resources
+               WHERE id = ANY($1) AND ($2::jsonb IS NULL OR tenancy = $2)
+               UNION
+               SELECT resource_id FROM audit_entries
+               WHERE resource_id = ANY($1) AND ($2::jsonb IS NULL OR tenancy = $2) AND request_id = $3 AND at = $4"#,
+            &uuids(ids.iter().copied()),
+            tenants.tenancy().map(Json) as _,
+            origin.request_id,
+            origin.at,
+        )
+        .fetch_all(self.wire())
+        .await;
+        let ids = self.complete(result, Query(Resources), "look for seen resources")?;
+        Ok(ids.into_iter().map(ResourceId::from).collect())
     }
 
     /// Adds a resource and its audit entry, unless its parent is missing (not seen) or finalizing. The parent is

@@ -10,7 +10,7 @@ use super::names::KindNames;
 use super::object::{any_spec, object};
 use crate::domain::Entity;
 use crate::wire::fields::Member;
-use crate::wire::views::{LinkView, ListView, ResourceView};
+use crate::wire::views::{LinkView, ListView, ReportView, ResourceView};
 
 /// A resource of one kind, or of any kind.
 pub(super) fn resource(entity: Option<&Entity>, names: &KindNames) -> Object {
@@ -18,6 +18,7 @@ pub(super) fn resource(entity: Option<&Entity>, names: &KindNames) -> Object {
     let reference = |suffix| RefOr::from(Ref::from_schema_name(names.schema(suffix)));
     let properties = &mut schema.properties;
     properties.insert("status".to_owned(), reference("Status"));
+    properties.insert("dry_run".to_owned(), plan());
     match entity {
         Some(entity) => {
             let spec = match &entity.spec_schema {
@@ -37,6 +38,17 @@ pub(super) fn resource(entity: Option<&Entity>, names: &KindNames) -> Object {
         None => schema.required.push("id".to_owned()),
     }
     schema
+}
+
+/// The latest report of one adapter.
+pub(super) fn report() -> Object {
+    let mut schema = object(ReportView::schema());
+    schema.properties.insert("dry_run".to_owned(), plan());
+    schema
+}
+
+fn plan() -> RefOr<Schema> {
+    Ref::from_schema_name("DryRun").into()
 }
 
 /// A resource with its selected members.

@@ -18,7 +18,10 @@ use utoipa::openapi::schema::{Object, Schema};
 use utoipa::openapi::{Components, ComponentsBuilder};
 
 use crate::domain::{Entity, EntityRegistry};
-use crate::wire::views::{EntryView, LinkView, ReportView, StatusView};
+use crate::wire::views::dry_run::{
+    ConditionChangeView, DryRunView, EffectView, FailedRuleView, PlanAlone,
+};
+use crate::wire::views::{EntryView, LinkView, StatusView};
 
 pub use names::{KindNames, Names};
 
@@ -80,10 +83,15 @@ fn answers_of_kind(
 fn fixed_answers() -> ComponentsBuilder {
     let list = |name, item| (name, Schema::Object(answers::numbered_list(name, item)));
     ComponentsBuilder::new()
-        .schema_from::<ReportView<'_>>()
+        .schema_from::<DryRunView<'_>>()
+        .schema_from::<PlanAlone<'_>>()
+        .schema_from::<EffectView<'_>>()
+        .schema_from::<ConditionChangeView<'_>>()
+        .schema_from::<FailedRuleView<'_>>()
         .schema_from::<EntryView<'_>>()
         .schema_from::<LinkView<'_>>()
         .schemas_from_iter([
+            ("AdapterStatus", Schema::Object(answers::report())),
             list("AdapterStatusList", "AdapterStatus"),
             (
                 "AuditList",

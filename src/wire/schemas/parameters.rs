@@ -155,6 +155,19 @@ pub fn fields() -> Parameter {
         .build()
 }
 
+/// Asks what a change would do.
+pub fn dry_run() -> Parameter {
+    let mut only_true = Object::with_type(Type::Boolean);
+    only_true.enum_values = Some(vec![json!(true)]);
+    query(
+        "dryRun",
+        "`dryRun=true`: nothing is changed. The answer is the real one, without `ETag`, and its member `dry_run` says what the \
+         request would do (docs/guides/plan-changes.md). Any other value is refused, also a blank one.",
+        only_true,
+        Value::Null,
+    )
+}
+
 /// The parameters of the audit trail.
 pub fn audit() -> Vec<Parameter> {
     let mut parameters = page();
