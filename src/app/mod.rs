@@ -8,6 +8,7 @@ mod audit;
 mod deletion;
 mod effects;
 mod error;
+mod explanations;
 mod finalizing_lists;
 pub mod import;
 mod keyed;

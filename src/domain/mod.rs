@@ -10,6 +10,7 @@ mod derivation;
 pub mod document;
 pub mod entity;
 pub mod entity_config;
+pub mod explain;
 pub mod idempotency;
 pub mod import;
 mod json_text;

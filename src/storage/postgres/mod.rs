@@ -37,6 +37,7 @@ mod schema;
 mod scope;
 mod search;
 mod snapshots;
+mod surroundings;
 mod unreconciled;
 mod wire;
 
