@@ -3,8 +3,9 @@
 -- A function, because its statements must use indexes: where most resources have one owner, or most references one
 -- target, the planner would read a table from its beginning (as in `has_dependents`).
 --
--- Both lists have at most `rows_max` + 1 entries, so that the caller sees whether there are more. `tenants` is the
--- tenancy that the caller sees, null for all of them: unseen resources are counted there, so they are returned, too.
+-- Both lists have at most `rows_max` + 1 entries, so that the service sees whether there are more. `tenants` is the
+-- tenancy that the client sees, null for every one. Resources outside it block a deletion, too: they are returned
+-- with `is_seen` = false, so that they are counted but not named.
 -- The limits inside LATERAL make each step a lookup in an index; that of the recursion ends it early.
 CREATE FUNCTION surroundings(resource uuid, tenants jsonb, levels_max integer, rows_max bigint)
 RETURNS TABLE (descendants jsonb, referrers jsonb) LANGUAGE plpgsql STABLE

@@ -13,4 +13,13 @@ pub(super) struct AdapterMetadata;
 pub(super) struct AuditAction;
 
 #[derive(ToSchema)]
+pub(super) struct ExplanationAdapterState;
+
+#[derive(ToSchema)]
+pub(super) struct ExplanationRuleState;
+
+#[derive(ToSchema)]
 pub(super) struct ResourceCondition;
+
+#[derive(ToSchema)]
+pub(super) struct ResourceConditionStatus;

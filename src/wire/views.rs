@@ -1,5 +1,6 @@
 //! Bodies of answers. Optional members are absent when empty, never `null` (`docs/decisions/0006-empty-members.md`).
 
+pub(super) mod explanation;
 mod sparse;
 
 use std::cell::Cell;
@@ -15,6 +16,7 @@ use super::continuation::{Continuation, ListKey};
 use super::fields::Fields;
 use super::members::{AdapterCondition, AdapterMetadata, AuditAction, ResourceCondition};
 use crate::domain::audit::{AuditEntry, TrailPage};
+use crate::domain::explain::ResourceExplanation;
 use crate::domain::moment;
 use crate::domain::page::Listing;
 use crate::domain::{
@@ -22,6 +24,7 @@ use crate::domain::{
     StoredResource, Tenancy,
 };
 use hyperfleet_server_kit::json::Verbatim;
+use explanation::ResourceExplanationView;
 use sparse::SparseView;
 
 /// Prefix of all paths of the API.
@@ -364,6 +367,11 @@ impl<'a> Views<'a> {
             position: Some(trail.position.to_string()),
             ..list("AuditList".to_owned(), &trail.listing, Self::entry)
         }
+    }
+
+    /// What a resource waits for.
+    pub fn explanation(self, explanation: &'a ResourceExplanation) -> impl Serialize + 'a {
+        ResourceExplanationView::new(self, explanation)
     }
 
     fn href(self, resource: &StoredResource) -> String {

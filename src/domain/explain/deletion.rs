@@ -33,6 +33,8 @@ pub struct BlockingChild {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BlockingReferrer {
     pub source: SourceOfReference,
+    /// The target, if the caller sees it.
+    pub target: Option<Kin>,
     pub sentence: String,
 }
 
@@ -134,9 +136,17 @@ fn referrers(input: &ExplainInput<'_>) -> Blockers<BlockingReferrer> {
     blocking.sort_by_key(|source| order(source));
     blocking.dedup_by_key(|source| order(source));
     let (seen, unseen): (Vec<_>, Vec<_>) = blocking.into_iter().partition(|s| s.is_seen);
-    let seen = seen.into_iter().map(|source| BlockingReferrer {
-        source: source.clone(),
-        sentence: of_referrer(source, of_id.get(&source.target).copied()),
+    let seen = seen.into_iter().map(|source| {
+        let below = of_id.get(&source.target).copied();
+        let target = match below {
+            None => Some(Kin::of(state)),
+            Some(below) => Some(below.kin.clone()).filter(|_| below.is_seen),
+        };
+        BlockingReferrer {
+            source: source.clone(),
+            target,
+            sentence: of_referrer(source, below),
+        }
     });
     let is_partial = all.len() > REFERRERS_MAX || is_partial(descendants);
     Blockers::new(seen.collect(), unseen.len(), is_partial)

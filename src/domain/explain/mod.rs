@@ -99,12 +99,7 @@ pub fn explain(input: &ExplainInput<'_>) -> ResourceExplanation {
     let blocked = deletion::blocked(input, waits_for_adapters);
     let waits = waits_for_adapters || state.is_finalizing() && blocked.is_blocked;
     ResourceExplanation {
-        subject: Kin {
-            id: state.id,
-            kind: state.kind.clone(),
-            name: state.name.as_str().to_owned(),
-            owner: state.owner,
-        },
+        subject: Kin::of(state),
         generation: state.generation,
         deletion: state.deletion.clone(),
         explained_at: input.now,

@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 
-use crate::domain::{Condition, ResourceId};
+use crate::domain::{Condition, ResourceId, ResourceState};
 
 /// Descendants that are read at most, the nearest first.
 pub const DESCENDANTS_MAX: usize = 1000;
@@ -84,6 +84,15 @@ impl<T> Blockers<T> {
 }
 
 impl Kin {
+    pub(super) fn of(state: &ResourceState) -> Self {
+        Self {
+            kind: state.kind.clone(),
+            name: state.name.as_str().to_owned(),
+            id: state.id,
+            owner: state.owner,
+        }
+    }
+
     /// `NodePool "workers"`.
     pub(super) fn shown(&self) -> String {
         format!("{} \"{}\"", self.kind, self.name)

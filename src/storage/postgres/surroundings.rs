@@ -16,7 +16,7 @@ use crate::domain::{Condition, ResourceId};
 
 const _: () = assert!(DESCENDANTS_MAX == REFERRERS_MAX, "the function has one limit");
 
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 struct DescendantColumn {
     id: Uuid,
     kind: String,
@@ -29,7 +29,7 @@ struct DescendantColumn {
     is_seen: bool,
 }
 
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 struct ReferrerColumn {
     id: Uuid,
     kind: String,

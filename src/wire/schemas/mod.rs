@@ -18,6 +18,10 @@ use utoipa::openapi::schema::{Object, Schema};
 use utoipa::openapi::{Components, ComponentsBuilder};
 
 use crate::domain::{Entity, EntityRegistry};
+use crate::wire::views::explanation::{
+    AdapterProgressView, BlockedDeletionView, BlockingChildView, BlockingChildrenView,
+    BlockingReferrerView, BlockingReferrersView, ConditionOriginView, ResourceExplanationView,
+};
 use crate::wire::views::{EntryView, LinkView, ReportView, StatusView};
 
 pub use names::{KindNames, Names};
@@ -83,6 +87,14 @@ fn fixed_answers() -> ComponentsBuilder {
         .schema_from::<ReportView<'_>>()
         .schema_from::<EntryView<'_>>()
         .schema_from::<LinkView<'_>>()
+        .schema_from::<ResourceExplanationView<'_>>()
+        .schema_from::<AdapterProgressView<'_>>()
+        .schema_from::<BlockingChildView<'_>>()
+        .schema_from::<BlockingChildrenView<'_>>()
+        .schema_from::<BlockingReferrerView<'_>>()
+        .schema_from::<BlockingReferrersView<'_>>()
+        .schema_from::<BlockedDeletionView<'_>>()
+        .schema_from::<ConditionOriginView<'_>>()
         .schemas_from_iter([
             list("AdapterStatusList", "AdapterStatus"),
             (
