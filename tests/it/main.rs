@@ -21,6 +21,7 @@ mod deletion;
 mod derived_conditions;
 mod documents;
 mod encodings;
+mod explain;
 mod families;
 mod faults;
 mod fields;

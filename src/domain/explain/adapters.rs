@@ -159,7 +159,10 @@ fn sentence(
     let why = why.trim_end_matches('.');
     let goal = input.goal();
     let rest = match state {
-        AdapterState::NeverReported => format!("has not reported {since}"),
+        AdapterState::NeverReported => {
+            let (created, age) = (rfc3339(at), age(input.now - at));
+            format!("has never reported on the resource, created at {created} ({age} ago)")
+        }
         AdapterState::Done => format!("reports {goal}=True at generation {generation} {since}"),
         AdapterState::OldGeneration => {
             let (declared, age) = (rfc3339(at), age(input.now - at));

@@ -5,6 +5,8 @@
 //! histories              200 whole lives of a resource with known results, step by step
 //! lifecycle              create, PATCH and reports by name
 //! deletion, removal      DELETE, owners removed with their last child, force-delete by name
+//! explain                what a resource waits for, by name
+//! explain_laws           explanations agree with the lifecycle, over random input
 //! reference              every rule for references by name
 //! tenancy                tenants of requests: headers, configurations
 //! mapping                rules that derive conditions: vectors, refusals, limits of cost
@@ -17,6 +19,8 @@
 
 mod aggregation_vectors;
 mod deletion;
+mod explain;
+mod explain_laws;
 mod family_laws;
 mod given;
 mod histories;
