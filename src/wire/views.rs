@@ -23,8 +23,8 @@ use crate::domain::{
     EntityRegistry, JsonText, Metadata, PATHS_BASE, Report, ReportedCondition, ResourceId,
     StoredResource, Tenancy,
 };
-use hyperfleet_server_kit::json::Verbatim;
 use explanation::ResourceExplanationView;
+use hyperfleet_server_kit::json::Verbatim;
 use sparse::SparseView;
 
 /// Prefix of all paths of the API.

@@ -15,12 +15,21 @@ fn kinds() -> Vec<EntityConfig> {
     let addons = root("Addon", "addons", &["dns"]);
     let links = [("cluster", "Cluster", 0, 0), ("pool", "NodePool", 0, 0)];
     let rules = [
-        ("Zoned", "statuses.exists(s, has(s.data.zone))", "true", "statuses[0].data.zone"),
+        (
+            "Zoned",
+            "statuses.exists(s, has(s.data.zone))",
+            "true",
+            "statuses[0].data.zone",
+        ),
         ("Broken", "resource.spec.missing > 1", "true", "''"),
     ];
     vec![
         root("Cluster", "clusters", &["validation", "dns"]),
-        child("Cluster", "cascade", root("NodePool", "nodepools", &["dns"])),
+        child(
+            "Cluster",
+            "cascade",
+            root("NodePool", "nodepools", &["dns"]),
+        ),
         child("NodePool", "cascade", root("Disk", "disks", &["dns"])),
         child("Cluster", "restrict", root("Key", "keys", &["dns"])),
         linked(&links, addons),
@@ -53,18 +62,29 @@ fn adapters(body: &Value) -> Vec<(&str, &str, bool)> {
     adapters
         .map(|a| {
             let text = |member: &str| a[member].as_str().unwrap();
-            (text("adapter"), text("state"), a["waited_for"].as_bool().unwrap())
+            (
+                text("adapter"),
+                text("state"),
+                a["waited_for"].as_bool().unwrap(),
+            )
         })
         .collect()
 }
 
 fn sentences<'a>(body: &'a Value, member: &str) -> Vec<&'a str> {
     let items = body.pointer(member).unwrap().as_array().unwrap();
-    items.iter().map(|i| i["sentence"].as_str().unwrap()).collect()
+    items
+        .iter()
+        .map(|i| i["sentence"].as_str().unwrap())
+        .collect()
 }
 
 async fn addon(api: &TestApi, name: &str, ref_type: &str, target: &str) -> Answer {
-    let kind = if ref_type == "pool" { "NodePool" } else { "Cluster" };
+    let kind = if ref_type == "pool" {
+        "NodePool"
+    } else {
+        "Cluster"
+    };
     let id = target.rsplit('/').next().unwrap();
     let references = json!({ref_type: [{"kind": kind, "id": id}]});
     let body = json!({"kind": "Addon", "name": name, "spec": {}, "references": references});
@@ -80,7 +100,10 @@ async fn an_active_resource_waits_for_its_adapters() {
     let body = explained(&api, &cluster).await;
     assert_eq!(
         adapters(&body),
-        [("validation", "never_reported", true), ("dns", "never_reported", true)]
+        [
+            ("validation", "never_reported", true),
+            ("dns", "never_reported", true)
+        ]
     );
     assert_eq!(
         body["summary"],
@@ -116,13 +139,22 @@ async fn an_active_resource_waits_for_its_adapters() {
             {"type": "Health", "status": "True"},
         ],
     });
-    assert_eq!(api.put(&format!("{cluster}/statuses"), failing).await.status, 201);
+    assert_eq!(
+        api.put(&format!("{cluster}/statuses"), failing)
+            .await
+            .status,
+        201
+    );
     api.report(&cluster, "validation", 1, &[]).await;
     api.report(&cluster, "extra", 1, &[]).await;
     let body = explained(&api, &cluster).await;
     assert_eq!(
         adapters(&body),
-        [("validation", "done", false), ("dns", "failing", true), ("extra", "not_required", false)]
+        [
+            ("validation", "done", false),
+            ("dns", "failing", true),
+            ("extra", "not_required", false)
+        ]
     );
     let dns = &body["adapters"][1];
     assert_eq!(dns["condition"]["message"], message);
@@ -141,7 +173,10 @@ async fn an_active_resource_waits_for_its_adapters() {
     let body = explained(&api, &cluster).await;
     assert_eq!(
         adapters(&body)[..2],
-        [("validation", "old_generation", true), ("dns", "old_generation", true)]
+        [
+            ("validation", "old_generation", true),
+            ("dns", "old_generation", true)
+        ]
     );
     assert_eq!(body["adapters"][0]["stale"], true);
     assert_eq!(
@@ -160,14 +195,18 @@ async fn an_active_resource_waits_for_its_adapters() {
         body["summary"],
         "Cluster \"prod\" waits for nothing: all 2 required adapters report Available=True at generation 2."
     );
-    assert_eq!(body["deletion"], json!({"blocked": false, "sentence": "Nothing prevents a DELETE."}));
+    assert_eq!(
+        body["deletion"],
+        json!({"blocked": false, "sentence": "Nothing prevents a DELETE."})
+    );
 }
 
 #[tokio::test]
 async fn an_adapter_may_not_know_or_know_too_much() {
     let api = spawn().await;
     let cluster = api.cluster("prod").await;
-    api.report(&cluster, "dns", 1, &[("Available", "Unknown")]).await;
+    api.report(&cluster, "dns", 1, &[("Available", "Unknown")])
+        .await;
     api.report(&cluster, "validation", 1, &[]).await;
     // As after a restore: the adapter has seen a later generation.
     let mut connection = api.database.connect().await;
@@ -176,7 +215,10 @@ async fn an_adapter_may_not_know_or_know_too_much() {
     let body = explained(&api, &cluster).await;
     assert_eq!(
         adapters(&body),
-        [("validation", "future_generation", true), ("dns", "unknown", true)]
+        [
+            ("validation", "future_generation", true),
+            ("dns", "unknown", true)
+        ]
     );
     // The stored condition is the one of before.
     assert_eq!(sentences(&body, "/conditions"), [] as [&str; 0]);
@@ -196,7 +238,10 @@ async fn a_finalizing_resource_waits_for_its_adapters_and_descendants() {
     let body = explained(&api, &cluster).await;
     assert_eq!(
         adapters(&body),
-        [("validation", "done", false), ("dns", "not_finalized", true)]
+        [
+            ("validation", "done", false),
+            ("dns", "not_finalized", true)
+        ]
     );
     assert_eq!(
         body["summary"],
@@ -215,11 +260,17 @@ async fn a_finalizing_resource_waits_for_its_adapters_and_descendants() {
         })
     );
     let children = &body["children"];
-    assert_eq!((&children["total"], &children["hidden"]), (&json!(2), &json!(0)));
+    assert_eq!(
+        (&children["total"], &children["hidden"]),
+        (&json!(2), &json!(0))
+    );
     assert_eq!(children["partial"], false);
     let first = &children["items"][0];
     assert_eq!(first["href"], format!("/api/hyperfleet/v1{pool}"));
-    assert_eq!((&first["level"], &first["kind"]), (&json!(1), &json!("NodePool")));
+    assert_eq!(
+        (&first["level"], &first["kind"]),
+        (&json!(1), &json!("NodePool"))
+    );
     assert_eq!(first["reason"], "ReconciledMissingAdapters");
     assert_eq!(
         sentences(&body, "/children/items"),
@@ -239,7 +290,10 @@ async fn a_finalizing_resource_waits_for_its_adapters_and_descendants() {
     api.finalize(&disk, &["dns"], 2).await;
     let expected = "Cluster \"prod\" is finalizing and waits for the removal of 1 descendant (NodePool \"workers\")";
     assert_eq!(summary(&api, &cluster).await, (true, expected.to_owned()));
-    assert_eq!(api.get(&format!("{disk}/explain")).await.problem(), (404, "NTF-001"));
+    assert_eq!(
+        api.get(&format!("{disk}/explain")).await.problem(),
+        (404, "NTF-001")
+    );
     api.finalize(&pool, &["dns"], 2).await;
     for path in [&cluster, &pool] {
         let answer = api.get(&format!("{path}/explain")).await;
@@ -267,7 +321,9 @@ async fn what_a_delete_is_refused_for_is_named() {
     );
     assert_eq!(
         sentences(&body, "/children/items"),
-        ["Key \"admin\" is active, and its kind restricts the deletion of its parent: delete it first."]
+        [
+            "Key \"admin\" is active, and its kind restricts the deletion of its parent: delete it first."
+        ]
     );
     assert_eq!(
         sentences(&body, "/referrers/items"),
@@ -302,8 +358,14 @@ async fn a_kind_without_adapters_waits_for_nothing() {
     let api = spawn().await;
     let channel = api.make("/channels", "Channel", "stable").await;
     let body = explained(&api, &channel).await;
-    assert_eq!(body["summary"], "Channel \"stable\" waits for nothing: its kind requires no adapters.");
-    assert_eq!((&body["adapters"], &body["waits"]), (&json!([]), &json!(false)));
+    assert_eq!(
+        body["summary"],
+        "Channel \"stable\" waits for nothing: its kind requires no adapters."
+    );
+    assert_eq!(
+        (&body["adapters"], &body["waits"]),
+        (&json!([]), &json!(false))
+    );
     assert_eq!(body["deletion"]["sentence"], "Nothing prevents a DELETE.");
 }
 
@@ -313,7 +375,8 @@ async fn derived_conditions_name_their_rules_and_failures() {
     let site = api.make("/sites", "Site", "here").await;
     let of = |body: &Value, member: &str| {
         let all = body["conditions"].as_array().unwrap().iter();
-        all.map(|c| c[member].as_str().unwrap_or_default().to_owned()).collect::<Vec<_>>()
+        all.map(|c| c[member].as_str().unwrap_or_default().to_owned())
+            .collect::<Vec<_>>()
     };
     let body = explained(&api, &site).await;
     assert_eq!(of(&body, "type"), ["Broken", "Zoned"]);
@@ -358,7 +421,11 @@ async fn a_changed_configuration_shows() {
     let body = explained(&api, &cluster).await;
     assert_eq!(
         adapters(&body),
-        [("dns", "done", false), ("billing", "never_reported", true), ("validation", "not_required", false)]
+        [
+            ("dns", "done", false),
+            ("billing", "never_reported", true),
+            ("validation", "not_required", false)
+        ]
     );
     let outdated = sentences(&body, "/conditions");
     assert_eq!(
@@ -368,7 +435,10 @@ async fn a_changed_configuration_shows() {
     assert_eq!(body["conditions"][0].get("rule"), None);
     let id = channel.rsplit('/').next().unwrap();
     let (waits, summary) = summary(&api, &format!("/resources/{id}")).await;
-    assert!(!waits && summary.ends_with("its kind is not configured any more."), "{summary}");
+    assert!(
+        !waits && summary.ends_with("its kind is not configured any more."),
+        "{summary}"
+    );
 }
 
 #[tokio::test]
@@ -383,7 +453,8 @@ async fn a_finalizing_resource_that_waits_for_nothing_says_how_to_remove_it() {
     let registry = hyperfleet::domain::entity_config::registry(&kinds).unwrap();
     let store = before.database.store();
     let api = TestApi::spawn_on(registry, before.database, store, false);
-    let expected = "Cluster \"going\" is finalizing and waits for nothing: a repeated DELETE removes it.";
+    let expected =
+        "Cluster \"going\" is finalizing and waits for nothing: a repeated DELETE removes it.";
     assert_eq!(summary(&api, &cluster).await, (false, expected.to_owned()));
     api.deleted(&cluster).await;
     assert!(!api.has(&cluster).await);
@@ -424,22 +495,35 @@ async fn other_tenants_are_counted_but_not_named() {
     let key = acme.make(&format!("{cluster}/keys"), "Key", "admin").await;
     addon(&acme, "logging", "cluster", &cluster).await;
     addon(&acme, "secret", "cluster", &cluster).await;
-    assert_eq!(beta.get(&format!("{cluster}/explain")).await.problem(), (404, "NTF-001"));
+    assert_eq!(
+        beta.get(&format!("{cluster}/explain")).await.problem(),
+        (404, "NTF-001")
+    );
     // An operator assigns two of the resources around it to another tenant.
     let mut connection = api.database.connect().await;
-    let reassigned = "UPDATE resources SET tenancy = '{\"org\": \"beta\"}' WHERE name IN ('admin', 'secret')";
-    sqlx::raw_sql(reassigned).execute(&mut connection).await.unwrap();
+    let reassigned =
+        "UPDATE resources SET tenancy = '{\"org\": \"beta\"}' WHERE name IN ('admin', 'secret')";
+    sqlx::raw_sql(reassigned)
+        .execute(&mut connection)
+        .await
+        .unwrap();
     let body = explained(&acme, &cluster).await;
     assert_eq!(
         body["deletion"]["sentence"],
         "A DELETE is refused: 1 active descendant (1 of other tenants) must be deleted first, and 2 references \
          (Addon \"logging\", 1 of other tenants) must be removed first."
     );
-    assert_eq!(body["children"], json!({"hidden": 1, "items": [], "partial": false, "total": 1}));
+    assert_eq!(
+        body["children"],
+        json!({"hidden": 1, "items": [], "partial": false, "total": 1})
+    );
     assert_eq!(body["referrers"]["hidden"], 1);
     let id = key.rsplit('/').next().unwrap();
     let text = body.to_string();
-    assert!(!text.contains("secret") && !text.contains("admin") && !text.contains(id), "{text}");
+    assert!(
+        !text.contains("secret") && !text.contains("admin") && !text.contains(id),
+        "{text}"
+    );
     // Those who see everything see them.
     let body = explained(&system, &cluster).await;
     assert_eq!(body["children"]["hidden"], 0);
@@ -462,7 +546,10 @@ const SEED: [&str; 2] = [
 async fn read_whole(connection: &mut PgConnection) -> Vec<(String, i64)> {
     let counters = "SELECT relname::text, seq_scan FROM pg_stat_user_tables
         WHERE relname IN ('adapter_reports', 'resources', 'resource_references') ORDER BY 1";
-    sqlx::query_as(counters).fetch_all(connection).await.unwrap()
+    sqlx::query_as(counters)
+        .fetch_all(connection)
+        .await
+        .unwrap()
 }
 
 #[tokio::test]
@@ -473,9 +560,16 @@ async fn a_crowd_is_counted_up_to_a_limit_without_reading_a_table_whole() {
     let alone = api.cluster("alone").await;
     let mut connection = api.database.connect().await;
     for sql in SEED {
-        sqlx::query(sql).bind(CROWD).execute(&mut connection).await.unwrap();
+        sqlx::query(sql)
+            .bind(CROWD)
+            .execute(&mut connection)
+            .await
+            .unwrap();
     }
-    for sql in ["VACUUM ANALYZE resources", "VACUUM ANALYZE resource_references"] {
+    for sql in [
+        "VACUUM ANALYZE resources",
+        "VACUUM ANALYZE resource_references",
+    ] {
         sqlx::raw_sql(sql).execute(&mut connection).await.unwrap();
     }
     // The end of the connection publishes its counters.
@@ -494,13 +588,22 @@ async fn a_crowd_is_counted_up_to_a_limit_without_reading_a_table_whole() {
     for _ in 0..8 {
         let body = explained(&api, &crowded).await;
         let children = &body["children"];
-        assert_eq!((&children["total"], &children["partial"]), (&json!(1000), &json!(true)));
+        assert_eq!(
+            (&children["total"], &children["partial"]),
+            (&json!(1000), &json!(true))
+        );
         assert_eq!(children["items"].as_array().unwrap().len(), 20);
         let sentence = body["deletion"]["sentence"].as_str().unwrap();
-        assert!(sentence.contains("at least 1000 active descendants"), "{sentence}");
+        assert!(
+            sentence.contains("at least 1000 active descendants"),
+            "{sentence}"
+        );
         let body = explained(&api, &linked).await;
         let referrers = &body["referrers"];
-        assert_eq!((&referrers["total"], &referrers["partial"]), (&json!(1000), &json!(true)));
+        assert_eq!(
+            (&referrers["total"], &referrers["partial"]),
+            (&json!(1000), &json!(true))
+        );
         assert_eq!(explained(&api, &alone).await["deletion"]["blocked"], false);
     }
     until("the database has counted its scans", async || {

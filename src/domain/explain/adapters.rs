@@ -91,7 +91,11 @@ fn judge<'a>(input: &ExplainInput<'_>, report: &'a ReportState) -> Judged<'a> {
     let state = &input.snapshot.state;
     let available = report.condition(AVAILABLE);
     if report.observed_generation > state.generation {
-        return (AdapterState::FutureGeneration, report.reported_at, available);
+        return (
+            AdapterState::FutureGeneration,
+            report.reported_at,
+            available,
+        );
     }
     if report.observed_generation < state.generation {
         return (AdapterState::OldGeneration, state.updated_at, available);
@@ -127,7 +131,10 @@ fn described(
     let mut sentence = sentence(input, adapter, observed, judged);
     let stale = report.filter(|r| input.now - r.reported_at > STALE_AFTER);
     if let Some(stale) = stale {
-        let (at, age) = (rfc3339(stale.reported_at), age(input.now - stale.reported_at));
+        let (at, age) = (
+            rfc3339(stale.reported_at),
+            age(input.now - stale.reported_at),
+        );
         sentence = format!("{sentence}; its latest report is stale, from {at} ({age} ago)");
     }
     let (state, since, condition) = judged;
@@ -179,9 +186,9 @@ fn sentence(
         AdapterState::Failing => {
             format!("reports Available=False at generation {generation} {since}{why}")
         }
-        AdapterState::NotFinalized => format!(
-            "has reported on generation {generation}, but not Finalized=True {since}{why}"
-        ),
+        AdapterState::NotFinalized => {
+            format!("has reported on generation {generation}, but not Finalized=True {since}{why}")
+        }
         AdapterState::NotRequired => {
             let kind = &resource.kind;
             format!("reports, but kind {kind} does not require it: its reports do not count")

@@ -92,7 +92,9 @@ fn is_current(one: &Compared<'_>, entity: Option<&Entity>) -> bool {
     let required = entity.map_or(&[][..], |e| &e.required_adapters);
     let is_aggregated = one.kind == RECONCILED
         || one.kind == LAST_KNOWN_RECONCILED
-        || required.iter().any(|a| adapter_condition_type(a) == one.kind);
+        || required
+            .iter()
+            .any(|a| adapter_condition_type(a) == one.kind);
     is_aggregated && one.stored.map(|c| c.status) == one.present.map(|c| c.status)
 }
 
@@ -140,11 +142,15 @@ impl Compared<'_> {
                 format!("Condition {kind} {is} by the rule {kind} of kind {of}{why}.")
             }
             RuleState::NotApplicable => {
-                format!("Condition {kind} is absent: the rule {kind} of kind {of} does not apply now.")
+                format!(
+                    "Condition {kind} is absent: the rule {kind} of kind {of} does not apply now."
+                )
             }
             RuleState::Failed => {
                 let error = self.failure.map_or("", |f| f.error.as_str());
-                format!("Condition {kind} {is} and stays so: the rule {kind} of kind {of} fails: {error}.")
+                format!(
+                    "Condition {kind} {is} and stays so: the rule {kind} of kind {of} fails: {error}."
+                )
             }
             RuleState::Outdated => format!(
                 "Condition {kind} {is}, but not by the present configuration: the next change or report updates it."

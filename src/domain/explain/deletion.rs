@@ -71,7 +71,10 @@ pub(super) fn blocked(input: &ExplainInput<'_>, waits_for_adapters: bool) -> Blo
 fn children(input: &ExplainInput<'_>) -> Blockers<BlockingChild> {
     let all = &input.surroundings.descendants;
     let state = &input.snapshot.state;
-    let mut kinds: HashMap<_, _> = all.iter().map(|d| (d.kin.id, d.kin.kind.as_str())).collect();
+    let mut kinds: HashMap<_, _> = all
+        .iter()
+        .map(|d| (d.kin.id, d.kin.kind.as_str()))
+        .collect();
     kinds.insert(state.id, state.kind.as_str());
     let restricts = |child: &Descendant| {
         let owner = child.kin.owner.and_then(|owner| kinds.get(&owner));
@@ -109,7 +112,10 @@ fn of_child(input: &ExplainInput<'_>, child: &Descendant) -> String {
     let why = child.reconciled.as_ref().filter(unreconciled);
     let why = why.map_or_else(String::new, |c| because(None, c.message.as_deref()));
     let since = since(deleted_at, input.now);
-    format!("{shown} is finalizing {since}{}.", why.trim_end_matches('.'))
+    format!(
+        "{shown} is finalizing {since}{}.",
+        why.trim_end_matches('.')
+    )
 }
 
 fn referrers(input: &ExplainInput<'_>) -> Blockers<BlockingReferrer> {
@@ -122,7 +128,9 @@ fn referrers(input: &ExplainInput<'_>) -> Blockers<BlockingReferrer> {
         if source.target == state.id {
             !state.is_finalizing()
         } else {
-            of_id.get(&source.target).is_some_and(|d| d.deleted_at.is_none())
+            of_id
+                .get(&source.target)
+                .is_some_and(|d| d.deleted_at.is_none())
         }
     };
     let is_inside = |id| id == state.id || of_id.contains_key(&id);

@@ -147,16 +147,25 @@ fn summary(
         let many = counted(&blocked.children, "descendant");
         waits_for.push(format!("the removal of {many}"));
     }
-    let prefix = if is_finalizing { "is finalizing and " } else { "" };
+    let prefix = if is_finalizing {
+        "is finalizing and "
+    } else {
+        ""
+    };
     if !waits_for.is_empty() {
-        let (all, since) = (waits_for.join(", and for "), since(waits_since(input), input.now));
+        let (all, since) = (
+            waits_for.join(", and for "),
+            since(waits_since(input), input.now),
+        );
         return format!("{subject} {prefix}waits for {all}, {since}.");
     }
     let why = match (input.entity(), required) {
         _ if is_finalizing => "a repeated DELETE removes it".to_owned(),
         (None, _) => "its kind is not configured any more".to_owned(),
         (Some(_), 0) => "its kind requires no adapters".to_owned(),
-        (Some(_), 1) => format!("its required adapter reports {goal}=True at generation {generation}"),
+        (Some(_), 1) => {
+            format!("its required adapter reports {goal}=True at generation {generation}")
+        }
         (Some(_), count) => {
             format!("all {count} required adapters report {goal}=True at generation {generation}")
         }

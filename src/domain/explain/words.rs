@@ -49,7 +49,10 @@ pub(super) fn counted<T: AsRef<super::Kin>>(blockers: &Blockers<T>, noun: &str) 
     } = blockers;
     let more = if *is_partial { "at least " } else { "" };
     let plural = if *total == 1 { "" } else { "s" };
-    let seen = names(total - hidden, items.iter().map(|item| item.as_ref().shown()));
+    let seen = names(
+        total - hidden,
+        items.iter().map(|item| item.as_ref().shown()),
+    );
     let hidden = match hidden {
         0 => None,
         hidden => Some(format!("{hidden} of other tenants")),
@@ -105,7 +108,10 @@ mod tests {
 
     #[test]
     fn texts_become_one_short_line() {
-        assert_eq!(because(Some("Quota"), Some("no\n  room ")), ": Quota: no room");
+        assert_eq!(
+            because(Some("Quota"), Some("no\n  room ")),
+            ": Quota: no room"
+        );
         assert_eq!(because(Some(""), None), "");
         let long = quoted(&"é".repeat(QUOTED_MAX + 1));
         assert_eq!(long, format!("{}…", "é".repeat(QUOTED_MAX)));

@@ -161,7 +161,11 @@ fn each_state_of_an_adapter_has_its_sentence() {
     ];
     for (snapshot, state, sentence) in cases {
         let explanation = explained(&snapshot);
-        let a = explanation.adapters.iter().find(|a| a.adapter == "a").unwrap();
+        let a = explanation
+            .adapters
+            .iter()
+            .find(|a| a.adapter == "a")
+            .unwrap();
         assert_eq!((a.state, &*a.sentence), (state, sentence));
         assert_eq!(a.is_waited_for(), !matches!(state, Done | NotRequired));
         assert!(!a.is_stale, "{sentence}");
@@ -171,11 +175,12 @@ fn each_state_of_an_adapter_has_its_sentence() {
 #[test]
 fn a_report_of_more_than_half_an_hour_ago_is_stale() {
     let snapshot = with(new("Cluster"), &[failing("NoQuota", "no room")]);
+    let (registry, surroundings) = (kinds(), Surroundings::default());
     let input = |seconds| ExplainInput {
         snapshot: &snapshot,
         created_at: at(0),
-        surroundings: &Surroundings { ..Surroundings::default() },
-        registry: &kinds(),
+        surroundings: &surroundings,
+        registry: &registry,
         now: at(30) + TimeDelta::seconds(seconds),
     };
     assert!(!explain(&input(1800)).adapters[0].is_stale);
@@ -268,10 +273,17 @@ fn only_active_children_of_restricting_kinds_block_the_deletion_of_an_active_res
         blocked.sentence,
         "A DELETE is refused: 1 active descendant (Key \"r3\") must be deleted first."
     );
-    let sentences: Vec<_> = blocked.children.items.iter().map(|c| &*c.sentence).collect();
+    let sentences: Vec<_> = blocked
+        .children
+        .items
+        .iter()
+        .map(|c| &*c.sentence)
+        .collect();
     assert_eq!(
         sentences,
-        ["Key \"r3\" is active, and its kind restricts the deletion of its parent: delete it first."]
+        [
+            "Key \"r3\" is active, and its kind restricts the deletion of its parent: delete it first."
+        ]
     );
     // Of a finalizing one, every descendant holds back the removal.
     let explanation = explained_with(&finalizing(new("Cluster")), &surroundings);
@@ -290,7 +302,12 @@ fn references_from_outside_block_the_deletion_of_an_active_resource() {
         blocked.sentence,
         "A DELETE is refused: 2 references (App \"r8\", App \"r9\") must be removed first."
     );
-    let sentences: Vec<_> = blocked.referrers.items.iter().map(|r| &*r.sentence).collect();
+    let sentences: Vec<_> = blocked
+        .referrers
+        .items
+        .iter()
+        .map(|r| &*r.sentence)
+        .collect();
     assert_eq!(
         sentences,
         [
@@ -324,12 +341,19 @@ fn resources_of_other_tenants_are_counted_but_not_named() {
     assert_eq!(blocked.children.items, []);
     assert_eq!(blocked.referrers.items[0].target, None);
     let sentence = &blocked.referrers.items[0].sentence;
-    assert!(sentence.contains("references a resource below it"), "{sentence}");
+    assert!(
+        sentence.contains("references a resource below it"),
+        "{sentence}"
+    );
 }
 
 #[test]
 fn long_lists_are_cut_and_counted() {
-    let many = |count| (0..count).map(|n| descendant("Key", 10 + n as u128, 1)).collect();
+    let many = |count| {
+        (0..count)
+            .map(|n| descendant("Key", 10 + n as u128, 1))
+            .collect()
+    };
     for (count, total, is_partial) in [
         (DESCENDANTS_MAX, DESCENDANTS_MAX, false),
         (DESCENDANTS_MAX + 1, DESCENDANTS_MAX, true),
@@ -338,10 +362,14 @@ fn long_lists_are_cut_and_counted() {
             descendants: many(count),
             referrers: Vec::new(),
         };
-        let children = explained_with(&new("Cluster"), &surroundings).blocked.children;
+        let children = explained_with(&new("Cluster"), &surroundings)
+            .blocked
+            .children;
         assert_eq!((children.total, children.is_partial), (total, is_partial));
         assert_eq!(children.items.len(), LISTED_MAX);
-        let sentence = explained_with(&new("Cluster"), &surroundings).blocked.sentence;
+        let sentence = explained_with(&new("Cluster"), &surroundings)
+            .blocked
+            .sentence;
         let more = if is_partial { "at least " } else { "" };
         let start = format!("A DELETE is refused: {more}1000 active descendants (Key \"r10\", ");
         assert!(sentence.starts_with(&start), "{sentence}");
@@ -349,17 +377,31 @@ fn long_lists_are_cut_and_counted() {
     }
     let surroundings = Surroundings {
         descendants: Vec::new(),
-        referrers: (0..=REFERRERS_MAX).map(|n| reference(10 + n as u128, 1)).collect(),
+        referrers: (0..=REFERRERS_MAX)
+            .map(|n| reference(10 + n as u128, 1))
+            .collect(),
     };
-    let referrers = explained_with(&new("Cluster"), &surroundings).blocked.referrers;
-    assert_eq!((referrers.total, referrers.is_partial), (REFERRERS_MAX, true));
+    let referrers = explained_with(&new("Cluster"), &surroundings)
+        .blocked
+        .referrers;
+    assert_eq!(
+        (referrers.total, referrers.is_partial),
+        (REFERRERS_MAX, true)
+    );
     // Without a blocker among those that were read, there may be others.
     let surroundings = Surroundings {
-        descendants: (0..=DESCENDANTS_MAX).map(|n| descendant("Pool", 10 + n as u128, 1)).collect(),
+        descendants: (0..=DESCENDANTS_MAX)
+            .map(|n| descendant("Pool", 10 + n as u128, 1))
+            .collect(),
         referrers: Vec::new(),
     };
-    let sentence = explained_with(&new("Cluster"), &surroundings).blocked.sentence;
-    assert!(sentence.ends_with("that were checked; there are more."), "{sentence}");
+    let sentence = explained_with(&new("Cluster"), &surroundings)
+        .blocked
+        .sentence;
+    assert!(
+        sentence.ends_with("that were checked; there are more."),
+        "{sentence}"
+    );
 }
 
 /// A kind with the rules `Seen`, which applies to sizes above 1, and `Broken`, which reads a missing member.
@@ -374,7 +416,11 @@ fn ruled() -> EntityRegistry {
     };
     registry(&[EntityConfig {
         conditions: vec![
-            rule("Seen", "resource.spec.size > 1", "'size ' + string(resource.spec.size)"),
+            rule(
+                "Seen",
+                "resource.spec.size > 1",
+                "'size ' + string(resource.spec.size)",
+            ),
             rule("Broken", "resource.spec.missing == 1", "''"),
         ],
         ..kind("Site", &["a"])
@@ -433,7 +479,9 @@ fn derived_conditions_name_their_rule() {
         let error = broken.error.as_deref().unwrap();
         assert_eq!(
             broken.sentence,
-            format!("Condition Broken is absent and stays so: the rule Broken of kind Site fails: {error}.")
+            format!(
+                "Condition Broken is absent and stays so: the rule Broken of kind Site fails: {error}."
+            )
         );
     }
 }

@@ -11,9 +11,7 @@ use super::given::{
 use super::laws::is_held_back;
 use super::world::World;
 use crate::domain::aggregation::{AggregationInput, RECONCILED, aggregate};
-use crate::domain::explain::{
-    ExplainInput, ResourceExplanation, RuleState, Surroundings, explain,
-};
+use crate::domain::explain::{ExplainInput, ResourceExplanation, RuleState, Surroundings, explain};
 use crate::domain::lifecycle;
 use crate::domain::{ConditionStatus, EntityRegistry, ReportState, ResourceSnapshot};
 
@@ -38,14 +36,21 @@ pub(super) fn laws_of_explanations(world: &World) {
         let explanation = explained(&world.registry, &snapshot, &surroundings);
         let state = &row.resource.state;
         let shown = format!("{explanation:#?}");
-        let entity = world.registry.get(&state.kind).expect("a kind of the world");
+        let entity = world
+            .registry
+            .get(&state.kind)
+            .expect("a kind of the world");
         let reconciled = condition(&state.conditions, RECONCILED);
         let is_reconciled = reconciled.is_some_and(|c| c.status == ConditionStatus::True);
         if state.is_finalizing() {
             let mut again = world.clone();
             again.delete(*id);
             assert_eq!(explanation.waits(), again.rows.contains_key(id), "{shown}");
-            assert_eq!(explanation.blocked.is_blocked, explanation.waits(), "{shown}");
+            assert_eq!(
+                explanation.blocked.is_blocked,
+                explanation.waits(),
+                "{shown}"
+            );
         } else {
             let waits = entity.is_reconcilable() && !is_reconciled;
             assert_eq!(explanation.waits(), waits, "{shown}");
@@ -62,7 +67,12 @@ pub(super) fn laws_of_explanations(world: &World) {
 /// The sentences say what the data say.
 fn assert_is_said(explanation: &ResourceExplanation) {
     let says_nothing = explanation.summary.contains("waits for nothing");
-    assert_eq!(says_nothing, !explanation.waits(), "{}", explanation.summary);
+    assert_eq!(
+        says_nothing,
+        !explanation.waits(),
+        "{}",
+        explanation.summary
+    );
     let adapters = explanation.adapters.iter().map(|a| &a.sentence);
     let children = explanation.blocked.children.items.iter();
     let referrers = explanation.blocked.referrers.items.iter();

@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::given::{
     child_kind, id, kind, link, origin, registry, report, resource, saying_finalized,
 };
-use crate::domain::audit::ChangeOrigin;
 use crate::domain::aggregation::RECONCILED;
+use crate::domain::audit::ChangeOrigin;
 use crate::domain::entity_config::EntityConfig;
 use crate::domain::explain::{Descendant, Kin, SourceOfReference, Surroundings};
 use crate::domain::lifecycle::{self, Family, LifecycleRefusal, Outcome, Patch, Referrer};

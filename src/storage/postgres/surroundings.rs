@@ -14,7 +14,10 @@ use crate::domain::explain::{
 use crate::domain::tenancy::TenantScope;
 use crate::domain::{Condition, ResourceId};
 
-const _: () = assert!(DESCENDANTS_MAX == REFERRERS_MAX, "the function has one limit");
+const _: () = assert!(
+    DESCENDANTS_MAX == REFERRERS_MAX,
+    "the function has one limit"
+);
 
 #[derive(Debug, Deserialize)]
 struct DescendantColumn {
@@ -59,7 +62,11 @@ impl Db<'_> {
         )
         .fetch_one(self.repeatable_wire())
         .await;
-        let row = self.complete(result, Query(Resources), "find the surroundings of a resource")?;
+        let row = self.complete(
+            result,
+            Query(Resources),
+            "find the surroundings of a resource",
+        )?;
         let descendants = row.descendants.map_or_else(Vec::new, |column| column.0);
         let referrers = row.referrers.map_or_else(Vec::new, |column| column.0);
         Ok(Surroundings {
