@@ -12,6 +12,7 @@ pub mod document;
 pub mod dry_run;
 pub mod entity;
 pub mod entity_config;
+pub mod explain;
 pub mod idempotency;
 pub mod import;
 mod json_text;

@@ -8,6 +8,7 @@ mod audit;
 mod conditional;
 mod document;
 mod dry_run;
+mod explanations;
 mod identification;
 mod meta;
 mod openapi;

@@ -13,6 +13,12 @@ pub(super) struct AdapterMetadata;
 pub(super) struct AuditAction;
 
 #[derive(ToSchema)]
+pub(super) struct ExplanationAdapterState;
+
+#[derive(ToSchema)]
+pub(super) struct ExplanationRuleState;
+
+#[derive(ToSchema)]
 pub(super) struct ResourceCondition;
 
 #[derive(ToSchema)]

@@ -1,6 +1,7 @@
 //! Bodies of answers. Optional members are absent when empty, never `null` (`docs/decisions/0006-empty-members.md`).
 
 pub(super) mod dry_run;
+pub(super) mod explanation;
 mod sparse;
 
 use std::cell::Cell;
@@ -16,12 +17,14 @@ use super::continuation::{Continuation, ListKey};
 use super::fields::Fields;
 use super::members::{AdapterCondition, AdapterMetadata, AuditAction, ResourceCondition};
 use crate::domain::audit::{AuditEntry, TrailPage};
+use crate::domain::explain::ResourceExplanation;
 use crate::domain::moment;
 use crate::domain::page::Listing;
 use crate::domain::{
     EntityRegistry, JsonText, Metadata, PATHS_BASE, Report, ReportedCondition, ResourceId,
     StoredResource, Tenancy,
 };
+use explanation::ResourceExplanationView;
 use hyperfleet_server_kit::json::Verbatim;
 use sparse::SparseView;
 
@@ -365,6 +368,11 @@ impl<'a> Views<'a> {
             position: Some(trail.position.to_string()),
             ..list("AuditList".to_owned(), &trail.listing, Self::entry)
         }
+    }
+
+    /// What a resource waits for.
+    pub fn explanation(self, explanation: &'a ResourceExplanation) -> impl Serialize + 'a {
+        ResourceExplanationView::new(self, explanation)
     }
 
     fn href(self, resource: &StoredResource) -> String {

@@ -22,6 +22,7 @@ mod derived_conditions;
 mod documents;
 mod dry_run;
 mod encodings;
+mod explain;
 mod families;
 mod faults;
 mod fields;

@@ -162,6 +162,8 @@ async fn reads_are_one_statement() {
     assert_eq!(meter.api.report(&cluster, "dns", 1, &[]).await.status, 201);
     let none = "01890000-0000-7000-8000-000000000000";
     let empty = meter.cluster().await;
+    let site = meter.api.make("/sites", "Site", "site").await;
+    assert_eq!(meter.api.report(&site, "dns", 1, &[]).await.status, 201);
     for (what, path, status, count) in [
         ("GET a cluster", cluster.clone(), 200, 1),
         ("GET a nodepool, nested", pool.clone(), 200, 1),
@@ -208,6 +210,37 @@ async fn reads_are_one_statement() {
         ),
         ("GET the reports", format!("{cluster}/statuses"), 200, 1),
         ("GET no reports", format!("{pool}/statuses"), 200, 1),
+        ("GET an explanation", format!("{cluster}/explain"), 200, 2),
+        (
+            "GET an explanation, nested",
+            format!("{pool}/explain"),
+            200,
+            2,
+        ),
+        (
+            "GET an explanation of nothing, flat",
+            format!("/clusters/{none}/explain"),
+            404,
+            1,
+        ),
+        (
+            "GET an explanation of nothing, nested",
+            format!("{cluster}/nodepools/{none}/explain"),
+            404,
+            2,
+        ),
+        (
+            "GET an explanation of what is no id",
+            "/clusters/none/explain".to_owned(),
+            404,
+            0,
+        ),
+        (
+            "GET an explanation, with rules",
+            format!("{site}/explain"),
+            200,
+            2,
+        ),
         ("GET the trail", "/audit".to_owned(), 200, 1),
         (
             "GET the trail of one resource",
@@ -632,6 +665,12 @@ async fn walls_between_tenants_cost_no_statement() {
             format!("{pool}/statuses"),
             200,
             1,
+        ),
+        (
+            "GET an explanation, as a tenant",
+            format!("{pool}/explain"),
+            200,
+            2,
         ),
         ("GET the trail, as a tenant", "/audit".to_owned(), 200, 1),
     ] {

@@ -6,6 +6,8 @@
 //! lifecycle              create, PATCH and reports by name
 //! deletion, removal      DELETE, owners removed with their last child, force-delete by name
 //! dry_run                what a dry run says of a decision
+//! explain                what a resource waits for, by name
+//! explain_laws           explanations agree with the lifecycle, over random input
 //! reference              every rule for references by name
 //! tenancy                tenants of requests: headers, configurations
 //! mapping                rules that derive conditions: vectors, refusals, limits of cost
@@ -19,6 +21,8 @@
 mod aggregation_vectors;
 mod deletion;
 mod dry_run;
+mod explain;
+mod explain_laws;
 mod family_laws;
 mod given;
 mod histories;

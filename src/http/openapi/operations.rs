@@ -260,6 +260,15 @@ pub(in crate::http) fn force_delete(subject: &Subject<'_>) -> OperationBuilder {
     refuse(refuse(described, &[409, 412, 422]), &WITH_BODY)
 }
 
+pub(in crate::http) fn explain(subject: &Subject<'_>) -> OperationBuilder {
+    let text = "The required adapters that are not done, the descendants and references that block its deletion, and the \
+        rules of its derived conditions: as data, and in sentences for people, whose words may change.";
+    let summary = format!("Explain what a {} waits for", subject.noun());
+    let described = subject.of_one(format!("explain{}", subject.one()), summary, text);
+    let example = subject.examples().map(Examples::explained);
+    described.response("200", answer("What it waits for.", "Explanation", example))
+}
+
 pub(in crate::http) fn reports(subject: &Subject<'_>) -> OperationBuilder {
     let id = match subject.parent {
         None => format!("get{}Statuses", subject.one()),

@@ -38,6 +38,7 @@ mod schema;
 mod scope;
 mod search;
 mod snapshots;
+mod surroundings;
 mod unreconciled;
 mod wire;
 

@@ -2,12 +2,13 @@
 
 use std::sync::LazyLock;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use crate::domain::audit::{Action, AuditEntry, Change, ChangeOrigin, TrailPage, TrailPosition};
+use crate::domain::explain::{ExplainInput, Surroundings, explain};
 use crate::domain::lifecycle::{self, Draft, Family};
 use crate::domain::page::{Listing, PageRequest};
 use crate::domain::schema::SpecSchema;
@@ -87,18 +88,27 @@ impl<'a> Examples<'a> {
         let mut resource = self.resource();
         let family = Family {
             ancestors: Vec::new(),
-            root: ResourceSnapshot {
-                state: resource.state.clone(),
-                reports: Vec::new(),
-                children: 0,
-                facts: None,
-            },
+            root: snapshot(&resource),
             descendants: Vec::new(),
         };
         if let Ok((state, _)) = lifecycle::delete(&family, &[], self.registry, &origin()) {
             resource.state = state;
         }
         self.shown(resource)
+    }
+
+    /// The explanation of a new resource.
+    pub fn explained(self) -> Value {
+        let resource = self.resource();
+        let snapshot = snapshot(&resource);
+        let explanation = explain(&ExplainInput {
+            snapshot: &snapshot,
+            created_at: resource.created_at,
+            surroundings: &Surroundings::default(),
+            registry: self.registry,
+            now: moment() + TimeDelta::minutes(5),
+        });
+        json(&Views(self.registry).explanation(&explanation))
     }
 
     /// A page of resources of the given kind, or of all kinds.
@@ -153,6 +163,16 @@ impl<'a> Examples<'a> {
             name.push('0');
         }
         name
+    }
+}
+
+/// A resource without reports and children.
+fn snapshot(resource: &Resource) -> ResourceSnapshot {
+    ResourceSnapshot {
+        state: resource.state.clone(),
+        reports: Vec::new(),
+        children: 0,
+        facts: None,
     }
 }
 

@@ -9,6 +9,7 @@ use strum::VariantNames as _;
 
 use crate::domain::Report;
 use crate::domain::audit::Action;
+use crate::domain::explain::{AdapterState, RuleState};
 use crate::wire::requests::REASON_CHARACTERS_MAX;
 
 /// The schemas that belong to no kind, by their names.
@@ -65,6 +66,19 @@ pub(super) fn fixed() -> Map<String, Value> {
                 "status": reference("AdapterConditionStatus"),
                 "type": {"type": "string", "description": "What it is about.", "example": "Available", "minLength": 1, "maxLength": Report::TYPE_BYTES_MAX},
             },
+        },
+        "ExplanationAdapterState": {
+            "type": "string",
+            "description": "How far an adapter is: `done`; `never_reported`; `old_generation`, `future_generation`: its latest report is about \
+                another generation; `unknown`, `failing`: it reports `Available=Unknown`, `Available=False`; `not_finalized`: it has not \
+                cleaned up after the deletion; `not_required`: the kind does not wait for it.",
+            "enum": AdapterState::VARIANTS,
+        },
+        "ExplanationRuleState": {
+            "type": "string",
+            "description": "Where a condition comes from: `derived`: the rule derives it; `not_applicable`: `when` of the rule is false; `failed`: \
+                the rule fails and the condition stays; `outdated`: the configuration has changed, and the next change or report updates it.",
+            "enum": RuleState::VARIANTS,
         },
         "ForceDeleteRequest": {
             "type": "object", "description": "Why a resource is removed although its adapters are not done.", "required": ["reason"],

@@ -21,6 +21,10 @@ use crate::domain::{Entity, EntityRegistry};
 use crate::wire::views::dry_run::{
     ConditionChangeView, DryRunView, EffectView, FailedRuleView, PlanAlone,
 };
+use crate::wire::views::explanation::{
+    AdapterProgressView, BlockedDeletionView, BlockingChildView, BlockingChildrenView,
+    BlockingReferrerView, BlockingReferrersView, ConditionOriginView, ResourceExplanationView,
+};
 use crate::wire::views::{EntryView, LinkView, StatusView};
 
 pub use names::{KindNames, Names};
@@ -90,6 +94,14 @@ fn fixed_answers() -> ComponentsBuilder {
         .schema_from::<FailedRuleView<'_>>()
         .schema_from::<EntryView<'_>>()
         .schema_from::<LinkView<'_>>()
+        .schema_from::<ResourceExplanationView<'_>>()
+        .schema_from::<AdapterProgressView<'_>>()
+        .schema_from::<BlockingChildView<'_>>()
+        .schema_from::<BlockingChildrenView<'_>>()
+        .schema_from::<BlockingReferrerView<'_>>()
+        .schema_from::<BlockingReferrersView<'_>>()
+        .schema_from::<BlockedDeletionView<'_>>()
+        .schema_from::<ConditionOriginView<'_>>()
         .schemas_from_iter([
             ("AdapterStatus", Schema::Object(answers::report())),
             list("AdapterStatusList", "AdapterStatus"),

@@ -115,6 +115,8 @@ async fn a_whole_life_is_as_the_document_says() {
             204
         );
         assert_eq!(send("GET", &statuses, Value::Null).await.status, 200);
+        let explain = format!("{path}/explain");
+        assert_eq!(send("GET", &explain, Value::Null).await.status, 200);
     }
     for list in [
         "/clusters",
@@ -131,6 +133,8 @@ async fn a_whole_life_is_as_the_document_says() {
         assert_eq!(send("POST", &force, reason.clone()).await.status, 409);
         assert_eq!(send("DELETE", path, Value::Null).await.status, 202);
         assert_eq!(send("PATCH", path, json!({"labels": {}})).await.status, 409);
+        let explain = format!("{path}/explain");
+        assert_eq!(send("GET", &explain, Value::Null).await.status, 200);
         assert_eq!(send("POST", &force, reason.clone()).await.status, 204);
         assert_eq!(send("GET", path, Value::Null).await.status, 404);
     }
