@@ -15,6 +15,8 @@ mod list;
 mod path;
 mod reports;
 mod resources;
+mod sealing;
+pub mod trail;
 mod unreconciled;
 mod unrequired_adapters;
 
@@ -27,6 +29,7 @@ pub use error::Error;
 pub use keyed::{KeyedAnswer, WriteAnswer};
 pub use list::ListRequest;
 pub use path::{Collection, ResourcePath};
+pub use sealing::{SealedPass, UnsealedTail};
 
 use crate::domain::{Entity, EntityRegistry, shown};
 use crate::storage::postgres::{self, Store};

@@ -41,6 +41,7 @@ pub(super) enum SqlTable {
     AdapterReports,
     ResourceReferences,
     Audit,
+    AuditSeals,
     IdempotencyKeys,
     Imports,
     ImportedResources,
