@@ -62,8 +62,10 @@ impl Service {
         let mut removed = 0;
         loop {
             let mut tx = self.store.begin().await?;
-            let result = tx.db().delete_audit_up_to(end, EXPIRED_PER_TRANSACTION);
-            let result = result.await;
+            let result = tx
+                .db()
+                .delete_audit_up_to(end, EXPIRED_PER_TRANSACTION)
+                .await;
             let now = tx.finish(result.map_err(Error::from)).await?;
             removed += now;
             if now == 0 {

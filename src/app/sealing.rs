@@ -36,7 +36,9 @@ impl Service {
         let mut session = self.store.session().await?;
         let state = session.db().sealing_state().await?;
         Ok(UnsealedTail {
-            age: state.unsealed_at.map(|at| (now - at).max(TimeDelta::zero())),
+            age: state
+                .unsealed_at
+                .map(|at| (now - at).max(TimeDelta::zero())),
             is_set_back: !state.settled.reaches(state.end),
         })
     }

@@ -1,11 +1,12 @@
 //! Verifies the seals of a range.
 
+use std::collections::BTreeMap;
+
 use super::pages::{EntryPages, PassPages};
 use super::{Observe, TrailProgress, TrailRange, TrailReader};
 use crate::app::Error;
 use crate::domain::audit::{
-    EntryRecord, Seal, TrailFaultKind, TrailFaults, TrailVerifier, UnsealedEntries, VerifiedRange,
-    VerifiedTrail,
+    EntryRecord, Seal, TrailFaultKind, TrailVerifier, UnsealedEntries, VerifiedRange, VerifiedTrail,
 };
 use crate::storage::postgres::TrailBounds;
 
@@ -33,7 +34,7 @@ impl TrailReader {
         let heads = if passes.is_from_first {
             self.removed.clone()
         } else {
-            Default::default()
+            BTreeMap::new()
         };
         let mut verifier = TrailVerifier::new(VerifiedRange {
             begin: Some(passes.begin),
@@ -70,7 +71,9 @@ impl TrailReader {
         let bounds = self.bounds.clone();
         if let Some(removed) = bounds.removed {
             let unmarked = db.unmarked_seals_up_to(removed).await?;
-            let faults = unmarked.iter().map(|seal| TrailFaultKind::Unmarked.of(seal));
+            let faults = unmarked
+                .iter()
+                .map(|seal| TrailFaultKind::Unmarked.of(seal));
             trail.faults.extend(faults);
         }
         trail.unsealed = UnsealedEntries {
@@ -92,14 +95,15 @@ impl TrailReader {
         verification: &mut TrailVerification,
     ) -> Result<(), Error> {
         let found = self.tx.db().seals_like(exported).await?;
-        let faults: &mut TrailFaults = &mut verification.trail.faults;
+        let found: BTreeMap<_, _> = found
+            .iter()
+            .map(|seal| ((&seal.tenancy, seal.number), seal))
+            .collect();
+        let faults = &mut verification.trail.faults;
         for seal in exported {
-            let is_same = |other: &&Seal| {
-                (&other.tenancy, other.number) == (&seal.tenancy, seal.number)
-            };
             verification.compared += 1;
-            match found.iter().find(is_same) {
-                Some(other) if other == seal => {}
+            match found.get(&(&seal.tenancy, seal.number)) {
+                Some(other) if *other == seal => {}
                 Some(_) => faults.push(TrailFaultKind::Rewritten.of(seal)),
                 None if self.is_removed(seal) => verification.expired += 1,
                 None => faults.push(TrailFaultKind::Missing.of(seal)),

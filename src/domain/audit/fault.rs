@@ -44,6 +44,8 @@ pub enum TrailFaultKind {
     Uneven,
     /// An entry stands after a later one (exports only).
     Order,
+    /// A line is neither an entry nor a seal (exports only).
+    Unreadable { line: u64 },
     /// A seal is not marked as removed, although later ones are.
     Unmarked,
     /// An earlier export has the seal with another content.
@@ -80,8 +82,11 @@ impl fmt::Display for TrailFaultKind {
             Self::Unsealed { entries } => write!(f, "{entries} entries are in no seal"),
             Self::Gap { ended } => write!(f, "the pass before it ended at {ended}"),
             Self::Newest => f.write_str("its newest time is not that of its pass"),
-            Self::Uneven => f.write_str("it differs from other seals of its pass in begin or newest time"),
+            Self::Uneven => {
+                f.write_str("it differs from other seals of its pass in begin or newest time")
+            }
             Self::Order => f.write_str("an entry follows one with a later position"),
+            Self::Unreadable { line } => write!(f, "line {line} is neither an entry nor a seal"),
             Self::Unmarked => f.write_str("it is not marked as removed, although later seals are"),
             Self::Rewritten => f.write_str("the earlier export has another content"),
             Self::Missing => f.write_str("the earlier export has it, and it is missing"),

@@ -154,7 +154,9 @@ mod tests {
                     name: "web".to_owned(),
                     generation_before: Some(3),
                     generation_after: None,
-                    reason: Some("it is \"stuck\" \\ – <b>\n\t\u{8}\u{c}\r\u{1}\u{7f}é🦀".to_owned()),
+                    reason: Some(
+                        "it is \"stuck\" \\ – <b>\n\t\u{8}\u{c}\r\u{1}\u{7f}é🦀".to_owned(),
+                    ),
                 },
                 tenancy: [("project", "web"), ("org", "acme")]
                     .map(|(key, value)| (key.to_owned(), value.to_owned()))

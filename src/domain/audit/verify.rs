@@ -183,6 +183,18 @@ impl TrailVerifier {
         pass.tail.add(*at);
     }
 
+    /// Takes a line that cannot be read.
+    pub fn unreadable(&mut self, line: u64) {
+        let position = self.last.unwrap_or(TrailPosition::START);
+        self.faults.push(TrailFault {
+            kind: TrailFaultKind::Unreadable { line },
+            tenancy: Tenancy::new(),
+            number: None,
+            begin: position,
+            end: position,
+        });
+    }
+
     /// Takes the next seal, after the entries of its pass.
     pub fn seal(&mut self, seal: &Seal) {
         let is_other = |first: &Seal| first.end != seal.end;

@@ -9,7 +9,9 @@ use super::condition_columns::ConditionColumns;
 use super::measure::SqlOperation::{Delete, Update};
 use super::measure::SqlTable::Resources;
 use super::{Db, Error, uuids};
-use crate::domain::audit::{AuditEntry, Change, ChangeOrigin, SettledTrail, TrailEntry, TrailPosition};
+use crate::domain::audit::{
+    AuditEntry, Change, ChangeOrigin, SettledTrail, TrailEntry, TrailPosition,
+};
 use crate::domain::{ResourceId, ResourceState, Tenancy};
 
 impl FromRow<'_, PgRow> for AuditEntry {
@@ -70,10 +72,7 @@ impl FromRow<'_, PgRow> for SettledTrail {
 }
 
 /// A position in columns whose names begin with `prefix`; `None` if they are null.
-pub(super) fn position_of(
-    row: &PgRow,
-    prefix: &str,
-) -> Result<Option<TrailPosition>, sqlx::Error> {
+pub(super) fn position_of(row: &PgRow, prefix: &str) -> Result<Option<TrailPosition>, sqlx::Error> {
     let number = |name: &str| row.try_get::<Option<i64>, _>(&*format!("{prefix}_{name}"));
     let numbers = (number("era")?, number("commit_order")?, number("sequence")?);
     let (Some(era), Some(commit_order), Some(sequence)) = numbers else {

@@ -13,9 +13,7 @@ use super::measure::SqlOperation::{Bulk, Create, Query, Raw};
 use super::measure::SqlTable::{Audit, AuditSeals};
 use super::{Db, Error};
 use crate::domain::Tenancy;
-use crate::domain::audit::{
-    ChainHash, ChainHead, Seal, SettledTrail, TrailEntry, TrailPosition,
-};
+use crate::domain::audit::{ChainHash, ChainHead, Seal, SettledTrail, TrailEntry, TrailPosition};
 
 /// The number of the advisory lock of sealing; any number without another use.
 const LOCK: i64 = 0x6879_7065_7266_0002;
@@ -103,10 +101,12 @@ impl Db<'_> {
     /// Takes the lock of sealing until the transaction ends; false if another transaction has it. A statement of its own:
     /// later ones see the seals of the transaction that had the lock before.
     pub async fn lock_sealing(&mut self) -> Result<bool, Error> {
-        let result =
-            sqlx::query_scalar!(r#"SELECT pg_try_advisory_xact_lock($1) AS "is_taken!""#, LOCK)
-                .fetch_one(self.wire())
-                .await;
+        let result = sqlx::query_scalar!(
+            r#"SELECT pg_try_advisory_xact_lock($1) AS "is_taken!""#,
+            LOCK
+        )
+        .fetch_one(self.wire())
+        .await;
         self.complete(result, Raw, "lock the sealing of the trail")
     }
 

@@ -6,6 +6,7 @@ use sqlx::types::Json;
 use sqlx::{FromRow, Postgres, QueryBuilder, Row as _};
 use uuid::Uuid;
 
+use super::audit::position_of;
 use super::columns::{column, literal};
 use super::error::is_timeout;
 use super::keyset::push_after;
@@ -13,7 +14,6 @@ use super::measure::SqlOperation::{Query, Raw};
 use super::measure::SqlTable::{Audit, Resources};
 use super::row::{COLUMNS, COLUMNS_COUNT, COLUMNS_WITHOUT_SPEC, StoredRow};
 use super::search::Search;
-use super::audit::position_of;
 use super::{Db, Error};
 use crate::domain::audit::{AuditEntry, AuditFilter, SettledTrail, TrailPosition};
 use crate::domain::page::{Direction, Listing, Order, OrderField, PageRequest};

@@ -98,7 +98,9 @@ impl Db<'_> {
         query.push(SEAL_COLUMNS);
         query.push(" FROM audit_seals WHERE removed_at IS NULL AND newest_at >= ");
         query.push_bind(time).push(BY_END).push(" LIMIT 1");
-        let seals = self.seals(query, "find the first pass since a time").await?;
+        let seals = self
+            .seals(query, "find the first pass since a time")
+            .await?;
         Ok(seals.into_iter().next())
     }
 
@@ -146,7 +148,10 @@ impl Db<'_> {
 
     /// The seals with the tenancies and numbers of these, of those that are there.
     pub async fn seals_like(&mut self, seals: &[Seal]) -> Result<Vec<Seal>, Error> {
-        let tenancies: Vec<_> = seals.iter().map(|seal| Json(seal.tenancy.clone())).collect();
+        let tenancies: Vec<_> = seals
+            .iter()
+            .map(|seal| Json(seal.tenancy.clone()))
+            .collect();
         let numbers: Vec<_> = seals.iter().map(|seal| seal.number).collect();
         let mut query = QueryBuilder::new("SELECT ");
         query.push(SEAL_COLUMNS);
