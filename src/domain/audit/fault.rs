@@ -38,8 +38,8 @@ pub enum TrailFaultKind {
     Unsealed { entries: i32 },
     /// The pass does not begin where the one before it ended.
     Gap { ended: TrailPosition },
-    /// The newest entry of the pass has another time.
-    Newest,
+    /// The last entry of the pass has another position, or the newest one another time.
+    Bounds,
     /// Begin or newest time differ from those of the pass's other seals.
     Uneven,
     /// An entry stands after a later one (exports only).
@@ -81,7 +81,7 @@ impl fmt::Display for TrailFaultKind {
             Self::Hash => f.write_str("its entries are not those that were sealed"),
             Self::Unsealed { entries } => write!(f, "{entries} entries are in no seal"),
             Self::Gap { ended } => write!(f, "the pass before it ended at {ended}"),
-            Self::Newest => f.write_str("its newest time is not that of its pass"),
+            Self::Bounds => f.write_str("its end or newest time is not that of the entries"),
             Self::Uneven => {
                 f.write_str("it differs from other seals of its pass in begin or newest time")
             }

@@ -132,8 +132,9 @@ fn push_text(out: &mut String, text: &str) {
 mod tests {
     use super::super::{Action, ChainHash, Change, ChangeOrigin};
     use super::*;
+    use crate::domain::ResourceId;
 
-    pub(crate) fn entry() -> TrailEntry {
+    fn entry() -> TrailEntry {
         TrailEntry {
             position: TrailPosition {
                 era: 0,
@@ -150,7 +151,7 @@ mod tests {
                 change: Change {
                     action: Action::ForceDelete,
                     kind: "Cluster".to_owned(),
-                    id: "01890a5d-ac96-774b-bcce-b302099a8057".parse().unwrap(),
+                    id: ResourceId::parse("01890a5d-ac96-774b-bcce-b302099a8057").unwrap(),
                     name: "web".to_owned(),
                     generation_before: Some(3),
                     generation_after: None,

@@ -252,9 +252,10 @@ impl TrailVerifier {
                 if let Some(ended) = ended.filter(|_| !self.range.is_partial) {
                     self.faults.push(TrailFaultKind::Gap { ended }.of(seal));
                 }
-                let is_newest = pass.newest_at.is_none_or(|at| at == seal.newest_at);
-                if !is_newest && !self.range.is_partial {
-                    self.faults.push(TrailFaultKind::Newest.of(seal));
+                let entries = pass.newest_at.zip(self.last);
+                let is_other = entries.is_some_and(|found| found != (seal.newest_at, seal.end));
+                if is_other && !self.range.is_partial {
+                    self.faults.push(TrailFaultKind::Bounds.of(seal));
                 }
                 pass.seal = Some(seal.clone());
             }
