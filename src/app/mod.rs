@@ -17,6 +17,8 @@ mod list;
 mod path;
 mod reports;
 mod resources;
+mod sealing;
+pub mod trail;
 mod unreconciled;
 mod unrequired_adapters;
 mod watch;
@@ -32,6 +34,7 @@ pub use keyed::{KeyedAnswer, WriteAnswer};
 pub use list::ListRequest;
 pub use path::{Collection, ResourcePath};
 pub use watch::{HandedChange, WatchEnd, WatchRequest, WatchStep, Watcher};
+pub use sealing::{SealedPass, UnsealedTail};
 
 use crate::domain::{Entity, EntityRegistry, shown};
 use crate::storage::postgres::{self, Store};

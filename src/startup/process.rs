@@ -19,7 +19,7 @@ use super::fleet_adapter::Role;
 use super::metrics::ApiMetrics;
 use super::plan::Plan;
 use super::sides::SideSockets;
-use super::{authentication, database, readiness, retention, telemetry, tls};
+use super::{authentication, database, readiness, retention, sealing, telemetry, tls};
 use crate::app::Service;
 use crate::auth::Authentication;
 use crate::config::{Loaded, Settings};
@@ -307,6 +307,10 @@ impl Process {
             PAUSE,
             move || retention::expire_keys(keyed.clone(), Clock::system()),
         ));
+        let sealed = service.clone();
+        tasks.spawn(supervise("seal the audit trail", PAUSE, move || {
+            sealing::seal_forever(sealed.clone(), Clock::system())
+        }));
         if let Some(kept) = settings.audit.retention {
             tasks.spawn(supervise(
                 "remove expired audit entries",

@@ -194,6 +194,10 @@ pub(super) struct ListView<T> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     position: Option<String>,
+    /// Of the audit trail: the position up to which every entry is sealed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    sealed: Option<String>,
     /// Number of items on the page.
     #[schema(value_type = i32, minimum = 0)]
     size: usize,
@@ -245,6 +249,7 @@ fn list<'a, T, V>(
         kind,
         page: listing.page.number,
         position: None,
+        sealed: None,
         size: listing.items.len(),
         total: listing.total,
     }
@@ -265,6 +270,7 @@ fn resource_list<V: Serialize, F: Fn(StoredResource) -> V>(
         kind: format!("{}List", kind.unwrap_or("Resource")),
         page,
         position: None,
+        sealed: None,
         size: listing.items.len(),
         total: listing.total,
         items: Items {
@@ -366,6 +372,7 @@ impl<'a> Views<'a> {
     pub fn audit(trail: &'a TrailPage) -> impl Serialize + 'a {
         ListView {
             position: Some(trail.position.to_string()),
+            sealed: Some(trail.sealed.to_string()),
             ..list("AuditList".to_owned(), &trail.listing, Self::entry)
         }
     }

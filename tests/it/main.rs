@@ -47,6 +47,7 @@ mod references;
 mod routes;
 mod rule_costs;
 mod schema;
+mod seals;
 mod search;
 mod settings;
 mod slow_readers;

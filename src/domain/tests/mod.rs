@@ -15,6 +15,7 @@
 //! family_laws            laws of parents and children, over random requests
 //! ├─ laws                the laws
 //! └─ world               a store in memory that carries out the decisions of the lifecycle
+//! seals                  hash chains of the audit trail: a known hash, and laws of faults
 //! given                  builders
 //! ```
 
@@ -32,5 +33,6 @@ mod mapping;
 mod properties;
 mod reference;
 mod removal;
+mod seals;
 mod tenancy;
 mod world;

@@ -55,6 +55,8 @@ const API_METRICS: MetricTable = &[
         "Accepted and repeated reports of adapters that the kind does not require. Kinds that require no adapters are not counted."),
     Metric::new("hyperfleet_api_audit_entries_total", Counter, &["action"],
         "Entries of the audit trail."),
+    Metric::new("hyperfleet_api_audit_unsealed_seconds", Gauge, &[],
+        "Age of the oldest entry of the audit trail that is not sealed; 0 if all are."),
     Metric::new("hyperfleet_api_hard_deletes_total", Counter, &["resource_type"],
         "Resources removed after their adapters were done."),
     Metric::new("hyperfleet_api_force_deletes_total", Counter, &["resource_type"],

@@ -1,17 +1,18 @@
 //! Table `audit_entries`: the trail of changes.
 
-use chrono::{DateTime, Utc};
 use sqlx::postgres::PgRow;
 use sqlx::types::Json;
 use sqlx::{FromRow, Row as _};
 use uuid::Uuid;
 
 use super::condition_columns::ConditionColumns;
-use super::measure::SqlOperation::{Delete, Raw, Update};
-use super::measure::SqlTable::{Audit, Resources};
 use super::family::DroppedLinks;
+use super::measure::SqlOperation::{Delete, Update};
+use super::measure::SqlTable::Resources;
 use super::{Db, Error, uuids};
-use crate::domain::audit::{AuditEntry, Change, ChangeOrigin, SettledTrail, TrailPosition};
+use crate::domain::audit::{
+    AuditEntry, Change, ChangeOrigin, SettledTrail, TrailEntry, TrailPosition,
+};
 use crate::domain::{ResourceId, ResourceState, Tenancy};
 
 impl FromRow<'_, PgRow> for AuditEntry {
@@ -52,22 +53,37 @@ impl FromRow<'_, PgRow> for TrailPosition {
     }
 }
 
+impl FromRow<'_, PgRow> for TrailEntry {
+    fn from_row(row: &PgRow) -> Result<Self, sqlx::Error> {
+        Ok(Self {
+            position: TrailPosition::from_row(row)?,
+            entry: AuditEntry::from_row(row)?,
+        })
+    }
+}
+
 impl FromRow<'_, PgRow> for SettledTrail {
     fn from_row(row: &PgRow) -> Result<Self, sqlx::Error> {
-        let last: Option<i64> = row.try_get("last_sequence")?;
-        let last = last.map(|sequence| {
-            Ok::<_, sqlx::Error>(TrailPosition {
-                era: row.try_get("last_era")?,
-                commit_order: row.try_get("last_commit_order")?,
-                sequence,
-            })
-        });
         Ok(Self {
             era: row.try_get("current_era")?,
             transaction: row.try_get("open_transaction")?,
-            last: last.transpose()?,
+            last: position_of(row, "last")?,
         })
     }
+}
+
+/// A position in columns whose names begin with `prefix`; `None` if they are null.
+pub(super) fn position_of(row: &PgRow, prefix: &str) -> Result<Option<TrailPosition>, sqlx::Error> {
+    let number = |name: &str| row.try_get::<Option<i64>, _>(&*format!("{prefix}_{name}"));
+    let numbers = (number("era")?, number("commit_order")?, number("sequence")?);
+    let (Some(era), Some(commit_order), Some(sequence)) = numbers else {
+        return Ok(None);
+    };
+    Ok(Some(TrailPosition {
+        era,
+        commit_order,
+        sequence,
+    }))
 }
 
 /// A statement that adds `$changes` of one request to the trail, with the tenancies of the resources; `$before` and
@@ -208,27 +224,5 @@ impl Db<'_> {
         let result = statement.execute(self.wire()).await;
         self.complete(result, Delete(Resources), "remove resources")?;
         Ok(())
-    }
-
-    /// Removes at most `count_max` entries older than `before`; returns their number. Needs a transaction, because the
-    /// right to remove ends with it.
-    pub async fn delete_audit_before(
-        &mut self,
-        before: DateTime<Utc>,
-        count_max: i64,
-    ) -> Result<u64, Error> {
-        let result = sqlx::query!("SELECT set_config('hyperfleet.audit_retention', 'on', true)")
-            .fetch_one(self.wire())
-            .await;
-        self.complete(result, Raw, "open the audit trail for retention")?;
-        let result = sqlx::query!(
-            "DELETE FROM audit_entries WHERE sequence IN (SELECT sequence FROM audit_entries WHERE at < $1 ORDER BY at LIMIT $2)",
-            before,
-            count_max,
-        )
-        .execute(self.wire())
-        .await;
-        let done = self.complete(result, Delete(Audit), "remove expired audit entries")?;
-        Ok(done.rows_affected())
     }
 }

@@ -6,6 +6,7 @@ use sqlx::types::Json;
 use sqlx::{FromRow, Postgres, QueryBuilder, Row as _};
 use uuid::Uuid;
 
+use super::audit::position_of;
 use super::columns::{column, literal};
 use super::error::is_timeout;
 use super::keyset::push_after;
@@ -28,9 +29,9 @@ const SKIPPED_QUICKLY_MAX: i64 = 10_000;
 const OPEN_TRANSACTION: &str = "pg_snapshot_xmin(pg_current_snapshot())::text::bigint";
 /// Entries that the snapshot does not show are of this era and of that transaction or a later one, and their
 /// `commit_order` is not lower than their transaction.
-const IS_SETTLED: &str =
+pub(super) const IS_SETTLED: &str =
     "(era, commit_order) < (audit_era(), pg_snapshot_xmin(pg_current_snapshot())::text::bigint)";
-const BY_POSITION: &str = " ORDER BY era, commit_order, sequence";
+pub(super) const BY_POSITION: &str = " ORDER BY era, commit_order, sequence";
 /// Entries after a position that are counted at most: a reader at the start of a long trail asks for page after page.
 const FOLLOWING_COUNT_MAX: i64 = 1_000;
 
@@ -100,6 +101,8 @@ pub struct TrailRows {
     pub settled: SettledTrail,
     /// The position of the last entry, if more follow it in the order of positions.
     pub end: Option<TrailPosition>,
+    /// The end of the last seals.
+    pub sealed: TrailPosition,
 }
 
 impl Db<'_> {
@@ -186,6 +189,9 @@ impl Db<'_> {
         let first = rows.first().map(SettledTrail::from_row);
         let settled = first.unwrap_or(Err(sqlx::Error::RowNotFound));
         let settled = self.complete(settled, Raw, "read how far the trail is settled")?;
+        let sealed = rows.first().map(|row| position_of(row, "sealed"));
+        let sealed = sealed.transpose().map(Option::flatten);
+        let sealed = self.complete(sealed, Raw, "read how far the trail is sealed")?;
         let size = page.size as usize;
         let is_last = rows.len() <= size;
         rows.truncate(size);
@@ -203,6 +209,7 @@ impl Db<'_> {
             listing,
             settled,
             end,
+            sealed: sealed.unwrap_or(TrailPosition::START),
         })
     }
 
@@ -256,7 +263,7 @@ fn audit_statement(
     page: PageRequest,
 ) -> QueryBuilder<Postgres> {
     let mut query = QueryBuilder::new(
-        "SELECT total.count AS total, settled.*, last.*, e.* FROM (SELECT audit_era() AS current_era, ",
+        "SELECT total.count AS total, settled.*, last.*, sealed.*, e.* FROM (SELECT audit_era() AS current_era, ",
     );
     query.push(OPEN_TRANSACTION).push(
         " AS open_transaction) settled
@@ -265,6 +272,8 @@ fn audit_statement(
     );
     query.push(IS_SETTLED).push(
         " ORDER BY era DESC, commit_order DESC, sequence DESC LIMIT 1) last ON true
+         LEFT JOIN (SELECT end_era AS sealed_era, end_commit_order AS sealed_commit_order, end_sequence AS sealed_sequence
+                    FROM audit_seals ORDER BY end_era DESC, end_commit_order DESC, end_sequence DESC LIMIT 1) sealed ON true
          CROSS JOIN (SELECT count(*) FROM ",
     );
     let order = if filter.after.is_some() {

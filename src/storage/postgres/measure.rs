@@ -42,6 +42,7 @@ pub(super) enum SqlTable {
     ResourceReferences,
     Audit,
     Changes,
+    AuditSeals,
     IdempotencyKeys,
     Imports,
     ImportedResources,

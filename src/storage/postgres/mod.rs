@@ -18,6 +18,8 @@
 
 mod audit;
 mod changes;
+mod audit_retention;
+mod audit_seals;
 mod columns;
 mod condition_columns;
 mod error;
@@ -39,6 +41,7 @@ mod scope;
 mod search;
 mod snapshots;
 mod surroundings;
+mod trail;
 mod unreconciled;
 mod wire;
 
@@ -51,6 +54,7 @@ use tokio::time::{Instant, timeout_at};
 use uuid::Uuid;
 
 pub use changes::{ChangeFeed, ChangesRead, ChangesSlice};
+pub use audit_seals::SealingState;
 pub use error::Error;
 pub use family::LockedLineage;
 pub use idempotency::ClaimedKey;
@@ -65,6 +69,7 @@ pub use resources::Created;
 pub use schema::{Migration, MigrationState, SchemaStatus};
 pub use scope::{LockedRow, ResourceScope};
 pub use snapshots::{LockedSnapshots, WholeResource};
+pub use trail::TrailBounds;
 pub use unreconciled::Unreconciled;
 
 use crate::domain::{ResourceId, StoredResource};
@@ -92,6 +97,10 @@ const BEGIN_SETS: &str =
 /// or for another change.
 const BEGIN_KEYED: &str = "BEGIN; SET LOCAL plan_cache_mode = force_generic_plan; SET LOCAL enable_seqscan = off; \
                            SET LOCAL lock_timeout = '5s'";
+
+/// One state of the database for several statements. The reader may stop between two of them for ten minutes.
+const BEGIN_READING: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; \
+                             SET LOCAL idle_in_transaction_session_timeout = '10min'";
 
 /// A handle on the database. Cheap to clone.
 #[derive(Clone)]
@@ -279,6 +288,11 @@ impl Store {
     /// Opens a transaction (READ COMMITTED) for a request with an idempotency key or for a dry run, whatever it changes.
     pub async fn begin_keyed(&self) -> Result<Tx<'static>, Error> {
         Tx::open(TxSession::Own(self.session().await?), BEGIN_KEYED).await
+    }
+
+    /// Opens a transaction (REPEATABLE READ) that only reads: all its statements see the state of the first one.
+    pub async fn begin_reading(&self) -> Result<Tx<'static>, Error> {
+        Tx::open(TxSession::Own(self.session().await?), BEGIN_READING).await
     }
 
     /// The use of all connections, those of shares included.

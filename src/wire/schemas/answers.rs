@@ -71,6 +71,7 @@ pub(super) fn sparse_resource() -> Object {
 pub(super) fn list(name: &str, item: &str) -> Object {
     let mut schema = any_list(name, item);
     schema.properties.remove("position");
+    schema.properties.remove("sealed");
     schema
 }
 
@@ -85,7 +86,9 @@ pub(super) fn numbered_list(name: &str, item: &str) -> Object {
 pub(super) fn trail(name: &str, item: &str) -> Object {
     let mut schema = any_list(name, item);
     schema.properties.remove("continue");
-    schema.required.push("position".to_owned());
+    schema
+        .required
+        .extend(["position", "sealed"].map(str::to_owned));
     schema
 }
 

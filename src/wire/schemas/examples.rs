@@ -241,6 +241,7 @@ pub fn audit(kind: &str, name: &str) -> Value {
             commit_order: 7_432,
             sequence: 1,
         },
+        sealed: TrailPosition::START,
     }))
 }
 
