@@ -33,8 +33,8 @@ pub use error::Error;
 pub use keyed::{KeyedAnswer, WriteAnswer};
 pub use list::ListRequest;
 pub use path::{Collection, ResourcePath};
-pub use watch::{HandedChange, WatchEnd, WatchRequest, WatchStep, Watcher};
 pub use sealing::{SealedPass, UnsealedTail};
+pub use watch::{HandedChange, WatchEnd, WatchRequest, WatchStep, Watcher};
 
 use crate::domain::{Entity, EntityRegistry, shown};
 use crate::storage::postgres::{self, Store};

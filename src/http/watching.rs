@@ -80,7 +80,10 @@ pub(super) async fn watch(call: Call, start: WatchStart) -> Result<HttpResponse,
     };
     let timed = call.timed_service();
     timed.require_collection(call.tenants(), collection).await?;
-    let watcher = call.service.watch(call.tenants(), collection, request).await?;
+    let watcher = call
+        .service
+        .watch(call.tenants(), collection, request)
+        .await?;
     let mut answer = http::endless(&call.request, &admission);
     answer.insert_header((CONTENT_ENCODING, PLAIN));
     if let Some(position) = watcher.position() {

@@ -32,7 +32,10 @@ pub(super) async fn follow(groups: &Groups, mut feed: ChangeFeed) {
     loop {
         let result = tail.poll(&mut feed).await;
         let pause = tail.pause(result);
-        metrics::lag(tail.waiting_since.map_or(Duration::ZERO, |since| since.elapsed()));
+        metrics::lag(
+            tail.waiting_since
+                .map_or(Duration::ZERO, |since| since.elapsed()),
+        );
         tokio::select! {
             () = groups.woken(), if !tail.is_failing => {}
             () = sleep(pause) => {}
@@ -55,7 +58,11 @@ impl Tail<'_> {
         if self.horizon.observe(&end) == HorizonMove::Reset
             || known.is_some_and(|known| known.era != end.era || known.drawn > end.drawn)
         {
-            tracing::warn!(era = end.era, position = end.drawn, "database set back: every watch ends");
+            tracing::warn!(
+                era = end.era,
+                position = end.drawn,
+                "database set back: every watch ends"
+            );
             self.groups.reset();
         }
         if !self.horizon.is_waiting() {

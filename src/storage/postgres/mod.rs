@@ -17,9 +17,9 @@
 //! statements use rows that these have found.
 
 mod audit;
-mod changes;
 mod audit_retention;
 mod audit_seals;
+mod changes;
 mod columns;
 mod condition_columns;
 mod error;
@@ -53,8 +53,8 @@ use sqlx::migrate::Migrator;
 use tokio::time::{Instant, timeout_at};
 use uuid::Uuid;
 
-pub use changes::{ChangeFeed, ChangesRead, ChangesSlice};
 pub use audit_seals::SealingState;
+pub use changes::{ChangeFeed, ChangesRead, ChangesSlice};
 pub use error::Error;
 pub use family::LockedLineage;
 pub use idempotency::ClaimedKey;
