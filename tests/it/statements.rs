@@ -292,7 +292,9 @@ async fn reports_are_a_read_and_a_guarded_statement() {
             .cost_of_report(&cluster, "validation", 1, &unavailable, 201)
             .await;
         meter.api.clock.advance(1);
-        let changed = meter.cost_of_report(&cluster, "validation", 1, &[], 201).await;
+        let changed = meter
+            .cost_of_report(&cluster, "validation", 1, &[], 201)
+            .await;
         meter.api.clock.advance(1);
         let accepted = meter.cost_of_report(&cluster, "dns", 1, &[], 201).await;
         let repeated = meter.cost_of_report(&cluster, "dns", 1, &[], 201).await;

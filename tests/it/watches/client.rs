@@ -169,7 +169,11 @@ impl Watch {
 /// `ADDED a`.
 pub(crate) fn brief(event: &Value) -> String {
     let text = |value: &Value| value.as_str().unwrap_or("?").to_owned();
-    format!("{} {}", text(&event["type"]), text(&event["object"]["name"]))
+    format!(
+        "{} {}",
+        text(&event["type"]),
+        text(&event["object"]["name"])
+    )
 }
 
 /// Removes a finalizing resource.
