@@ -124,7 +124,7 @@ struct EventStream {
 
 /// Something that is not written yet.
 enum Unwritten {
-    Listed(StoredResource),
+    Listed(Box<StoredResource>),
     Change {
         change: Arc<HandedChange>,
         has_position: bool,
@@ -211,7 +211,10 @@ impl EventStream {
 
 fn unwritten(step: WatchStep, watcher: &Watcher) -> Vec<Unwritten> {
     match step {
-        WatchStep::Listed(resources) => resources.into_iter().map(Unwritten::Listed).collect(),
+        WatchStep::Listed(resources) => resources
+            .into_iter()
+            .map(|resource| Unwritten::Listed(Box::new(resource)))
+            .collect(),
         WatchStep::Changes {
             changes,
             has_positions: has_position,
