@@ -51,7 +51,9 @@ impl TrailReader {
             let Some(end) = seals.first().map(|seal| seal.end) else {
                 break;
             };
-            seals.iter().for_each(|seal| verifier.expect(seal));
+            for seal in &seals {
+                verifier.expect(seal);
+            }
             while let Some(entry) = entries.next_up_to(&mut db, Some(end)).await? {
                 let at = entry.entry.origin.at;
                 let record = EntryRecord {
@@ -65,7 +67,9 @@ impl TrailReader {
                     observe(TrailProgress { entries: read, at });
                 }
             }
-            seals.iter().for_each(|seal| verifier.seal(seal));
+            for seal in &seals {
+                verifier.seal(seal);
+            }
         }
         let mut trail = verifier.finish();
         let bounds = self.bounds.clone();

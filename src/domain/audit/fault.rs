@@ -76,10 +76,10 @@ impl fmt::Display for TrailFaultKind {
             Self::Number { expected } => write!(f, "seal {expected} was expected here"),
             Self::Link => f.write_str("its previous hash is not the hash of the seal before it"),
             Self::Entries { found, sealed } => {
-                write!(f, "it seals {sealed} entries, and {found} are there")
+                write!(f, "entries sealed: {sealed}, found: {found}")
             }
             Self::Hash => f.write_str("its entries are not those that were sealed"),
-            Self::Unsealed { entries } => write!(f, "{entries} entries are in no seal"),
+            Self::Unsealed { entries } => write!(f, "entries without a seal: {entries}"),
             Self::Gap { ended } => write!(f, "the pass before it ended at {ended}"),
             Self::Bounds => f.write_str("its end or newest time is not that of the entries"),
             Self::Uneven => {

@@ -241,25 +241,22 @@ impl TrailVerifier {
     /// Checks what all seals of a pass have in common.
     fn check_pass(&mut self, seal: &Seal) {
         let pass = &mut self.pass;
-        match &pass.seal {
-            Some(first) => {
-                if (first.begin, first.newest_at) != (seal.begin, seal.newest_at) {
-                    self.faults.push(TrailFaultKind::Uneven.of(seal));
-                }
+        if let Some(first) = &pass.seal {
+            if (first.begin, first.newest_at) != (seal.begin, seal.newest_at) {
+                self.faults.push(TrailFaultKind::Uneven.of(seal));
             }
-            None => {
-                let ended = self.boundary.filter(|end| *end != seal.begin);
-                if let Some(ended) = ended.filter(|_| !self.range.is_partial) {
-                    self.faults.push(TrailFaultKind::Gap { ended }.of(seal));
-                }
-                let entries = pass.newest_at.zip(self.last);
-                let is_other = entries.is_some_and(|found| found != (seal.newest_at, seal.end));
-                if is_other && !self.range.is_partial {
-                    self.faults.push(TrailFaultKind::Bounds.of(seal));
-                }
-                pass.seal = Some(seal.clone());
+            return;
+        }
+        if !self.range.is_partial {
+            if let Some(ended) = self.boundary.filter(|end| *end != seal.begin) {
+                self.faults.push(TrailFaultKind::Gap { ended }.of(seal));
+            }
+            let entries = pass.newest_at.zip(self.last);
+            if entries.is_some_and(|found| found != (seal.newest_at, seal.end)) {
+                self.faults.push(TrailFaultKind::Bounds.of(seal));
             }
         }
+        pass.seal = Some(seal.clone());
     }
 
     /// Ends the pass whose seals have been read.

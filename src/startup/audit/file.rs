@@ -74,7 +74,9 @@ pub(super) fn verify(path: &Path) -> anyhow::Result<VerifiedTrail> {
         is_partial: tenancies.len() < 2,
         ..VerifiedRange::default()
     });
-    firsts.iter().for_each(|seal| verifier.expect(seal));
+    for seal in &firsts {
+        verifier.expect(seal);
+    }
     let mut lines = ExportLines::open(path)?;
     while let Some(line) = lines.next()? {
         match line.and_then(|line| Some((line, ExportRecord::parse(line)?))) {

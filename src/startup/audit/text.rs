@@ -38,7 +38,7 @@ pub(super) fn text(report: &AuditReport) -> String {
     });
     let _ = writeln!(
         text,
-        "Not sealed yet: {} entries{}.",
+        "Entries not sealed yet: {}{}.",
         unsealed.count,
         oldest.unwrap_or_default()
     );
@@ -52,7 +52,7 @@ pub(super) fn text(report: &AuditReport) -> String {
         );
         if bounds.removed_entries > 0 {
             let count = bounds.removed_entries;
-            let _ = writeln!(text, "To be removed by retention: {count} entries.");
+            let _ = writeln!(text, "Entries still to be removed by retention: {count}.");
         }
     }
     if let Some((compared, expired)) = report.compared {

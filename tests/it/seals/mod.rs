@@ -79,7 +79,7 @@ impl Sealed {
     async fn pass(&self) -> usize {
         match self.service.seal_audit(self.now()).await.unwrap() {
             SealedPass::Entries { count, .. } => count,
-            SealedPass::Busy => panic!("nobody else seals"),
+            SealedPass::Busy => panic!("another instance seals"),
         }
     }
 
