@@ -141,7 +141,7 @@ impl Walk {
 }
 
 /// Walks over one set of kinds; adds the statuses and actions that it saw.
-async fn walk(kinds: Vec<EntityConfig>, seed: u64, seen: &mut BTreeSet<String>) {
+async fn walk(kinds: Vec<EntityConfig>, seed: u64, found: &mut BTreeSet<String>) {
     let rehearsal = Rehearsal::of(kinds).await;
     let mut walk = Walk {
         random: Random::seeded(seed),
@@ -181,13 +181,13 @@ async fn walk(kinds: Vec<EntityConfig>, seed: u64, seen: &mut BTreeSet<String>) 
         }
         let sent = (&*headers, method, &*path, &body);
         let (dry, real) = rehearsal.both(&rehearsal.api, sent).await;
-        seen.insert(format!("{method} {}", real.status));
+        found.insert(format!("{method} {}", real.status));
         let said = &dry.body["dry_run"];
         for effect in said["effects"].as_array().into_iter().flatten() {
-            seen.insert(effect["action"].as_str().unwrap().to_owned());
+            found.insert(effect["action"].as_str().unwrap().to_owned());
         }
         if said["failed_rules"].is_array() {
-            seen.insert("failed rule".to_owned());
+            found.insert("failed rule".to_owned());
         }
         if let (Some(kind), 201) = (created, real.status) {
             walk.known.push((kind, real.id().to_owned()));
