@@ -78,7 +78,31 @@ pub fn resources() -> Vec<Parameter> {
     let others = ListFilterKind::iter().filter(|kind| !described.contains(kind));
     parameters.extend(others.flat_map(|kind| filter(kind, &[])));
     parameters.push(fields());
+    parameters.extend(watching());
     parameters
+}
+
+/// The parameters of a watch.
+fn watching() -> [Parameter; 3] {
+    let boolean = || Object::with_type(Type::Boolean);
+    [
+        query(
+            "watch",
+            "`watch=true`: the changes of the list, as they happen, instead of a page of it (docs/guides/watch.md).",
+            boolean(),
+            json!(false),
+        ),
+        plain(
+            "position",
+            "With `watch`: begin after this position of another answer or event, such as `0-7`.",
+        ),
+        query(
+            "initial",
+            "With `watch`: begin with the present state. Not together with `position`.",
+            boolean(),
+            Value::Null,
+        ),
+    ]
 }
 
 /// The parameters of one filter, in a service with these kinds.
