@@ -14,6 +14,8 @@ from servers import Failed
 
 BASE = "/api/hyperfleet/v1"
 BEGIN_SECONDS_MAX = 60
+# Watches that begin at a time.
+OPENING_MAX = 32
 # Connections of the load: each sends one change at a time.
 SENDERS = 16
 POSITION, BOOKMARK = b'"position":"', b'"type":"BOOKMARK"}'
@@ -65,47 +67,63 @@ def _clients(pipe, base, paths):
 
 def _watch(pipe, base, paths):
     """Connects all, and reads until the pipe says that it is enough."""
-    address = urlsplit(base).hostname, urlsplit(base).port
-    poll = select.epoll()
+    reader = _Reader(base)
+    poll, unopened = reader.poll, list(reversed(paths))
     poll.register(pipe.fileno(), select.EPOLLIN)
-    connections, rests, waiting = {}, {}, set()
-    for path in paths:
-        connection = socket.create_connection(address)
+    is_begun = False
+    while True:
+        while unopened and len(reader.waiting) < OPENING_MAX:
+            reader.open(unopened.pop())
+        if not unopened and not reader.waiting and not is_begun:
+            is_begun = True
+            pipe.send(len(paths))
+        for place, _ in poll.poll():
+            if place == pipe.fileno():
+                pipe.recv()
+                return reader.positions.tobytes(), reader.times.tobytes()
+            reader.read(place)
+
+
+class _Reader:
+    """The connections, and the events that were read."""
+
+    def __init__(self, base):
+        self.address = urlsplit(base).hostname, urlsplit(base).port
+        self.poll = select.epoll()
+        self.connections, self.rests = {}, {}
+        # Those that were sent nothing yet.
+        self.waiting = set()
+        self.positions, self.times = array("q"), array("d")
+
+    def open(self, path):
+        connection = socket.create_connection(self.address)
         request = f"GET {BASE}{path}watch=true HTTP/1.1\r\nHost: bench\r\nAccept: application/x-ndjson\r\n\r\n"
         connection.sendall(request.encode())
         connection.setblocking(False)
         place = connection.fileno()
-        connections[place], rests[place] = connection, b""
-        waiting.add(place)
-        poll.register(place, select.EPOLLIN)
-    positions, times = array("q"), array("d")
-    if not paths:
-        pipe.send(0)
-    while True:
-        for place, _ in poll.poll():
-            if place == pipe.fileno():
-                pipe.recv()
-                return positions.tobytes(), times.tobytes()
-            data = connections[place].recv(1 << 18)
-            now = time.time()
-            if not data:
-                raise ValueError(f"the service ended a watch: {rests[place][-300:]!r}")
-            # Chunks begin and end between lines, so that what frames them is never within one.
-            *lines, rests[place] = (rests[place] + data).split(b"\n")
-            for line in lines:
-                at = line.rfind(POSITION)
-                if at < 0:
-                    if b" 503 " in line or b'"type":"ERROR"' in line:
-                        raise ValueError(line[:300])
-                elif line.endswith(BOOKMARK):
-                    if place in waiting:
-                        waiting.remove(place)
-                        if not waiting:
-                            pipe.send(len(paths))
-                else:
-                    begin = line.index(b"-", at) + 1
-                    positions.append(int(line[begin:line.index(b'"', begin)]))
-                    times.append(now)
+        self.connections[place], self.rests[place] = connection, b""
+        self.waiting.add(place)
+        self.poll.register(place, select.EPOLLIN)
+
+    def read(self, place):
+        data = self.connections[place].recv(1 << 18)
+        now = time.time()
+        data, is_over = self.rests[place] + data, not data
+        # Chunks begin and end between lines, so that what frames them is never within one.
+        *lines, self.rests[place] = data.split(b"\n")
+        if is_over or lines and lines[0].startswith(b"HTTP/1.1 ") and b" 200 " not in lines[0]:
+            raise ValueError(f"the service ended a watch: {data[-600:]!r}")
+        for line in lines:
+            at = line.rfind(POSITION)
+            if at < 0:
+                if b'"type":"ERROR"' in line:
+                    raise ValueError(f"the service ended a watch: {line[:600]!r}")
+            elif line.endswith(BOOKMARK):
+                self.waiting.discard(place)
+            else:
+                begin = line.index(b"-", at) + 1
+                self.positions.append(int(line[begin:line.index(b'"', begin)]))
+                self.times.append(now)
 
 
 class Load:
