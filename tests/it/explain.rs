@@ -382,9 +382,11 @@ async fn derived_conditions_name_their_rules_and_failures() {
     assert_eq!(of(&body, "type"), ["Broken", "Zoned"]);
     assert_eq!(of(&body, "state"), ["failed", "not_applicable"]);
     assert_eq!(of(&body, "error"), ["when: there is no \"missing\"", ""]);
+    let conditions = ["Available", "Applied", "Health"];
+    let conditions = conditions.map(|kind| json!({"type": kind, "status": "True"}));
     let report = json!({
         "adapter": "dns", "observed_generation": 1, "observed_time": api.clock.now(), "data": {"zone": "z1"},
-        "conditions": ["Available", "Applied", "Health"].map(|t| json!({"type": t, "status": "True"})),
+        "conditions": conditions,
     });
     api.put(&format!("{site}/statuses"), report).await;
     let body = explained(&api, &site).await;
