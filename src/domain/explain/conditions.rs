@@ -153,7 +153,7 @@ impl Compared<'_> {
                 )
             }
             RuleState::Outdated => format!(
-                "Condition {kind} {is}, but not by the present configuration: the next change or report updates it."
+                "Condition {kind} {is}, but the present configuration and reports give another result: the next change or report updates it."
             ),
         }
     }

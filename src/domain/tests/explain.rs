@@ -465,7 +465,7 @@ fn derived_conditions_name_their_rule() {
             3,
             2,
             RuleState::Outdated,
-            "Condition Seen is True, but not by the present configuration: the next change or report updates it.",
+            "Condition Seen is True, but the present configuration and reports give another result: the next change or report updates it.",
         ),
     ] {
         let snapshot = site(&registry, size, derived_for);
