@@ -36,7 +36,7 @@ pub(super) async fn seal_forever(service: Service, clock: Clock) {
 
 async fn seal(service: &Service, clock: &Clock, warned: &mut Warned) -> Result<(), Error> {
     let tail = service.unsealed_tail(clock.now()).await?;
-    let age = tail.age.map_or(0.0, |age| age.as_seconds_f64());
+    let age = tail.age.unwrap_or_default().as_seconds_f64();
     metrics::gauge!(UNSEALED).set(age);
     if tail.is_set_back && !warned.is_set_back {
         tracing::warn!(

@@ -1,11 +1,11 @@
-//! The exact text of an entry and of a seal, as exports have them. Seals sign these bytes, so they must never change:
-//! members sorted by name, unset members absent, no blanks, times in UTC with six digits.
+//! The exact text of an entry, as exports have it. Seals sign these bytes, so they must never change: members
+//! sorted by name, unset members absent, no blanks, times in UTC with six digits.
 
 use std::fmt::Write as _;
 
 use chrono::{DateTime, SecondsFormat, Utc};
 
-use super::{AuditEntry, Seal, TrailPosition};
+use super::{AuditEntry, TrailPosition};
 use crate::domain::Tenancy;
 
 /// An entry with its position.
@@ -48,26 +48,9 @@ impl TrailEntry {
     }
 }
 
-impl Seal {
-    /// Its text, without a line break.
-    pub fn line(&self) -> String {
-        let mut object = ObjectText::default();
-        object.text("begin", &self.begin.to_string());
-        object.text("end", &self.end.to_string());
-        object.number("entries", self.entries.into());
-        object.text("hash", &self.hash.to_string());
-        object.time("newest_time", self.newest_at);
-        object.number("number", self.number);
-        object.text("previous", &self.previous.to_string());
-        object.time("sealed_time", self.sealed_at);
-        object.tenancy("tenancy", &self.tenancy);
-        format!("{{\"seal\":{}}}", object.end())
-    }
-}
-
 /// Writes a JSON object, member by member. Independent of any library, whose output might change.
 #[derive(Default)]
-struct ObjectText(String);
+pub(super) struct ObjectText(String);
 
 impl ObjectText {
     fn name(&mut self, name: &str) {
@@ -76,21 +59,21 @@ impl ObjectText {
         self.0.push(':');
     }
 
-    fn text(&mut self, name: &str, value: &str) {
+    pub(super) fn text(&mut self, name: &str, value: &str) {
         self.name(name);
         push_text(&mut self.0, value);
     }
 
-    fn number(&mut self, name: &str, value: i64) {
+    pub(super) fn number(&mut self, name: &str, value: i64) {
         self.name(name);
         self.0.push_str(&value.to_string());
     }
 
-    fn time(&mut self, name: &str, at: DateTime<Utc>) {
+    pub(super) fn time(&mut self, name: &str, at: DateTime<Utc>) {
         self.text(name, &at.to_rfc3339_opts(SecondsFormat::Micros, true));
     }
 
-    fn tenancy(&mut self, name: &str, tenancy: &Tenancy) {
+    pub(super) fn tenancy(&mut self, name: &str, tenancy: &Tenancy) {
         self.name(name);
         let mut members = Self::default();
         for (key, value) in tenancy {
@@ -99,7 +82,7 @@ impl ObjectText {
         self.0.push_str(&members.end());
     }
 
-    fn end(self) -> String {
+    pub(super) fn end(self) -> String {
         if self.0.is_empty() {
             return "{}".to_owned();
         }
@@ -130,7 +113,7 @@ fn push_text(out: &mut String, text: &str) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Action, ChainHash, Change, ChangeOrigin};
+    use super::super::{Action, Change, ChangeOrigin};
     use super::*;
     use crate::domain::ResourceId;
 
@@ -197,30 +180,5 @@ mod tests {
             r#""sequence":12,"tenancy":{},"time":"2026-01-01T10:00:00.000000Z"}"#,
         );
         assert_eq!(plain.line(), expected);
-    }
-
-    #[test]
-    fn the_bytes_of_a_seal_never_change() {
-        let seal = Seal {
-            tenancy: [("org".to_owned(), "acme".to_owned())].into(),
-            number: 1,
-            begin: TrailPosition::START,
-            end: entry().position,
-            entries: 2,
-            newest_at: "2026-01-01T10:00:03.5Z".parse().unwrap(),
-            previous: ChainHash::ZERO,
-            hash: ChainHash([0xab; 32]),
-            sealed_at: "2026-01-01T10:00:05Z".parse().unwrap(),
-        };
-        let (zero, hash) = ("00".repeat(32), "ab".repeat(32));
-        let expected = format!(
-            concat!(
-                r#"{{"seal":{{"begin":"start","end":"0-7432-12","entries":2,"hash":"{}","#,
-                r#""newest_time":"2026-01-01T10:00:03.500000Z","number":1,"previous":"{}","#,
-                r#""sealed_time":"2026-01-01T10:00:05.000000Z","tenancy":{{"org":"acme"}}}}}}"#,
-            ),
-            hash, zero
-        );
-        assert_eq!(seal.line(), expected);
     }
 }

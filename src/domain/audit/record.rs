@@ -1,8 +1,9 @@
-//! Reads the lines of an export.
+//! The lines of an export.
 
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
 
+use super::line::ObjectText;
 use super::{ChainHash, Seal, TrailPosition};
 use crate::domain::{Tenancy, moment};
 
@@ -33,6 +34,23 @@ impl ExportRecord {
                 at: moment::parse(&entry.time)?,
             })),
         }
+    }
+}
+
+impl Seal {
+    /// Its text, without a line break.
+    pub fn line(&self) -> String {
+        let mut object = ObjectText::default();
+        object.text("begin", &self.begin.to_string());
+        object.text("end", &self.end.to_string());
+        object.number("entries", self.entries.into());
+        object.text("hash", &self.hash.to_string());
+        object.time("newest_time", self.newest_at);
+        object.number("number", self.number);
+        object.text("previous", &self.previous.to_string());
+        object.time("sealed_time", self.sealed_at);
+        object.tenancy("tenancy", &self.tenancy);
+        format!("{{\"seal\":{}}}", object.end())
     }
 }
 
@@ -76,5 +94,35 @@ impl SealMembers {
             hash: ChainHash::parse(&self.hash)?,
             sealed_at: moment::parse(&self.sealed_time)?,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bytes_of_a_seal_never_change() {
+        let seal = Seal {
+            tenancy: [("org".to_owned(), "acme".to_owned())].into(),
+            number: 1,
+            begin: TrailPosition::START,
+            end: TrailPosition::parse("0-7432-12").unwrap(),
+            entries: 2,
+            newest_at: "2026-01-01T10:00:03.5Z".parse().unwrap(),
+            previous: ChainHash::ZERO,
+            hash: ChainHash([0xab; 32]),
+            sealed_at: "2026-01-01T10:00:05Z".parse().unwrap(),
+        };
+        let (zero, hash) = ("00".repeat(32), "ab".repeat(32));
+        let expected = format!(
+            concat!(
+                r#"{{"seal":{{"begin":"start","end":"0-7432-12","entries":2,"hash":"{}","#,
+                r#""newest_time":"2026-01-01T10:00:03.500000Z","number":1,"previous":"{}","#,
+                r#""sealed_time":"2026-01-01T10:00:05.000000Z","tenancy":{{"org":"acme"}}}}}}"#,
+            ),
+            hash, zero
+        );
+        assert_eq!(seal.line(), expected);
     }
 }

@@ -264,7 +264,7 @@ fn batches() -> impl Strategy<Value = Vec<Vec<TrailEntry>>> {
 }
 
 /// Changes one thing of the sealed part; `None` if that is not possible there.
-fn tampered(lines: &[Line], what: usize, place: &Index) -> Option<Vec<Line>> {
+fn tampered(lines: &[Line], what: usize, place: Index) -> Option<Vec<Line>> {
     let mut lines = lines.to_vec();
     let index = place.index(lines.len());
     let next = lines.get(index + 1).cloned();
@@ -330,7 +330,7 @@ proptest! {
     #[test]
     fn any_single_change_is_found(batches in batches(), what in 0..9_usize, place in any::<Index>()) {
         let whole = sealed(&batches);
-        if let Some(lines) = tampered(&whole, what, &place) {
+        if let Some(lines) = tampered(&whole, what, place) {
             let faults = verified(&lines).faults;
             prop_assert!(faults.total > 0, "{:#?}", lines);
         }

@@ -31,8 +31,8 @@ impl ExportLines {
         })
     }
 
-    /// The next line without its line break; the inner value is unset if it is too long or not UTF-8.
-    pub(super) fn next(&mut self) -> anyhow::Result<Option<Option<&str>>> {
+    /// The next line without its line break. One that is too long is divided, so that it is unreadable.
+    pub(super) fn next(&mut self) -> anyhow::Result<Option<&[u8]>> {
         self.line.clear();
         let mut limited = (&mut self.file).take(LINE_BYTES_MAX);
         let read = limited.read_until(b'\n', &mut self.line);
@@ -41,14 +41,19 @@ impl ExportLines {
             return Ok(None);
         }
         self.number += 1;
-        let line = self.line.strip_suffix(b"\n");
-        Ok(Some(line.and_then(|line| std::str::from_utf8(line).ok())))
+        Ok(Some(self.line.strip_suffix(b"\n").unwrap_or(&self.line)))
     }
 
     /// Number of the last line.
     pub(super) fn number(&self) -> u64 {
         self.number
     }
+}
+
+/// The text of a line, and what it is.
+pub(super) fn record(line: &[u8]) -> Option<(&str, ExportRecord)> {
+    let line = std::str::from_utf8(line).ok()?;
+    Some((line, ExportRecord::parse(line)?))
 }
 
 pub(super) fn unreadable(path: &Path, line: u64) -> String {
@@ -62,7 +67,7 @@ pub(super) fn verify(path: &Path) -> anyhow::Result<VerifiedTrail> {
     let mut tenancies = BTreeSet::new();
     let mut lines = ExportLines::open(path)?;
     while let Some(line) = lines.next()? {
-        if let Some(ExportRecord::Seal(seal)) = line.and_then(ExportRecord::parse)
+        if let Some((_, ExportRecord::Seal(seal))) = record(line)
             && tenancies.insert(seal.tenancy.clone())
         {
             firsts.push(seal);
@@ -79,7 +84,7 @@ pub(super) fn verify(path: &Path) -> anyhow::Result<VerifiedTrail> {
     }
     let mut lines = ExportLines::open(path)?;
     while let Some(line) = lines.next()? {
-        match line.and_then(|line| Some((line, ExportRecord::parse(line)?))) {
+        match record(line) {
             Some((line, ExportRecord::Entry(entry))) => verifier.entry(&entry, line),
             Some((_, ExportRecord::Seal(seal))) => verifier.seal(&seal),
             None => verifier.unreadable(lines.number()),

@@ -23,7 +23,7 @@ use crate::config::{
 use crate::domain::Tenancy;
 use crate::domain::audit::{ExportRecord, Seal, VerifiedTrail};
 use crate::storage::postgres::{Probe, Store, TrailBounds};
-use file::{ExportLines, unreadable};
+use file::{ExportLines, record, unreadable};
 use hyperfleet_server_kit::clock::Clock;
 use hyperfleet_server_kit::ending::Misuse;
 use hyperfleet_server_kit::program::print;
@@ -48,13 +48,15 @@ struct AuditReport {
 
 pub(super) async fn run(command: &AuditCommand) -> anyhow::Result<ExitCode> {
     match command {
-        AuditCommand::Verify(args) => match &args.file {
-            Some(path) => conclude(verify_file(path)?, args.output),
-            None => {
+        AuditCommand::Verify(args) => {
+            let report = if let Some(path) = &args.file {
+                verify_file(path)?
+            } else {
                 let result = with_database(&args.settings, async |store| verify(store, args).await);
-                conclude(result.await?, args.output)
-            }
-        },
+                result.await?
+            };
+            conclude(&report, args.output)
+        }
         AuditCommand::Export(args) => {
             let result = with_database(&args.settings, async |store| export(store, args).await);
             result.await?;
@@ -131,9 +133,9 @@ async fn compare(
     let mut lines = ExportLines::open(path)?;
     let mut seals: Vec<Seal> = Vec::with_capacity(COMPARED_AT_ONCE);
     while let Some(line) = lines.next()? {
-        match line.and_then(ExportRecord::parse) {
-            Some(ExportRecord::Entry(_)) => continue,
-            Some(ExportRecord::Seal(seal)) => seals.push(seal),
+        match record(line) {
+            Some((_, ExportRecord::Entry(_))) => continue,
+            Some((_, ExportRecord::Seal(seal))) => seals.push(seal),
             None => bail!(unreadable(path, lines.number())),
         }
         if seals.len() == COMPARED_AT_ONCE {
@@ -155,10 +157,10 @@ fn verify_file(path: &Path) -> anyhow::Result<AuditReport> {
 }
 
 /// Prints the report; returns the exit code.
-fn conclude(report: AuditReport, format: OutputFormat) -> anyhow::Result<ExitCode> {
+fn conclude(report: &AuditReport, format: OutputFormat) -> anyhow::Result<ExitCode> {
     print(&match format {
-        OutputFormat::Text => text::text(&report),
-        OutputFormat::Json => json::json(&report)?,
+        OutputFormat::Text => text::text(report),
+        OutputFormat::Json => json::json(report)?,
     });
     Ok(match report.trail.faults.total {
         0 => ExitCode::SUCCESS,

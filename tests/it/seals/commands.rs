@@ -134,10 +134,10 @@ async fn an_export_is_verified_elsewhere() {
         kept.fold(String::new(), |text, (_, line)| text + line + "\n")
     };
     // The last line is not sealed, and the last pass has two seals.
-    for left_out in 0..lines.len() - 3 {
+    for (left_out, line) in lines.iter().enumerate().take(lines.len() - 3) {
         let file = write("damaged.ndjson", &without(left_out));
         let (code, output, _) = audit(&["verify", "--file", &file]).await;
-        assert_eq!(code, Some(3), "without {}: {output}", lines[left_out]);
+        assert_eq!(code, Some(3), "without {line}: {output}");
     }
     let file = write(
         "changed.ndjson",
