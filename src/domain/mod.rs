@@ -11,6 +11,7 @@ mod derivation;
 pub mod document;
 pub mod entity;
 pub mod entity_config;
+pub mod history;
 pub mod idempotency;
 pub mod import;
 mod json_text;
