@@ -54,3 +54,4 @@ mod start;
 mod statements;
 mod tenancy;
 mod upgrades;
+mod watches;
