@@ -22,12 +22,14 @@ mod columns;
 mod condition_columns;
 mod error;
 mod family;
+mod history;
 mod idempotency;
 mod imports;
 mod keyset;
 mod lane;
 mod list;
 mod measure;
+mod past_list;
 mod pool;
 mod probe;
 mod reader;
@@ -38,6 +40,7 @@ mod schema;
 mod scope;
 mod search;
 mod snapshots;
+mod states;
 mod unreconciled;
 mod wire;
 
@@ -52,12 +55,14 @@ use uuid::Uuid;
 pub use changes::{ChangeFeed, ChangesRead, ChangesSlice};
 pub use error::Error;
 pub use family::LockedLineage;
+pub use history::{RecordedGenerations, RecordedTimeline};
 pub use idempotency::ClaimedKey;
 pub use imports::{
     Conflict, Digests, ImportSource, ImportState, LeftOut, SourceSettings, WrittenReference,
 };
 pub use list::{ListQuery, TrailRows};
 pub use measure::count_from_zero;
+pub use past_list::PastListing;
 pub use pool::{ConnectionLifetime, Settings};
 pub use probe::Probe;
 pub use resources::Created;
