@@ -9,6 +9,7 @@ mod deletion;
 mod effects;
 mod error;
 mod finalizing_lists;
+mod history;
 pub mod import;
 mod keyed;
 mod list;

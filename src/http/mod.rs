@@ -7,6 +7,7 @@
 mod audit;
 mod conditional;
 mod document;
+mod history;
 mod identification;
 mod meta;
 mod openapi;

@@ -14,3 +14,9 @@ pub(super) struct AuditAction;
 
 #[derive(ToSchema)]
 pub(super) struct ResourceCondition;
+
+#[derive(ToSchema)]
+pub(super) struct EventType;
+
+#[derive(ToSchema)]
+pub(super) struct Resource;

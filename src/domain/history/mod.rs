@@ -79,8 +79,8 @@ impl PastRecord {
 
     fn at(self, at: DateTime<Utc>) -> Result<StoredResource, PastFault> {
         // A complete history tells that the resource did not exist yet, whatever is known of others.
-        if !self.is_complete {
-            require_kept(at, self.kept_since)?;
+        if let Some(since) = first_time(at, self.kept_since).filter(|_| !self.is_complete) {
+            return Err(PastFault::TimeNotKept { since });
         }
         match self.next {
             Some(NextChange::Created) => Err(PastFault::Absent),
@@ -101,19 +101,12 @@ impl PastRecord {
     }
 }
 
-/// Refuses a time before the stored changes.
-///
-/// # Errors
-///
-/// [`PastFault::TimeNotKept`], with the earliest time that can be asked for.
-pub fn require_kept(
+/// The earliest time that can be asked for, if `at` is before it.
+pub fn first_time(
     at: DateTime<Utc>,
     kept_since: Option<DateTime<Utc>>,
-) -> Result<(), PastFault> {
-    match kept_since {
-        Some(since) if at < since => Err(PastFault::TimeNotKept { since }),
-        _ => Ok(()),
-    }
+) -> Option<DateTime<Utc>> {
+    kept_since.filter(|since| at < *since)
 }
 
 /// A removed resource.

@@ -11,9 +11,11 @@ use crate::auth::{AuthRefusal, IdentityFault, TokenFault};
 use crate::domain::precondition::EntityTag;
 use crate::domain::tenancy::Denied;
 use crate::domain::{EntityRegistry, ListFilterKind, ResourceId};
-use crate::http::problem::{Body, ValidationErrorConstraint, ViolationView, unavailable};
-use crate::wire::schemas::examples;
-use crate::wire::{self, BASE, Kinds, Params};
+use crate::http::problem::{
+    Body, ValidationErrorConstraint, ViolationView, removed, unavailable,
+};
+use crate::wire::schemas::examples::{self, Examples};
+use crate::wire::{self, BASE, Kinds, Params, Views};
 use hyperfleet_server_kit::http::{Arrival, Problem, UNDERSTOOD};
 use hyperfleet_server_kit::openapi::{RefusedStatus, empty_answer};
 
@@ -24,7 +26,7 @@ const IDEMPOTENCY_REPLAYED: &str = "Idempotency-Replayed";
 
 /// Every status that is not a success.
 #[rustfmt::skip]
-pub(in crate::http) const REFUSALS: [RefusedStatus; 15] = [
+pub(in crate::http) const REFUSALS: [RefusedStatus; 16] = [
     (400, "BadRequest", "A parameter or the body breaks a rule, or cannot be read."),
     (401, "Unauthorized", "No token, or none that is taken; or, for changes, one that does not say who is calling. Only where the service is set to check tokens."),
     (403, "Forbidden", "The headers do not say for which tenant the request is made, or it is made by a system identity, which may read and report only."),
@@ -32,6 +34,7 @@ pub(in crate::http) const REFUSALS: [RefusedStatus; 15] = [
     (405, "MethodNotAllowed", "The path has other methods: `Allow` names them."),
     (408, "RequestTimeout", "The body arrives too slowly."),
     (409, "Conflict", "The name is taken, the state of the resource does not allow it, or a request with this `Idempotency-Key` is in progress."),
+    (410, "Gone", "The resource is removed, where the request asks for that (`includeDeleted=true`); or the history does not go back to the time in `at`."),
     (412, "PreconditionFailed", "The resource is in another state than `If-Match` or `If-None-Match` demands: `ETag` names its state."),
     (413, "PayloadTooLarge", "The body is too large."),
     (415, "UnsupportedMediaType", "The encoding of the body is unsupported: `Accept-Encoding` names the supported ones."),
@@ -159,6 +162,7 @@ fn examples_of(status: u16, registry: &EntityRegistry) -> Vec<(&'static str, Pro
             ("system identity", Denied::OnlyReports.into()),
         ],
         404 => vec![("no such resource", app::Error::NotFound { kind, id }.into())],
+        410 => gone(registry),
         405 => vec![(
             "other methods",
             Problem::method_not_allowed("GET, HEAD, POST"),
@@ -185,6 +189,22 @@ fn examples_of(status: u16, registry: &EntityRegistry) -> Vec<(&'static str, Pro
         504 => vec![("slow list", app::Error::TooSlow.into())],
         _ => vec![("fault", Problem::internal(""))],
     }
+}
+
+fn gone(registry: &EntityRegistry) -> Vec<(&'static str, Problem)> {
+    let first = registry.entities().first();
+    let examples = first.and_then(|entity| Examples::new(registry, entity));
+    let removed = examples.map(Examples::tombstone).and_then(|tombstone| {
+        let removal = Views(registry).tombstone(&tombstone).ok()?;
+        Some(removed(&tombstone, removal))
+    });
+    let since = examples::moment();
+    let before = app::Error::BeforeHistory { since }.into();
+    let removed = removed.map(|problem| ("removed", problem));
+    removed
+        .into_iter()
+        .chain([("before the history", before)])
+        .collect()
 }
 
 fn precondition(kind: String, id: &str) -> Option<(&'static str, Problem)> {

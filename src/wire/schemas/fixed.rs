@@ -9,6 +9,7 @@ use strum::VariantNames as _;
 
 use crate::domain::Report;
 use crate::domain::audit::Action;
+use crate::domain::history::TimelineEventKind;
 use crate::wire::requests::REASON_CHARACTERS_MAX;
 
 /// The schemas that belong to no kind, by their names.
@@ -65,6 +66,10 @@ pub(super) fn fixed() -> Map<String, Value> {
                 "status": reference("AdapterConditionStatus"),
                 "type": {"type": "string", "description": "What it is about.", "example": "Available", "minLength": 1, "maxLength": Report::TYPE_BYTES_MAX},
             },
+        },
+        "EventType": {
+            "type": "string", "description": "What happened: `condition` is another status of a condition.",
+            "enum": TimelineEventKind::VARIANTS,
         },
         "ForceDeleteRequest": {
             "type": "object", "description": "Why a resource is removed although its adapters are not done.", "required": ["reason"],
