@@ -37,6 +37,10 @@ impl fmt::Display for ChangePosition {
 
 /// The parts of a resource that a patch replaces: their values before are stored with the change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a column that is written or not"
+)]
 pub struct ReplacedParts {
     pub spec: bool,
     pub labels: bool,

@@ -1,9 +1,9 @@
 //! Finds the caller and the tenant of a request in its headers.
 
-use actix_web::{HttpMessage as _, HttpRequest};
 use actix_web::dev::ServiceRequest;
 use actix_web::http::header::{HeaderMap, HeaderValue};
 use actix_web::web::Data;
+use actix_web::{HttpMessage as _, HttpRequest};
 use futures_util::FutureExt as _;
 use futures_util::future::LocalBoxFuture;
 

@@ -80,7 +80,10 @@ pub(super) async fn watch(call: Call, start: WatchStart) -> Result<HttpResponse,
     };
     let timed = call.timed_service();
     timed.require_collection(call.tenants(), collection).await?;
-    let watcher = call.service.watch(call.tenants(), collection, request).await?;
+    let watcher = call
+        .service
+        .watch(call.tenants(), collection, request)
+        .await?;
     let mut answer = http::endless(&call.request, &admission);
     answer.insert_header((CONTENT_ENCODING, PLAIN));
     if let Some(position) = watcher.position() {
@@ -121,7 +124,7 @@ struct EventStream {
 
 /// Something that is not written yet.
 enum Unwritten {
-    Listed(StoredResource),
+    Listed(Box<StoredResource>),
     Change {
         change: Arc<HandedChange>,
         has_position: bool,
@@ -208,7 +211,10 @@ impl EventStream {
 
 fn unwritten(step: WatchStep, watcher: &Watcher) -> Vec<Unwritten> {
     match step {
-        WatchStep::Listed(resources) => resources.into_iter().map(Unwritten::Listed).collect(),
+        WatchStep::Listed(resources) => resources
+            .into_iter()
+            .map(|resource| Unwritten::Listed(Box::new(resource)))
+            .collect(),
         WatchStep::Changes {
             changes,
             has_positions: has_position,

@@ -149,7 +149,10 @@ mod tests {
             (Some("*/*"), EventForm::Lines),
             (Some("application/x-ndjson"), EventForm::Lines),
             (Some("text/event-stream"), EventForm::Stream),
-            (Some("application/json, Text/Event-Stream;q=0.9"), EventForm::Stream),
+            (
+                Some("application/json, Text/Event-Stream;q=0.9"),
+                EventForm::Stream,
+            ),
         ] {
             assert_eq!(EventForm::accepted(accept), form, "{accept:?}");
         }

@@ -284,7 +284,17 @@ async fn a_search_is_prepared_and_carried_out_and_leaves_no_statement_behind() {
 async fn reports_are_a_read_and_a_guarded_statement() {
     let mut meter = Meter::start().await;
     let cluster = meter.cluster().await;
-    for round in 0..2 {
+    for round in 0..3 {
+        // The first report of all, and each change of a status, is recorded as a change of the resource.
+        meter.api.clock.advance(1);
+        let unavailable = [("Available", "False")];
+        let recorded = meter
+            .cost_of_report(&cluster, "validation", 1, &unavailable, 201)
+            .await;
+        meter.api.clock.advance(1);
+        let changed = meter
+            .cost_of_report(&cluster, "validation", 1, &[], 201)
+            .await;
         meter.api.clock.advance(1);
         let accepted = meter.cost_of_report(&cluster, "dns", 1, &[], 201).await;
         let repeated = meter.cost_of_report(&cluster, "dns", 1, &[], 201).await;
@@ -298,8 +308,10 @@ async fn reports_are_a_read_and_a_guarded_statement() {
         let refused = meter
             .cost("PUT", &format!("{cluster}/statuses"), body, 400)
             .await;
-        if round == 1 {
+        if round == 2 {
             assert_single("PUT an accepted report", accepted, 2);
+            assert_single("PUT a report that changes a status", recorded, 2);
+            assert_single("PUT a report that changes it back", changed, 2);
             assert_single("PUT a repeated report", repeated, 2);
             assert_single("PUT a report of the future", early, 1);
             assert_single("PUT a discarded report", discarded, 1);

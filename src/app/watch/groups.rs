@@ -358,8 +358,15 @@ impl Member {
         if after < ring.floor {
             return Taken::Behind;
         }
-        let place = ring.events.partition_point(|e| e.position().number <= after);
-        let mut events: Vec<_> = ring.events.range(place..).take(TAKEN_MAX).cloned().collect();
+        let place = ring
+            .events
+            .partition_point(|e| e.position().number <= after);
+        let mut events: Vec<_> = ring
+            .events
+            .range(place..)
+            .take(TAKEN_MAX)
+            .cloned()
+            .collect();
         events.shrink_to_fit();
         let is_all = place + events.len() == ring.events.len();
         let last = events.last().map_or(after, |last| last.position().number);

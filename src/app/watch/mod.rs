@@ -140,7 +140,8 @@ fn refuse_times(filter: &WatchFilter) -> Result<(), Error> {
         _ => false,
     };
     if filter.filters.iter().any(mentions) {
-        let message = "cannot be watched: it names a time of a condition, which changes without an event";
+        let message =
+            "cannot be watched: it names a time of a condition, which changes without an event";
         return Err(Violation::new("search", Constraint::Format, message).into());
     }
     Ok(())

@@ -10,7 +10,7 @@ use crate::domain::watch::{Horizon, HorizonMove};
 use crate::storage::postgres::{ChangeFeed, ChangesSlice, Error};
 use hyperfleet_server_kit::causes::chain;
 
-/// Time between polls while somebody watches.
+/// Time between polls while there are watchers.
 const PERIOD: Duration = Duration::from_millis(25);
 /// The same while a change waits for an open transaction: most of them end at once.
 const PERIOD_WAITING: Duration = Duration::from_millis(10);
@@ -32,7 +32,10 @@ pub(super) async fn follow(groups: &Groups, mut feed: ChangeFeed) {
     loop {
         let result = tail.poll(&mut feed).await;
         let pause = tail.pause(result);
-        metrics::lag(tail.waiting_since.map_or(Duration::ZERO, |since| since.elapsed()));
+        metrics::lag(
+            tail.waiting_since
+                .map_or(Duration::ZERO, |since| since.elapsed()),
+        );
         tokio::select! {
             () = groups.woken(), if !tail.is_failing => {}
             () = sleep(pause) => {}
@@ -55,7 +58,11 @@ impl Tail<'_> {
         if self.horizon.observe(&end) == HorizonMove::Reset
             || known.is_some_and(|known| known.era != end.era || known.drawn > end.drawn)
         {
-            tracing::warn!(era = end.era, position = end.drawn, "database set back: every watch ends");
+            tracing::warn!(
+                era = end.era,
+                position = end.drawn,
+                "database set back: every watch ends"
+            );
             self.groups.reset();
         }
         if !self.horizon.is_waiting() {
@@ -92,26 +99,22 @@ impl Tail<'_> {
     /// The time until the next poll. An outage is logged once.
     fn pause(&mut self, result: Result<(), Error>) -> Duration {
         let was_failing = std::mem::replace(&mut self.is_failing, result.is_err());
-        match result {
-            Err(error) => {
-                self.waiting_since.get_or_insert_with(Instant::now);
-                if !was_failing {
-                    tracing::warn!(error = chain(&error), "changes cannot be read: retrying");
-                }
-                PAUSE
+        if let Err(error) = result {
+            self.waiting_since.get_or_insert_with(Instant::now);
+            if !was_failing {
+                tracing::warn!(error = chain(&error), "changes cannot be read: retrying");
             }
-            Ok(()) => {
-                if was_failing {
-                    tracing::info!("changes are read again");
-                }
-                if !self.groups.is_watched() {
-                    PERIOD_IDLE
-                } else if self.horizon.is_waiting() {
-                    PERIOD_WAITING
-                } else {
-                    PERIOD
-                }
-            }
+            return PAUSE;
+        }
+        if was_failing {
+            tracing::info!("changes are read again");
+        }
+        if !self.groups.is_watched() {
+            PERIOD_IDLE
+        } else if self.horizon.is_waiting() {
+            PERIOD_WAITING
+        } else {
+            PERIOD
         }
     }
 }

@@ -7,9 +7,7 @@ use strum::{IntoStaticStr, VariantNames};
 use crate::domain::change::ChangePosition;
 use crate::domain::tenancy::TenantScope;
 use crate::domain::tsl::Filter;
-use crate::domain::{
-    EntityRegistry, JsonText, ListFilter, Resource, ResourceId, StoredResource,
-};
+use crate::domain::{EntityRegistry, JsonText, ListFilter, Resource, ResourceId, StoredResource};
 
 /// The resources that a watcher sees: those that the list with the same parameters shows.
 #[derive(Debug, Clone, PartialEq)]
@@ -63,7 +61,9 @@ impl From<StoredResource> for ResourceImage {
 impl ResourceImage {
     /// `None` for a value that the service cannot have stored.
     fn parsed(&self) -> Option<&Resource> {
-        let parsed = self.parsed.get_or_init(|| self.stored.parse().map(Box::new));
+        let parsed = self
+            .parsed
+            .get_or_init(|| self.stored.parse().map(Box::new));
         parsed.as_deref()
     }
 }
@@ -80,9 +80,10 @@ impl WatchFilter {
     /// Whether the list shows a resource in this state. `kinds` define URLs, which searches may ask for.
     pub fn shows(&self, image: &ResourceImage, kinds: &EntityRegistry) -> bool {
         let resource = &image.stored;
-        let is_seen = self.tenants.tenancy().is_none_or(|tenancy| {
-            !tenancy.is_empty() && JsonText::of(tenancy) == resource.tenancy
-        });
+        let is_seen = self
+            .tenants
+            .tenancy()
+            .is_none_or(|tenancy| !tenancy.is_empty() && JsonText::of(tenancy) == resource.tenancy);
         is_seen
             && self.owner.is_none_or(|owner| resource.owner == Some(owner))
             && self.filters.iter().all(|filter| match filter {
@@ -199,24 +200,53 @@ mod tests {
     #[test]
     fn a_change_is_an_event_of_the_lists_that_it_changes() {
         use WatchEventKind::{Added, Deleted, Modified};
-        let search = || watch(vec![ListFilter::Search(tsl::parse("labels.shard = '1'").unwrap())]);
+        let search = || {
+            watch(vec![ListFilter::Search(
+                tsl::parse("labels.shard = '1'").unwrap(),
+            )])
+        };
         let active = || watch(vec![ListFilter::IncludeDeleted(false)]);
         let every = || watch(vec![ListFilter::IncludeDeleted(true)]);
         let one = || Some(labelled("1"));
         let two = || Some(labelled("2"));
         for (filter, before, after, expected) in [
             (every(), None, Some(stored()), Some((Added, stored()))),
-            (every(), Some(stored()), Some(finalizing()), Some((Modified, finalizing()))),
-            (every(), Some(finalizing()), None, Some((Deleted, finalizing()))),
-            (active(), Some(stored()), Some(finalizing()), Some((Deleted, stored()))),
+            (
+                every(),
+                Some(stored()),
+                Some(finalizing()),
+                Some((Modified, finalizing())),
+            ),
+            (
+                every(),
+                Some(finalizing()),
+                None,
+                Some((Deleted, finalizing())),
+            ),
+            (
+                active(),
+                Some(stored()),
+                Some(finalizing()),
+                Some((Deleted, stored())),
+            ),
             (active(), Some(finalizing()), None, None),
             (search(), two(), one(), Some((Added, labelled("1")))),
             (search(), one(), two(), Some((Deleted, labelled("1")))),
             (search(), two(), two(), None),
             (search(), one(), None, Some((Deleted, labelled("1")))),
             (search(), None, two(), None),
-            (watch(vec![ListFilter::Kind("NodePool".to_owned())]), None, one(), None),
-            (watch(vec![ListFilter::Kind("Cluster".to_owned())]), None, one(), Some((Added, labelled("1")))),
+            (
+                watch(vec![ListFilter::Kind("NodePool".to_owned())]),
+                None,
+                one(),
+                None,
+            ),
+            (
+                watch(vec![ListFilter::Kind("Cluster".to_owned())]),
+                None,
+                one(),
+                Some((Added, labelled("1"))),
+            ),
         ] {
             let found = event(&filter, before, after);
             assert_eq!(found, expected, "{filter:?}");

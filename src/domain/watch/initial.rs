@@ -40,8 +40,7 @@ impl VisibleChanges {
     }
 
     fn has(&self, transaction: i64) -> bool {
-        transaction < self.min
-            || (transaction < self.max && !self.open.contains(&transaction))
+        transaction < self.min || (transaction < self.max && !self.open.contains(&transaction))
     }
 }
 

@@ -6,10 +6,13 @@ use utoipa::openapi::path::{OperationBuilder, Parameter, ParameterIn};
 use utoipa::openapi::schema::{ObjectBuilder, SchemaType, Type};
 use utoipa::openapi::{ComponentsBuilder, ContentBuilder, Ref, Response, ResponseBuilder};
 
-use super::problems::{REFUSALS, with_headers, with_replayed, with_request_id, with_tag};
+use super::problems::{
+    REFUSALS, with_headers, with_position, with_replayed, with_request_id, with_tag,
+};
 use crate::domain::{Entity, EntityRegistry, ListFilterKind};
 use crate::http::meta::Metadata;
 use crate::http::request::Route;
+use crate::wire::EventForm;
 use crate::wire::schemas::examples::{self, Examples};
 use crate::wire::schemas::{KindNames, Names, parameters};
 use hyperfleet_server_kit::openapi::{
@@ -138,11 +141,6 @@ impl<'a> Subject<'a> {
         let schema = Ref::from_schema_name(self.names.schema(""));
         with_tag(with_headers(json_answer(text, schema, example)))
     }
-
-    /// An answer with one of the kind's schemas.
-    fn answer(&self, text: &str, suffix: &str, example: Option<Value>) -> Response {
-        answer(text, self.names.schema(suffix), example)
-    }
 }
 
 pub(in crate::http) fn list(subject: &Subject<'_>) -> OperationBuilder {
@@ -161,7 +159,19 @@ pub(in crate::http) fn list(subject: &Subject<'_>) -> OperationBuilder {
     }
     let kind = subject.entity.map(|entity| entity.kind.as_str());
     let listed = subject.examples().map(|examples| examples.listed(kind));
-    let page = subject.answer("A page of resources.", "List", listed);
+    let schema = Ref::from_schema_name(subject.names.schema("List"));
+    let page = json_answer(
+        "A page of resources; with `watch` their changes.",
+        schema,
+        listed,
+    );
+    let page = [EventForm::LINES_TYPE, EventForm::STREAM_TYPE]
+        .into_iter()
+        .fold(page, |page, media| {
+            let event = Ref::from_schema_name("WatchEvent");
+            page.content(media, ContentBuilder::new().schema(Some(event)).build())
+        });
+    let page = with_position(with_headers(page)).build();
     let described = shared(described, parameters::resources()).response("200", page);
     refuse(described, &[400, 410, 504])
 }
@@ -197,7 +207,10 @@ pub(in crate::http) fn get(subject: &Subject<'_>) -> OperationBuilder {
     let described = with_parameters(described, parameters::one());
     let shared_ones = vec![parameters::at(), parameters::fields()];
     let described = conditional(shared(described, shared_ones))
-        .response("200", subject.shown("The resource.", created).build())
+        .response(
+            "200",
+            with_position(subject.shown("The resource.", created)).build(),
+        )
         .response(
             "304",
             with_tag(with_headers(empty_answer(

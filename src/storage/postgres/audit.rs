@@ -7,9 +7,9 @@ use sqlx::{FromRow, Row as _};
 use uuid::Uuid;
 
 use super::condition_columns::ConditionColumns;
+use super::family::DroppedLinks;
 use super::measure::SqlOperation::{Delete, Raw, Update};
 use super::measure::SqlTable::{Audit, Resources};
-use super::family::DroppedLinks;
 use super::{Db, Error, uuids};
 use crate::domain::audit::{AuditEntry, Change, ChangeOrigin, SettledTrail, TrailPosition};
 use crate::domain::{ResourceId, ResourceState, Tenancy};

@@ -247,7 +247,9 @@ impl Db<'_> {
 
 fn read(rows: &[PgRow], upto: i64, is_full: bool) -> Result<ChangesRead, sqlx::Error> {
     let last = rows.last().filter(|_| is_full);
-    let last = last.map(|row| row.try_get::<Option<i64>, _>(POSITION)).transpose()?;
+    let last = last
+        .map(|row| row.try_get::<Option<i64>, _>(POSITION))
+        .transpose()?;
     let (mut era, mut removed) = (0, 0);
     let mut changes = Vec::with_capacity(rows.len());
     for row in rows {

@@ -100,6 +100,15 @@ pub(super) fn fixed() -> Map<String, Value> {
             },
         },
         "ResourceConditionStatus": {"type": "string", "description": "Whether a condition of a resource holds.", "enum": ["True", "False"]},
+        "WatchEvent": {
+            "type": "object", "description": "One event of a watch: a line of `application/x-ndjson`, or the `data` of a server-sent event.", "required": ["type"],
+            "properties": {
+                "etag": {"type": "string", "description": "The tag of the resource, as in `ETag`."},
+                "object": {"type": "object", "description": "The resource; of an `ERROR` what is wrong; absent from a `BOOKMARK`."},
+                "position": {"type": "string", "description": "Where to continue after the event. Absent from the resources that a watch with `initial` begins with."},
+                "type": {"type": "string", "description": "What happened to the list.", "enum": ["ADDED", "BOOKMARK", "DELETED", "ERROR", "MODIFIED"]},
+            },
+        },
     });
     match schemas {
         Value::Object(schemas) => schemas,

@@ -79,6 +79,7 @@ pub fn resources() -> Vec<Parameter> {
     parameters.extend(others.flat_map(|kind| filter(kind, &[])));
     parameters.push(at());
     parameters.push(fields());
+    parameters.extend(watching());
     parameters
 }
 
@@ -115,6 +116,29 @@ pub fn one() -> Vec<Parameter> {
              404.",
             Object::with_type(Type::Boolean),
             json!(false),
+        ),
+    ]
+}
+
+/// The parameters of a watch.
+fn watching() -> [Parameter; 3] {
+    let boolean = || Object::with_type(Type::Boolean);
+    [
+        query(
+            "watch",
+            "`watch=true`: the changes of the list, as they happen, instead of a page of it (docs/guides/watch.md).",
+            boolean(),
+            json!(false),
+        ),
+        plain(
+            "position",
+            "With `watch`: begin after this position of another answer or event, such as `0-7`.",
+        ),
+        query(
+            "initial",
+            "With `watch`: begin with the present state. Not together with `position`.",
+            boolean(),
+            Value::Null,
         ),
     ]
 }

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use super::document;
 use crate::support::{Answer, TestApi};
 
-/// Headers of repeated requests alone.
-const SOMETIMES: [&str; 1] = ["Idempotency-Replayed"];
+/// Headers of repeated requests, and of instances that follow changes.
+const SOMETIMES: [&str; 2] = ["Hyperfleet-Position", "Idempotency-Replayed"];
 
 /// The server with what it says of itself.
 struct Contract {

@@ -16,6 +16,7 @@ use crate::support::{PATIENCE, TestApi, TestClock, TestDatabase, linked, root, s
 /// One instance. Its reader of changes ends with it.
 pub(crate) struct Instance {
     pub(crate) api: TestApi,
+    pub(crate) service: Service,
     follower: JoinHandle<()>,
 }
 
@@ -54,8 +55,12 @@ impl Instance {
         let followed = service.clone();
         let follower = tokio::spawn(async move { followed.follow_changes().await });
         let clock = TestClock::at("2026-01-01T10:00:00Z");
-        let api = TestApi::spawn_service(service, database, clock, adjust);
-        Self { api, follower }
+        let api = TestApi::spawn_service(service.clone(), database, clock, adjust);
+        Self {
+            api,
+            service,
+            follower,
+        }
     }
 
     /// Another instance on the same database.
@@ -164,7 +169,11 @@ impl Watch {
 /// `ADDED a`.
 pub(crate) fn brief(event: &Value) -> String {
     let text = |value: &Value| value.as_str().unwrap_or("?").to_owned();
-    format!("{} {}", text(&event["type"]), text(&event["object"]["name"]))
+    format!(
+        "{} {}",
+        text(&event["type"]),
+        text(&event["object"]["name"])
+    )
 }
 
 /// Removes a finalizing resource.

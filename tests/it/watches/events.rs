@@ -9,7 +9,10 @@ async fn every_change_is_an_event_of_its_list() {
     let instance = Instance::spawn().await;
     let api = &instance.api;
     let mut watch = instance.watch("/clusters?includeDeleted=true").await;
-    assert_eq!(watch.response.headers()["content-type"], "application/x-ndjson");
+    assert_eq!(
+        watch.response.headers()["content-type"],
+        "application/x-ndjson"
+    );
     watch.bookmark().await;
     let made = api.made("/clusters", "Cluster", "aaa").await;
     let path = format!("/clusters/{}", made.id());
@@ -54,7 +57,10 @@ async fn the_default_list_leaves_out_what_is_deleted() {
     api.deleted(&path).await;
     force(api, &path).await;
     api.cluster("bbb").await;
-    assert_eq!(active.changes(3).await, ["ADDED aaa", "DELETED aaa", "ADDED bbb"]);
+    assert_eq!(
+        active.changes(3).await,
+        ["ADDED aaa", "DELETED aaa", "ADDED bbb"]
+    );
 }
 
 #[tokio::test]
@@ -71,7 +77,10 @@ async fn lists_of_a_parent_and_of_all_kinds_are_watched() {
     api.make("/plains", "Plain", "zzz").await;
     assert_eq!(nested.changes(1).await, ["ADDED yyy"]);
     assert_eq!(flat.changes(2).await, ["ADDED xxx", "ADDED yyy"]);
-    assert_eq!(all.changes(3).await, ["ADDED xxx", "ADDED yyy", "ADDED zzz"]);
+    assert_eq!(
+        all.changes(3).await,
+        ["ADDED xxx", "ADDED yyy", "ADDED zzz"]
+    );
     assert_eq!(of_kind.changes(1).await, ["ADDED zzz"]);
     // A deletion of a parent, with its children.
     api.deleted(&one).await;
@@ -102,7 +111,9 @@ async fn a_search_that_begins_or_ceases_to_match_adds_and_removes() {
         "status.conditions.Reconciled.last_updated_time%20%3E%20'2026-01-01T00:00:00Z'",
         "name%20%3D",
     ] {
-        let refused = api.get(&format!("/clusters?watch=true&search={search}")).await;
+        let refused = api
+            .get(&format!("/clusters?watch=true&search={search}"))
+            .await;
         assert_eq!(refused.status, 400, "{search}: {}", refused.body);
     }
 }
@@ -125,7 +136,9 @@ async fn links_and_removals_at_once_are_shown_whole() {
     let without = api.patch(&path, json!({"references": {"peer": []}})).await;
     assert_eq!(without.status, 200, "{}", without.body);
     assert_eq!(all.change().await["object"], without.body);
-    let again = api.patch(&path, json!({"references": link(target.id())})).await;
+    let again = api
+        .patch(&path, json!({"references": link(target.id())}))
+        .await;
     assert_eq!(all.change().await["object"], again.body);
     api.deleted(&path).await;
     let deleted = all.change().await;
@@ -187,7 +200,10 @@ async fn event_streams_have_ids_and_are_never_compressed() {
     let lines: Vec<_> = blocks.next().unwrap().lines().collect();
     assert_eq!(lines[0], "event: ADDED");
     let data: Value = serde_json::from_str(lines[2].strip_prefix("data: ").unwrap()).unwrap();
-    assert_eq!(lines[1], format!("id: {}", data["position"].as_str().unwrap()));
+    assert_eq!(
+        lines[1],
+        format!("id: {}", data["position"].as_str().unwrap())
+    );
     assert_eq!(brief(&data), "ADDED a");
 }
 

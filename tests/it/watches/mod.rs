@@ -1,6 +1,6 @@
 //! Watches of lists: each change once, in order, whatever breaks in between.
 
-mod client;
+pub(crate) mod client;
 mod ends;
 mod events;
 mod model;

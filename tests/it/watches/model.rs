@@ -30,7 +30,9 @@ struct Wanderer {
 impl Wanderer {
     async fn begin(instance: &Instance, path: &'static str, initial: &str) -> Self {
         let sign = if path.contains('?') { '&' } else { '?' };
-        let mut watch = instance.watch(&format!("{path}{sign}initial={initial}")).await;
+        let mut watch = instance
+            .watch(&format!("{path}{sign}initial={initial}"))
+            .await;
         if initial == "false" {
             watch.bookmark().await;
         }
@@ -82,10 +84,16 @@ impl Wanderer {
 async fn change(instance: &Instance, random: &mut Random, name: &str) {
     let api = &instance.api;
     let of_kind = ["/clusters", "/plains"][random.below(2)];
-    let found = api.get(&format!("{of_kind}?includeDeleted=true&size=100")).await;
+    let found = api
+        .get(&format!("{of_kind}?includeDeleted=true&size=100"))
+        .await;
     let items = found.items();
     if items.len() < 4 || random.below(4) == 0 {
-        let kind = if of_kind == "/plains" { "Plain" } else { "Cluster" };
+        let kind = if of_kind == "/plains" {
+            "Plain"
+        } else {
+            "Cluster"
+        };
         let shard = random.below(3).to_string();
         let body = json!({"kind": kind, "name": name, "spec": {}, "labels": {"shard": shard}});
         let made = api.post(of_kind, body).await;
@@ -106,13 +114,15 @@ async fn change(instance: &Instance, random: &mut Random, name: &str) {
         3 => {
             let status = ["True", "False"][random.below(2)];
             let adapter = ["dns", "validation"][random.below(2)];
-            api.report(&path, adapter, generation, &[("Available", status)]).await;
+            api.report(&path, adapter, generation, &[("Available", status)])
+                .await;
         }
         4 => {
             api.delete(&path).await;
         }
         _ => {
-            api.post(&format!("{path}/force-delete"), json!({"reason": "x"})).await;
+            api.post(&format!("{path}/force-delete"), json!({"reason": "x"}))
+                .await;
         }
     }
 }
@@ -162,9 +172,18 @@ async fn interrupted_watches_see_what_uninterrupted_ones_see() {
     }
     for wanderer in whole.iter_mut().chain(&mut broken).chain(&mut late) {
         // Of both kinds, where both are shown.
-        let ends = if wanderer.path.starts_with("/resources") { 2 } else { 1 };
+        let ends = if wanderer.path.starts_with("/resources") {
+            2
+        } else {
+            1
+        };
         while !wanderer.is_listed
-            || wanderer.list.values().filter(|o| o["name"] == "the-end").count() < ends
+            || wanderer
+                .list
+                .values()
+                .filter(|o| o["name"] == "the-end")
+                .count()
+                < ends
         {
             wanderer.step().await;
         }
@@ -174,8 +193,15 @@ async fn interrupted_watches_see_what_uninterrupted_ones_see() {
         assert!(!whole.seen.is_empty());
     }
     for wanderer in whole.iter().chain(&broken).chain(&late) {
-        let sign = if wanderer.path.contains('?') { '&' } else { '?' };
-        let list = one.api.get(&format!("{}{sign}size=100", wanderer.path)).await;
+        let sign = if wanderer.path.contains('?') {
+            '&'
+        } else {
+            '?'
+        };
+        let list = one
+            .api
+            .get(&format!("{}{sign}size=100", wanderer.path))
+            .await;
         let listed = list.items().iter();
         let listed: BTreeMap<_, _> = listed
             .map(|item| (item["id"].as_str().unwrap().to_owned(), item.clone()))

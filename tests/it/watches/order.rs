@@ -34,7 +34,10 @@ async fn a_position_that_is_committed_late_comes_first() {
     api.make("/plains", "Plain", "late").await;
     let list = api.get("/plains").await;
     assert_eq!(list.items().len(), 1);
-    let from_list = list.headers["hyperfleet-position"].to_str().unwrap().to_owned();
+    let from_list = list.headers["hyperfleet-position"]
+        .to_str()
+        .unwrap()
+        .to_owned();
     for watch in &mut watches {
         let waits = tokio::time::timeout(Duration::from_millis(500), watch.change()).await;
         assert!(waits.is_err(), "{waits:?}");
@@ -44,7 +47,9 @@ async fn a_position_that_is_committed_late_comes_first() {
         assert_eq!(watch.changes(2).await, ["ADDED early", "ADDED late"]);
     }
     // A watch from the list of the moment between misses neither.
-    let mut resumed = instance.watch(&format!("/plains?position={from_list}")).await;
+    let mut resumed = instance
+        .watch(&format!("/plains?position={from_list}"))
+        .await;
     assert_eq!(resumed.changes(2).await, ["ADDED early", "ADDED late"]);
 }
 
@@ -70,7 +75,11 @@ async fn open_transactions_elsewhere_hold_nobody_back() {
     // Another database of the same server, with a transaction that has written.
     let elsewhere = TestDatabase::create_empty().await;
     let mut writer = elsewhere.connect().await;
-    run(&mut writer, "BEGIN; CREATE TABLE t (n int); INSERT INTO t VALUES (1)").await;
+    run(
+        &mut writer,
+        "BEGIN; CREATE TABLE t (n int); INSERT INTO t VALUES (1)",
+    )
+    .await;
     // A dump of this database.
     let mut dump = api.database.connect().await;
     run(
@@ -80,11 +89,19 @@ async fn open_transactions_elsewhere_hold_nobody_back() {
     .await;
     // A transaction of this database that writes something else.
     let mut other = api.database.connect().await;
-    run(&mut other, "BEGIN; CREATE TABLE unrelated (n int); SELECT pg_current_xact_id()").await;
+    run(
+        &mut other,
+        "BEGIN; CREATE TABLE unrelated (n int); SELECT pg_current_xact_id()",
+    )
+    .await;
     let since = Instant::now();
     api.make("/plains", "Plain", "a").await;
     assert_eq!(brief(&watch.next().await), "ADDED a");
-    assert!(since.elapsed() < Duration::from_secs(1), "{:?}", since.elapsed());
+    assert!(
+        since.elapsed() < Duration::from_secs(1),
+        "{:?}",
+        since.elapsed()
+    );
     for connection in [writer, dump, other] {
         connection.close().await.unwrap();
     }

@@ -55,12 +55,17 @@ async fn a_list_names_where_a_watch_of_it_begins() {
     let mut watch = instance.watch("/plains").await;
     watch.bookmark().await;
     let position = |answer: &crate::support::Answer| {
-        answer.headers["hyperfleet-position"].to_str().unwrap().to_owned()
+        answer.headers["hyperfleet-position"]
+            .to_str()
+            .unwrap()
+            .to_owned()
     };
     let (list, one) = (api.get("/plains").await, api.get(&path).await);
     api.make("/plains", "Plain", "b").await;
     for position in [position(&list), position(&one)] {
-        let mut watch = instance.watch(&format!("/plains?position={position}")).await;
+        let mut watch = instance
+            .watch(&format!("/plains?position={position}"))
+            .await;
         let mut event = watch.change().await;
         // The position may be a little older than the answer.
         if brief(&event) == "ADDED a" {
@@ -92,19 +97,26 @@ async fn positions_that_are_gone_or_never_were_are_refused() {
     let mut resumed = instance.watch(&format!("/plains?position={second}")).await;
     assert_eq!(resumed.changes(1).await, ["ADDED c"]);
     crate::support::until("the instance knows what was removed", async || {
-        let gone = api.get(&format!("/plains?watch=true&position={start}&search=x")).await;
+        let gone = api
+            .get(&format!("/plains?watch=true&position={start}&search=x"))
+            .await;
         gone.status == 410 || gone.status == 400
     })
     .await;
     for position in [start.as_str(), "0-9999", "7-3"] {
-        let refused = api.get(&format!("/plains?watch=true&position={position}")).await;
+        let refused = api
+            .get(&format!("/plains?watch=true&position={position}"))
+            .await;
         assert_eq!(refused.status, 410, "{position}: {}", refused.body);
         assert_eq!(refused.body["code"], "HYPERFLEET-WCH-001");
     }
     let refused = api.get("/plains?watch=true&position=7").await;
     assert_eq!(refused.status, 400, "{}", refused.body);
     // A restore ends every watch.
-    sqlx::raw_sql("SELECT begin_audit_era()").execute(&mut connection).await.unwrap();
+    sqlx::raw_sql("SELECT begin_audit_era()")
+        .execute(&mut connection)
+        .await
+        .unwrap();
     let error = resumed.change().await;
     assert_eq!(error["type"], "ERROR");
     assert_eq!(error["object"]["code"], "HYPERFLEET-WCH-001");
