@@ -121,7 +121,13 @@ impl Service {
             return Err(Error::BeforeHistory { since });
         }
         drop(session);
-        if let (Collection::Owned { parent, parent_id, .. }, 0) = (collection, past.listing.total) {
+        if let (
+            Collection::Owned {
+                parent, parent_id, ..
+            },
+            0,
+        ) = (collection, past.listing.total)
+        {
             let owner = ResourcePath {
                 tenants,
                 collection: Collection::Kind(parent),

@@ -1,5 +1,7 @@
 //! Errors as clients see them: RFC 9457 problems, one table from error to problem.
 
+use std::borrow::Cow;
+
 use actix_web::http::StatusCode;
 use actix_web::http::header::{self, HeaderValue};
 use actix_web::{Error, HttpResponse};
@@ -59,9 +61,19 @@ mod kinds {
 }
 
 /// Refers to the schema of a removed resource, which `wire::schemas` has.
-#[derive(ToSchema)]
-#[schema(as = Tombstone)]
 struct Removal;
+
+impl ToSchema for Removal {
+    fn name() -> Cow<'static, str> {
+        "Tombstone".into()
+    }
+}
+
+impl PartialSchema for Removal {
+    fn schema() -> RefOr<Schema> {
+        Object::with_type(Type::Object).into()
+    }
+}
 
 /// A problem (RFC 9457). Members marked `required = false` are always present, except `errors`: the older document
 /// calls them optional, and clients' types are generated from it.

@@ -178,15 +178,17 @@ impl<'a> Views<'a> {
 
     /// A page of events.
     pub fn timeline(page: &'a HistoryPage<TimelineEvent>) -> impl Serialize + 'a {
-        history("EventList", page, |event: &'a TimelineEvent| TimelineEventView {
-            actor: event.actor.as_deref(),
-            adapter: event.cause.as_deref(),
-            condition: event.transition.as_ref().map(transition),
-            generation: event.generation,
-            reason: event.reason.as_deref(),
-            request_id: event.request_id.as_deref(),
-            time: event.at,
-            r#type: event.kind.into_str(),
+        history("EventList", page, |event: &'a TimelineEvent| {
+            TimelineEventView {
+                actor: event.actor.as_deref(),
+                adapter: event.cause.as_deref(),
+                condition: event.transition.as_ref().map(transition),
+                generation: event.generation,
+                reason: event.reason.as_deref(),
+                request_id: event.request_id.as_deref(),
+                time: event.at,
+                r#type: event.kind.into_str(),
+            }
         })
     }
 

@@ -102,10 +102,7 @@ impl PastRecord {
 }
 
 /// The earliest time that can be asked for, if `at` is before it.
-pub fn first_time(
-    at: DateTime<Utc>,
-    kept_since: Option<DateTime<Utc>>,
-) -> Option<DateTime<Utc>> {
+pub fn first_time(at: DateTime<Utc>, kept_since: Option<DateTime<Utc>>) -> Option<DateTime<Utc>> {
     kept_since.filter(|since| at < *since)
 }
 

@@ -11,9 +11,7 @@ use crate::auth::{AuthRefusal, IdentityFault, TokenFault};
 use crate::domain::precondition::EntityTag;
 use crate::domain::tenancy::Denied;
 use crate::domain::{EntityRegistry, ListFilterKind, ResourceId};
-use crate::http::problem::{
-    Body, ValidationErrorConstraint, ViolationView, removed, unavailable,
-};
+use crate::http::problem::{Body, ValidationErrorConstraint, ViolationView, removed, unavailable};
 use crate::wire::schemas::examples::{self, Examples};
 use crate::wire::{self, BASE, Kinds, Params, Views};
 use hyperfleet_server_kit::http::{Arrival, Problem, UNDERSTOOD};

@@ -176,7 +176,11 @@ impl Db<'_> {
             PastMoment::Generation(generation) => scoped(&GENERATION_SQL, scope).bind(generation),
         };
         let result = query.fetch_optional(self.repeatable_wire()).await;
-        let row = self.complete(result, SqlOperation::Query(Changes), "find an earlier state")?;
+        let row = self.complete(
+            result,
+            SqlOperation::Query(Changes),
+            "find an earlier state",
+        )?;
         let record = row.as_ref().map(past_record).transpose();
         self.complete(record, Raw, "read an earlier state")
     }
@@ -188,7 +192,11 @@ impl Db<'_> {
     ) -> Result<Option<Tombstone>, Error> {
         let query = scoped(&TOMBSTONE_SQL, scope);
         let result = query.fetch_optional(self.repeatable_wire()).await;
-        let row = self.complete(result, SqlOperation::Query(Changes), "find a removed resource")?;
+        let row = self.complete(
+            result,
+            SqlOperation::Query(Changes),
+            "find a removed resource",
+        )?;
         let found = row.as_ref().map(tombstone).transpose();
         self.complete(found, Raw, "read a removed resource")
     }

@@ -105,7 +105,9 @@ fn statement(request: &ListQuery<'_>, at: DateTime<Utc>) -> QueryBuilder<Postgre
     if let Some(kind) = &kind {
         query.push(" AND kind = ").push(kind);
     }
-    query.push(" ORDER BY resource_id, position), shown AS MATERIALIZED (SELECT * FROM (SELECT id, kind");
+    query.push(
+        " ORDER BY resource_id, position), shown AS MATERIALIZED (SELECT * FROM (SELECT id, kind",
+    );
     for field in FIELDS {
         query.push(", ").push(column(field));
     }

@@ -38,7 +38,8 @@ pub(super) static STATE_COLUMNS: LazyLock<String> = LazyLock::new(|| {
 });
 
 /// Of the resource now.
-pub(super) const PRESENT_LINKS: &str = "(SELECT jsonb_agg(jsonb_build_object('type', ref_type, 'kind', target_kind, 'id', target_id))
+pub(super) const PRESENT_LINKS: &str =
+    "(SELECT jsonb_agg(jsonb_build_object('type', ref_type, 'kind', target_kind, 'id', target_id))
       FROM resource_references WHERE source_id = c.resource_id)";
 
 /// The row of the resource now (`r`), its first change from `c.since` on that replaced what is declared (`d`), and the first

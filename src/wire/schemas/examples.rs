@@ -17,8 +17,8 @@ use crate::domain::page::{Listing, PageRequest};
 use crate::domain::schema::SpecSchema;
 use crate::domain::tenancy::TenantScope;
 use crate::domain::{
-    ConditionStatus, Entity, EntityRegistry, Labels, Reference, Report, Resource, ResourceId, ResourceName,
-    ResourceSnapshot, Tenancy, Violations,
+    ConditionStatus, Entity, EntityRegistry, Labels, Reference, Report, Resource, ResourceId,
+    ResourceName, ResourceSnapshot, Tenancy, Violations,
 };
 use crate::wire::{ListKey, Params, Views};
 

@@ -77,7 +77,11 @@ async fn a_whole_life_is_a_list_of_events() {
     assert_eq!(answer.body["total"], json!(items.len()));
     let expected = "PIN\n";
     assert_eq!(table(&items), expected);
-    assert!(items.iter().all(|item| item["actor"] == "system@hyperfleet.local"));
+    assert!(
+        items
+            .iter()
+            .all(|item| item["actor"] == "system@hyperfleet.local")
+    );
     let mut paged = Vec::new();
     for page in 1..=items.len() {
         let answer = api.get(&format!("{path}/events?size=1&page={page}")).await;

@@ -3,6 +3,7 @@
 mod events;
 mod kept;
 mod model;
+mod sizes;
 mod tenants;
 mod tombstones;
 

@@ -175,8 +175,7 @@ async fn check_lists(world: &World, at: DateTime<Utc>, seen: &Seen) {
         next = format!("&continue={token}");
     }
     let active = seen.values();
-    let active =
-        active.filter(|item| item["kind"] == "Site" && item.get("deleted_time").is_none());
+    let active = active.filter(|item| item["kind"] == "Site" && item.get("deleted_time").is_none());
     let mut expected: Vec<_> = active
         .map(|i| i["name"].as_str().unwrap().to_owned())
         .collect();

@@ -28,10 +28,18 @@ async fn no_tenant_sees_the_past_of_another() {
             ("?includeDeleted=true".to_owned(), tombstone),
         ] {
             let path = format!("{path}{suffix}");
-            for (tenant, expected) in [(ACME, status), (SYSTEM, status), (BETA, 404), (ACME_WEB, 404)]
-            {
+            for (tenant, expected) in [
+                (ACME, status),
+                (SYSTEM, status),
+                (BETA, 404),
+                (ACME_WEB, 404),
+            ] {
                 let answer = api.speaking(tenant).get(&path).await;
-                assert_eq!(answer.status, expected, "{tenant:?} {path}: {}", answer.body);
+                assert_eq!(
+                    answer.status, expected,
+                    "{tenant:?} {path}: {}",
+                    answer.body
+                );
             }
         }
     }
@@ -40,7 +48,11 @@ async fn no_tenant_sees_the_past_of_another() {
             .speaking(tenant)
             .get(&format!("/resources?at={there}"))
             .await;
-        assert_eq!(answer.body["total"], expected, "{tenant:?}: {}", answer.body);
+        assert_eq!(
+            answer.body["total"], expected,
+            "{tenant:?}: {}",
+            answer.body
+        );
     }
     let racks = format!("{gone}/racks?at={there}");
     assert_eq!(acme.get(&racks).await.body["total"], 1);

@@ -42,7 +42,9 @@ async fn a_removed_resource_is_gone_for_those_who_ask_and_not_found_for_others()
     );
     // What is no id, and what never was, stays not found.
     for other in ["none", "01890000-0000-7000-8000-000000000000"] {
-        let answer = api.get(&format!("/sites/{other}?includeDeleted=true")).await;
+        let answer = api
+            .get(&format!("/sites/{other}?includeDeleted=true"))
+            .await;
         assert_eq!((answer.status, answer.code()), (404, "NTF-001"));
     }
     // As long as it is kept.
@@ -84,7 +86,11 @@ async fn a_family_that_was_forced_out_says_why_under_every_path() {
         json!({"a": "b"})
     );
     let id = rack.rsplit('/').next().unwrap();
-    for path in [rack.clone(), format!("/racks/{id}"), format!("/resources/{id}")] {
+    for path in [
+        rack.clone(),
+        format!("/racks/{id}"),
+        format!("/resources/{id}"),
+    ] {
         let answer = api.get(&format!("{path}?includeDeleted=true")).await;
         assert_eq!(answer.status, 410, "{path}: {}", answer.body);
         assert_eq!(answer.body["removal"]["resource"]["name"], "r");
