@@ -116,7 +116,7 @@ impl Service {
         filters
     }
 
-    fn query<'a>(
+    pub(super) fn query<'a>(
         &'a self,
         tenants: &'a TenantScope,
         collection: Collection<'_>,

@@ -11,6 +11,7 @@ mod effects;
 mod error;
 mod explanations;
 mod finalizing_lists;
+mod history;
 pub mod import;
 mod keyed;
 mod list;

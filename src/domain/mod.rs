@@ -13,6 +13,7 @@ pub mod dry_run;
 pub mod entity;
 pub mod entity_config;
 pub mod explain;
+pub mod history;
 pub mod idempotency;
 pub mod import;
 mod json_text;

@@ -9,6 +9,7 @@ mod conditional;
 mod document;
 mod dry_run;
 mod explanations;
+mod history;
 mod identification;
 mod meta;
 mod openapi;

@@ -8,8 +8,8 @@ use strum::IntoEnumIterator as _;
 
 use super::conditional::{kept_nothing, unless_shown};
 use super::request::Call;
-use super::watching;
-use crate::app::{Collection, DryRun, ListRequest, WriteAnswer};
+use super::{history, watching};
+use crate::app::{self, Collection, DryRun, ListRequest, WriteAnswer};
 use crate::domain::ListFilterKind;
 use crate::wire::{self, BodyFault, Fields, Kinds, ListKey, Params, Views};
 use hyperfleet_server_kit::http::{PendingResponse, Problem, log_body};
@@ -21,7 +21,10 @@ pub(super) async fn list(call: Call) -> Result<HttpResponse, Problem> {
         return watching::watch(call, start).await;
     }
     let (service, tenants) = (&call.service, call.tenants());
-    let (request, key, fields) = match list_request(&call, collection, &call.params()) {
+    let params = call.params();
+    let read = list_request(&call, collection, &params);
+    let read = read.and_then(|read| Ok((read, params.at()?)));
+    let ((request, key, fields), at) = match read {
         Ok(request) => request,
         Err(fault) => {
             // A missing owner takes precedence over an invalid parameter.
@@ -35,7 +38,10 @@ pub(super) async fn list(call: Call) -> Result<HttpResponse, Problem> {
     let mut answer = HttpResponse::Ok();
     // Read first: a watch from here misses nothing that the list does not show.
     watching::name_position(&call, &mut answer);
-    let listing = timed.list(tenants, collection, request).await?;
+    let listing = match at {
+        None => timed.list(tenants, collection, request).await?,
+        Some(at) => timed.list_at(tenants, collection, request, at).await?,
+    };
     let kind = collection.entity().map(|entity| entity.kind.as_str());
     let views = Views(service.registry());
     response.item(answer, &views.resources(kind, listing, &key, fields))
@@ -86,10 +92,21 @@ pub(super) async fn create(call: Call, body: Bytes) -> Result<HttpResponse, Prob
 /// `GET`: one resource.
 pub(super) async fn get(call: Call) -> Result<HttpResponse, Problem> {
     let conditions = call.preconditions()?;
+    let params = call.params();
+    if let Some(moment) = params.moment()? {
+        return history::past(&call, moment).await;
+    }
+    let shows_removed = params.shows_removed()?;
     let mut answer = HttpResponse::Ok();
     watching::name_position(&call, &mut answer);
-    let found = call.timed_service().get(call.resource_path()?).await?;
-    let fields = call.params().fields()?;
+    let (service, path) = (call.timed_service(), call.resource_path()?);
+    let found = match service.get(path).await {
+        Err(missing @ app::Error::NotFound { .. }) if shows_removed => {
+            return Err(history::removed(&service, path, missing).await);
+        }
+        found => found?,
+    };
+    let fields = params.fields()?;
     if let Some(answer) = unless_shown(&conditions, &found) {
         return answer;
     }

@@ -23,3 +23,9 @@ pub(super) struct ResourceCondition;
 
 #[derive(ToSchema)]
 pub(super) struct ResourceConditionStatus;
+
+#[derive(ToSchema)]
+pub(super) struct EventType;
+
+#[derive(ToSchema)]
+pub(super) struct Resource;

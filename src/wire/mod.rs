@@ -6,6 +6,7 @@
 mod continuation;
 mod fields;
 mod fingerprint;
+mod history;
 mod json;
 mod members;
 mod query;

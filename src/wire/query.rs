@@ -1,8 +1,11 @@
 //! Query parameters of lists. Unknown ones are ignored; of repeated ones the first counts.
 
+use chrono::{DateTime, Utc};
+
 use super::fields::{Fields, UnknownFields};
 use crate::domain::audit::{AuditFilter, TrailPosition};
 use crate::domain::change::ChangePosition;
+use crate::domain::history::PastMoment;
 use crate::domain::moment;
 use crate::domain::page::{Direction, InvalidOrder, Order, PageRequest};
 use crate::domain::tsl;
@@ -167,6 +170,34 @@ impl Params {
         }
     }
 
+    /// Reads `at`: the moment of which a list is to be shown.
+    pub fn at(&self) -> Result<Option<DateTime<Utc>>, ParamsFault> {
+        let mut faults = Violations::default();
+        let at = self.parsed("at", TIME_EXPECTED, moment::parse, &mut faults);
+        checked(faults, at)
+    }
+
+    /// Reads `at` or `generation`: the earlier state of a resource that is to be shown.
+    pub fn moment(&self) -> Result<Option<PastMoment>, ParamsFault> {
+        let mut faults = Violations::default();
+        let at = self.parsed("at", TIME_EXPECTED, moment::parse, &mut faults);
+        let generation = |text: &str| text.parse().ok().filter(|number: &i32| *number > 0);
+        let expected = "must be the number of a generation, from 1";
+        let generation = self.parsed("generation", expected, generation, &mut faults);
+        if at.is_some() && generation.is_some() {
+            let message = "cannot be combined with at: each names one state";
+            faults.push(Violation::new("generation", Constraint::Format, message));
+        }
+        let at = at.map(PastMoment::At);
+        checked(faults, at.or(generation.map(PastMoment::Generation)))
+    }
+
+    /// Reads `includeDeleted` of a single resource: whether a removed one is to be named as such.
+    pub fn shows_removed(&self) -> Result<bool, ParamsFault> {
+        let filter = self.filter(ListFilterKind::IncludeDeleted)?;
+        Ok(filter == Some(ListFilter::IncludeDeleted(true)))
+    }
+
     /// Reads `watch`, and where the watch begins: `position`, or `initial=true`. `None` if the list is not to be watched.
     /// `resumed` is the position that a client sends which connects again; it wins.
     pub fn watch(
@@ -185,6 +216,10 @@ impl Params {
             ChangePosition::parse,
             &mut faults,
         );
+        if self.get("at").is_some() {
+            let message = "cannot be combined with watch: an earlier state does not change";
+            faults.push(Violation::new("at", Constraint::Format, message));
+        }
         if position.is_some() && is_initial == Some(true) {
             let message = "cannot be combined with initial=true: it says itself where to begin";
             faults.push(Violation::new("position", Constraint::Format, message));
@@ -288,6 +323,14 @@ impl Params {
             faults.push(fault.with_value(shown(text)));
         }
         value
+    }
+}
+
+fn checked<T>(faults: Violations, value: T) -> Result<T, ParamsFault> {
+    if faults.is_empty() {
+        Ok(value)
+    } else {
+        Err(ParamsFault::Invalid(faults))
     }
 }
 
@@ -457,6 +500,7 @@ mod tests {
         }
         for query in [
             "watch=1",
+            "watch=true&at=2026-01-01T10:00:00Z",
             "watch=true&initial=yes",
             "watch=true&position=7",
             "watch=true&position=0-7&initial=true",
@@ -514,6 +558,36 @@ mod tests {
         ] {
             assert_eq!(real_target(target, params), expected, "{target}");
         }
+    }
+
+    #[test]
+    fn an_earlier_state_is_named_by_a_time_or_a_generation() {
+        let at = moment::parse("2026-01-01T10:00:00Z").unwrap();
+        for (query, expected) in [
+            ("", None),
+            ("at=&generation=", None),
+            ("at=2026-01-01T10:00:00Z", Some(PastMoment::At(at))),
+            ("at=2026-01-01T11:00:00%2B01:00", None),
+            ("generation=7", Some(PastMoment::Generation(7))),
+        ] {
+            // Values are decoded before they come here.
+            let query = query.replace("%2B", "+");
+            let expected = expected.or((query.contains('+')).then_some(PastMoment::At(at)));
+            assert_eq!(params(&query).moment(), Ok(expected), "{query}");
+        }
+        for query in [
+            "at=friday",
+            "at=2026-01-01T10:00:00",
+            "generation=0",
+            "generation=-1",
+            "generation=2147483648",
+            "generation=1&at=2026-01-01T10:00:00Z",
+        ] {
+            assert!(params(query).moment().is_err(), "{query}");
+        }
+        assert_eq!(params("includeDeleted=true").shows_removed(), Ok(true));
+        assert_eq!(params("includeDeleted=false").shows_removed(), Ok(false));
+        assert!(params("includeDeleted=yes").shows_removed().is_err());
     }
 
     #[test]

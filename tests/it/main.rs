@@ -31,6 +31,7 @@ mod followers;
 mod force_delete;
 mod gathered_reads;
 mod histories;
+mod history;
 mod idempotency;
 mod import;
 mod lifecycle;

@@ -267,6 +267,62 @@ async fn reads_are_one_statement() {
     }
 }
 
+#[tokio::test]
+async fn the_past_is_one_statement() {
+    let mut meter = Meter::start().await;
+    let cluster = meter.cluster().await;
+    let (gone, _) = meter.finalizing(0).await;
+    let forced = json!({"reason": "test"});
+    let path = format!("{gone}/force-delete");
+    assert_eq!(meter.api.post(&path, forced).await.status, 204);
+    let there = "at=2026-01-01T10:00:00Z";
+    for (what, path, status, count) in [
+        ("GET at a time", format!("{cluster}?{there}"), 200, 1),
+        (
+            "GET a generation",
+            format!("{cluster}?generation=1"),
+            200,
+            1,
+        ),
+        (
+            "GET a generation that is not there",
+            format!("{cluster}?generation=9"),
+            404,
+            1,
+        ),
+        ("GET the history", format!("{cluster}/history"), 200, 1),
+        ("GET the events", format!("{cluster}/events"), 200, 1),
+        (
+            "GET the events of a removed one",
+            format!("{gone}/events"),
+            200,
+            1,
+        ),
+        ("GET a removed one", gone.clone(), 404, 1),
+        (
+            "GET a removed one, with what is left",
+            format!("{gone}?includeDeleted=true"),
+            410,
+            2,
+        ),
+        (
+            "GET with includeDeleted",
+            format!("{cluster}?includeDeleted=true"),
+            200,
+            1,
+        ),
+    ] {
+        meter.cost("GET", &path, Value::Null, status).await;
+        let sent = meter.cost("GET", &path, Value::Null, status).await;
+        assert_single(what, sent, count);
+    }
+    let sent = meter
+        .cost("GET", &format!("/clusters?{there}"), Value::Null, 200)
+        .await;
+    let shown = (sent.round_trips, sent.statements, sent.prepared);
+    assert_eq!(shown, (2, 1, 1), "GET a list at a time");
+}
+
 /// With one connection reads of single resources have none of their own to share.
 #[tokio::test]
 async fn a_read_that_shares_statements_is_one_when_it_comes_alone() {

@@ -12,7 +12,7 @@ use crate::domain::mapping::{self, Rule};
 use crate::domain::{Report, ResourceName};
 
 /// Path segments below every resource, beside those of child kinds.
-const SUFFIXES: [&str; 3] = ["explain", "force-delete", "statuses"];
+const SUFFIXES: [&str; 5] = ["events", "explain", "force-delete", "history", "statuses"];
 
 /// Checks every kind; returns the rules of each.
 ///

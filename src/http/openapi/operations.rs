@@ -204,7 +204,9 @@ pub(in crate::http) fn get(subject: &Subject<'_>) -> OperationBuilder {
     let id = format!("get{}ById", subject.one());
     let described = subject.of_one(id, format!("Get a {} by its id", subject.noun()), "");
     let created = subject.examples().map(Examples::created);
-    let described = conditional(shared(described, vec![parameters::fields()]))
+    let described = with_parameters(described, parameters::one());
+    let shared_ones = vec![parameters::at(), parameters::fields()];
+    let described = conditional(shared(described, shared_ones))
         .response(
             "200",
             with_position(subject.shown("The resource.", created)).build(),
@@ -216,7 +218,27 @@ pub(in crate::http) fn get(subject: &Subject<'_>) -> OperationBuilder {
             )))
             .build(),
         );
-    refuse(described, &[400, 412])
+    refuse(described, &[400, 410, 412])
+}
+
+pub(in crate::http) fn history(subject: &Subject<'_>) -> OperationBuilder {
+    let text = "Newest first, with what each declares and what differs from the one before. Of a removed resource, too.";
+    let summary = format!("List the generations of a {}", subject.noun());
+    let described = subject.of_one(format!("get{}History", subject.one()), summary, text);
+    let example = subject.examples().map(Examples::generations);
+    let page = answer("A page of generations.", "GenerationList", example);
+    let described = shared(described, parameters::page()).response("200", page);
+    refuse(described, &[400, 504])
+}
+
+pub(in crate::http) fn events(subject: &Subject<'_>) -> OperationBuilder {
+    let text = "Newest first: declared changes, deletion, removal, and every condition that took another status. Of a \
+        removed resource, too.";
+    let summary = format!("List what happened to a {}", subject.noun());
+    let described = subject.of_one(format!("get{}Events", subject.one()), summary, text);
+    let page = answer("A page of events.", "EventList", Some(examples::events()));
+    let described = shared(described, parameters::page()).response("200", page);
+    refuse(described, &[400, 504])
 }
 
 pub(in crate::http) fn patch(subject: &Subject<'_>) -> OperationBuilder {

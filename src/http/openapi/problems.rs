@@ -11,9 +11,9 @@ use crate::auth::{AuthRefusal, IdentityFault, TokenFault};
 use crate::domain::precondition::EntityTag;
 use crate::domain::tenancy::Denied;
 use crate::domain::{EntityRegistry, ListFilterKind, ResourceId};
-use crate::http::problem::{Body, ValidationErrorConstraint, ViolationView, unavailable};
-use crate::wire::schemas::examples;
-use crate::wire::{self, BASE, Kinds, Params};
+use crate::http::problem::{Body, ValidationErrorConstraint, ViolationView, removed, unavailable};
+use crate::wire::schemas::examples::{self, Examples};
+use crate::wire::{self, BASE, Kinds, Params, Views};
 use hyperfleet_server_kit::http::{Arrival, Problem, UNDERSTOOD};
 use hyperfleet_server_kit::openapi::{RefusedStatus, empty_answer};
 
@@ -33,7 +33,7 @@ pub(in crate::http) const REFUSALS: [RefusedStatus; 16] = [
     (405, "MethodNotAllowed", "The path has other methods: `Allow` names them."),
     (408, "RequestTimeout", "The body arrives too slowly."),
     (409, "Conflict", "The name is taken, the state of the resource does not allow it, or a request with this `Idempotency-Key` is in progress."),
-    (410, "Gone", "Changes after the `position` of a watch are not stored any more: list the resources again, or watch with `initial=true`."),
+    (410, "Gone", "The resource is removed, where the request asks for that (`includeDeleted=true`); the history does not go back to the time in `at`; or changes after the `position` of a watch are not stored any more."),
     (412, "PreconditionFailed", "The resource is in another state than `If-Match` or `If-None-Match` demands: `ETag` names its state."),
     (413, "PayloadTooLarge", "The body is too large."),
     (415, "UnsupportedMediaType", "The encoding of the body is unsupported: `Accept-Encoding` names the supported ones."),
@@ -167,6 +167,7 @@ fn examples_of(status: u16, registry: &EntityRegistry) -> Vec<(&'static str, Pro
             ("system identity", Denied::OnlyReports.into()),
         ],
         404 => vec![("no such resource", app::Error::NotFound { kind, id }.into())],
+        410 => gone(registry),
         405 => vec![(
             "other methods",
             Problem::method_not_allowed("GET, HEAD, POST"),
@@ -176,7 +177,6 @@ fn examples_of(status: u16, registry: &EntityRegistry) -> Vec<(&'static str, Pro
             ("name taken", app::Error::NameTaken { kind }.into()),
             ("key in use", app::Error::KeyInUse.into()),
         ],
-        410 => vec![("position gone", app::Error::PositionGone.into())],
         412 => Vec::from_iter(precondition(kind, &id)),
         413 => vec![("too large", Problem::too_large())],
         415 => vec![("unknown packing", Problem::packed("br", &UNDERSTOOD))],
@@ -195,6 +195,25 @@ fn examples_of(status: u16, registry: &EntityRegistry) -> Vec<(&'static str, Pro
         504 => vec![("slow list", app::Error::TooSlow.into())],
         _ => vec![("fault", Problem::internal(""))],
     }
+}
+
+fn gone(registry: &EntityRegistry) -> Vec<(&'static str, Problem)> {
+    let first = registry.entities().first();
+    let examples = first.and_then(|entity| Examples::new(registry, entity));
+    let removed = examples.map(Examples::tombstone).and_then(|tombstone| {
+        let removal = Views(registry).tombstone(&tombstone).ok()?;
+        Some(removed(&tombstone, removal))
+    });
+    let since = examples::moment();
+    let before = app::Error::BeforeHistory { since }.into();
+    let removed = removed.map(|problem| ("removed", problem));
+    removed
+        .into_iter()
+        .chain([
+            ("before the history", before),
+            ("position gone", app::Error::PositionGone.into()),
+        ])
+        .collect()
 }
 
 fn precondition(kind: String, id: &str) -> Option<(&'static str, Problem)> {

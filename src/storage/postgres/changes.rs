@@ -19,6 +19,7 @@ use super::measure::SqlOperation::{Delete, Query, Raw};
 use super::measure::SqlTable::Changes;
 use super::pool::{self, Link, Settings};
 use super::row::{COLUMNS_COUNT, JsonbText, Link as RowLink, StoredRow, deletion, references};
+use super::states::{STATE_COLUMNS, STATE_JOINS};
 use super::{Db, Error};
 use crate::domain::StoredResource;
 use crate::domain::change::ChangePosition;
@@ -54,30 +55,9 @@ pub struct ChangesRead {
 /// Consists of constants only. The columns of [`StoredRow`] come first: the state after the change, or the last one of a
 /// removed resource. Then those of [`Replaced`].
 static SQL: LazyLock<String> = LazyLock::new(|| {
-    // The earliest of this change's followers that has a value, or the resource itself. A removal follows itself.
-    let later = |value: &str, partial: &str| {
-        format!(
-            "(SELECT l.{value} FROM changes l WHERE l.resource_id = c.resource_id AND l.position >= c.since
-              AND l.{value} IS NOT NULL {partial} ORDER BY l.position LIMIT 1)"
-        )
-    };
-    let desired = "AND l.generation IS NOT NULL";
-    let links = "(SELECT jsonb_agg(jsonb_build_object('type', ref_type, 'kind', target_kind, 'id', target_id))
-                  FROM resource_references WHERE source_id = c.resource_id)";
+    // A removal follows itself: the state after it is the last one.
     format!(
-        "SELECT c.resource_id, c.kind, CASE WHEN w.position IS NULL THEN r.name ELSE w.name END,
-                CASE WHEN w.position IS NULL THEN r.owner_id ELSE w.owner_id END,
-                CASE WHEN d.position IS NULL THEN r.generation ELSE d.generation END,
-                coalesce({revision}, r.revision),
-                CASE WHEN w.position IS NULL THEN r.created_at ELSE w.created_at END,
-                CASE WHEN w.position IS NULL THEN r.created_by ELSE w.created_by END,
-                CASE WHEN d.position IS NULL THEN r.updated_at ELSE d.updated_at END,
-                CASE WHEN d.position IS NULL THEN r.updated_by ELSE d.updated_by END,
-                CASE WHEN d.position IS NULL THEN r.deleted_at ELSE d.deleted_at END,
-                CASE WHEN d.position IS NULL THEN r.deleted_by ELSE d.deleted_by END,
-                coalesce({spec}, r.spec), coalesce({labels}, r.labels),
-                CASE WHEN w.position IS NULL THEN r.tenancy ELSE w.tenancy END,
-                coalesce({conditions}, r.conditions), coalesce({links}, {present_links}),
+        "SELECT {columns},
                 s.era, s.removed, c.position, r.id IS NOT NULL OR w.position IS NOT NULL, c.transaction, c.action,
                 c.revision, c.generation, c.updated_at, c.updated_by, c.deleted_at, c.deleted_by,
                 c.created_at, c.created_by, c.name, c.owner_id, c.tenancy, c.spec, c.labels, c.conditions, c.links
@@ -85,19 +65,8 @@ static SQL: LazyLock<String> = LazyLock::new(|| {
          LEFT JOIN (SELECT *, CASE action WHEN 'removed' THEN position ELSE position + 1 END AS since
                     FROM changes WHERE position > $1 AND position <= $2 AND ($3::text IS NULL OR kind = $3)
                     ORDER BY position LIMIT $4) c ON true
-         LEFT JOIN resources r ON r.id = c.resource_id
-         LEFT JOIN LATERAL (SELECT l.* FROM changes l WHERE l.resource_id = c.resource_id AND l.position >= c.since
-                            AND l.generation IS NOT NULL ORDER BY l.position LIMIT 1) d ON true
-         LEFT JOIN LATERAL (SELECT l.* FROM changes l WHERE l.resource_id = c.resource_id AND l.position >= c.since
-                            AND l.generation IS NOT NULL AND l.created_at IS NOT NULL
-                            ORDER BY l.position LIMIT 1) w ON true
-         ORDER BY c.position",
-        revision = later("revision", ""),
-        spec = later("spec", desired),
-        labels = later("labels", desired),
-        conditions = later("conditions", ""),
-        links = later("links", desired),
-        present_links = links,
+         {STATE_JOINS} ORDER BY c.position",
+        columns = *STATE_COLUMNS,
     )
 });
 
@@ -259,10 +228,11 @@ impl Db<'_> {
                    DELETE FROM changes c USING oldest o
                    WHERE c.position = o.position AND o.at < $1
                      AND o.position < coalesce((SELECT min(position) FROM oldest WHERE at >= $1), o.position + 1)
-                   RETURNING c.position
+                   RETURNING c.position, c.at
                ), noted AS (
-                   INSERT INTO changes_removed (upto) SELECT max(position) FROM gone HAVING count(*) > 0
-                   ON CONFLICT (only_one) DO UPDATE SET upto = greatest(changes_removed.upto, excluded.upto)
+                   INSERT INTO changes_removed (upto, at) SELECT max(position), max(at) FROM gone HAVING count(*) > 0
+                   ON CONFLICT (only_one) DO UPDATE SET upto = greatest(changes_removed.upto, excluded.upto),
+                                                        at = greatest(changes_removed.at, excluded.at)
                )
                SELECT count(*) AS "count!" FROM gone"#,
             before,

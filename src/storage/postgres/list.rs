@@ -240,7 +240,7 @@ impl Db<'_> {
 
 /// The total, which every row repeats after the [`COLUMNS`], and the resources. An empty page has one row: the total.
 /// Each row is dropped once it is read, so that a page of large ones is not in memory twice.
-fn read_resources(
+pub(super) fn read_resources(
     rows: Vec<PgRow>,
     size: usize,
 ) -> Result<(i64, Vec<StoredResource>), sqlx::Error> {
@@ -481,7 +481,7 @@ fn push_filter(query: &mut QueryBuilder<Postgres>, request: &ListQuery<'_>) {
 
 /// Adds the condition that the caller sees rows of a table with a column `tenancy`. The second half is for the indexes
 /// of tenants; a caller that does not see everything has a tenancy.
-fn push_tenants(query: &mut QueryBuilder<Postgres>, tenants: &TenantScope) {
+pub(super) fn push_tenants(query: &mut QueryBuilder<Postgres>, tenants: &TenantScope) {
     if let Some(tenancy) = tenants.tenancy() {
         query
             .push(" AND tenancy = ")
@@ -498,7 +498,7 @@ fn push_visible(query: &mut QueryBuilder<Postgres>, tenants: &TenantScope, id: O
     }
 }
 
-fn push_order(query: &mut QueryBuilder<Postgres>, order: &Order, table: &'static str) {
+pub(super) fn push_order(query: &mut QueryBuilder<Postgres>, order: &Order, table: &'static str) {
     for (index, (field, direction)) in order.keys().enumerate() {
         query.push(if index == 0 { " ORDER BY " } else { ", " });
         query.push(table).push(column(field));

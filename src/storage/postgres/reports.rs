@@ -97,9 +97,9 @@ impl Db<'_> {
             let statement = save_report!(
                 "RETURNING id, kind, generation
                  ), recorded AS (
-                     INSERT INTO changes (at, resource_id, kind, action, generation_after, actor, request_id, revision,
-                                          conditions)
-                     SELECT $16, c.id, c.kind, 'modified', c.generation, $17, $18, $2, r.conditions
+                     INSERT INTO changes (at, resource_id, kind, action, generation_after, actor, request_id, cause,
+                                          revision, conditions)
+                     SELECT $16, c.id, c.kind, 'modified', c.generation, $17, $18, $4, $2, r.conditions
                      FROM changed c JOIN resources r ON r.id = c.id
                  )",
                 before,

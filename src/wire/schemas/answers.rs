@@ -10,6 +10,7 @@ use super::names::KindNames;
 use super::object::{any_spec, object};
 use crate::domain::Entity;
 use crate::wire::fields::Member;
+use crate::wire::history::{HistoryView, TombstoneView};
 use crate::wire::views::{LinkView, ListView, ReportView, ResourceView};
 
 /// A resource of one kind, or of any kind.
@@ -92,8 +93,21 @@ pub(super) fn trail(name: &str, item: &str) -> Object {
     schema
 }
 
+/// The same for what is known of one resource.
+pub(super) fn history(name: &str, item: &str) -> Object {
+    list_of(name, item, object(HistoryView::<LinkView<'_>>::schema()))
+}
+
+/// A removed resource.
+pub(super) fn tombstone() -> Object {
+    object(TombstoneView::<LinkView<'_>>::schema())
+}
+
 fn any_list(name: &str, item: &str) -> Object {
-    let mut schema = object(ListView::<Vec<LinkView<'_>>>::schema());
+    list_of(name, item, object(ListView::<Vec<LinkView<'_>>>::schema()))
+}
+
+fn list_of(name: &str, item: &str, mut schema: Object) -> Object {
     let items = ArrayBuilder::new().items(Ref::from_schema_name(item));
     schema
         .properties

@@ -9,13 +9,17 @@ use uuid::Uuid;
 
 use crate::domain::audit::{Action, AuditEntry, Change, ChangeOrigin, TrailPage, TrailPosition};
 use crate::domain::explain::{ExplainInput, Surroundings, explain};
+use crate::domain::history::{
+    Generation, GenerationAuthor, HistoryPage, TimelineEvent, TimelineEventKind, Tombstone,
+    Transition,
+};
 use crate::domain::lifecycle::{self, Draft, Family};
 use crate::domain::page::{Listing, PageRequest};
 use crate::domain::schema::SpecSchema;
 use crate::domain::tenancy::TenantScope;
 use crate::domain::{
-    Entity, EntityRegistry, Labels, Reference, Report, Resource, ResourceId, ResourceName,
-    ResourceSnapshot, Tenancy, Violations,
+    ConditionStatus, Entity, EntityRegistry, Labels, Reference, Report, Resource, ResourceId,
+    ResourceName, ResourceSnapshot, Tenancy, Violations,
 };
 use crate::wire::{ListKey, Params, Views};
 
@@ -117,6 +121,34 @@ impl<'a> Examples<'a> {
         let key = ListKey::new("", &Params::default(), &[], &TenantScope::ALL);
         let listing = listing(self.resource().into());
         json(&Views(self.registry).resources(kind, listing, &key, None))
+    }
+
+    /// A page of generations.
+    pub fn generations(self) -> Value {
+        let origin = origin();
+        let generation = Generation {
+            state: self.resource().into(),
+            author: GenerationAuthor {
+                at: origin.at,
+                actor: Some(origin.actor),
+                request_id: Some(origin.request_id),
+            },
+            action: Action::Create,
+            changed: None,
+        };
+        json(&Views(self.registry).generations(&history(generation)))
+    }
+
+    /// A removed resource.
+    pub fn tombstone(self) -> Tombstone {
+        let origin = origin();
+        Tombstone {
+            last: self.resource().into(),
+            removed_at: origin.at,
+            removed_by: Some(origin.actor),
+            request_id: Some(origin.request_id),
+            reason: None,
+        }
     }
 
     fn shown(self, resource: Resource) -> Value {
@@ -243,6 +275,38 @@ pub fn audit(kind: &str, name: &str) -> Value {
         },
         sealed: TrailPosition::START,
     }))
+}
+
+/// A page of events.
+pub fn events() -> Value {
+    let origin = origin();
+    let transition = Transition {
+        condition: "Reconciled".to_owned(),
+        from: Some(ConditionStatus::False.into_str()),
+        to: Some(ConditionStatus::True.into_str()),
+        since: Some(origin.at - TimeDelta::seconds(90)),
+        lasted: Some(TimeDelta::seconds(90)),
+        reason: Some("ReconciledAll".to_owned()),
+        message: None,
+    };
+    let event = TimelineEvent {
+        at: origin.at,
+        kind: TimelineEventKind::Condition,
+        actor: Some(origin.actor),
+        request_id: Some(origin.request_id),
+        cause: Some("validation".to_owned()),
+        reason: None,
+        generation: Some(1),
+        transition: Some(transition),
+    };
+    json(&Views::timeline(&history(event)))
+}
+
+fn history<T>(item: T) -> HistoryPage<T> {
+    HistoryPage {
+        listing: listing(item),
+        is_complete: true,
+    }
 }
 
 /// The example of a report, read as every other report.

@@ -10,6 +10,7 @@ use strum::VariantNames as _;
 use crate::domain::Report;
 use crate::domain::audit::Action;
 use crate::domain::explain::{AdapterState, RuleState};
+use crate::domain::history::TimelineEventKind;
 use crate::wire::requests::REASON_CHARACTERS_MAX;
 
 /// The schemas that belong to no kind, by their names.
@@ -79,6 +80,10 @@ pub(super) fn fixed() -> Map<String, Value> {
             "description": "Where a condition comes from: `derived`: the rule derives it; `not_applicable`: `when` of the rule is false; `failed`: \
                 the rule fails and the condition stays; `outdated`: the configuration has changed, and the next change or report updates it.",
             "enum": RuleState::VARIANTS,
+        },
+        "EventType": {
+            "type": "string", "description": "What happened: `condition` is another status of a condition.",
+            "enum": TimelineEventKind::VARIANTS,
         },
         "ForceDeleteRequest": {
             "type": "object", "description": "Why a resource is removed although its adapters are not done.", "required": ["reason"],

@@ -8,11 +8,12 @@ use crate::domain::{Entity, EntityRegistry};
 
 /// Schemas of answers and problems that belong to no kind; those without a struct are in `fixed`.
 #[rustfmt::skip]
-const ANSWERS: [&str; 22] = [
+const ANSWERS: [&str; 28] = [
     "AdapterStatus", "AdapterStatusList", "AuditEntry", "AuditList", "DryRun", "DryRunAnswer", "DryRunCondition",
-    "DryRunEffect", "DryRunFailedRule", "Error", "Explanation", "ExplanationAdapter", "ExplanationChild",
-    "ExplanationChildren", "ExplanationCondition", "ExplanationDeletion", "ExplanationReferrer", "ExplanationReferrers",
-    "ObjectReference", "SparseResource", "ValidationError", "ValidationErrorConstraint",
+    "DryRunEffect", "DryRunFailedRule", "Error", "Event", "EventList", "Explanation", "ExplanationAdapter",
+    "ExplanationChild", "ExplanationChildren", "ExplanationCondition", "ExplanationDeletion", "ExplanationReferrer",
+    "ExplanationReferrers", "Generation", "GenerationList", "ObjectReference", "SparseResource", "Tombstone", "Transition",
+    "ValidationError", "ValidationErrorConstraint",
 ];
 /// Suffixes of a kind's name in the names of its schemas.
 #[rustfmt::skip]

@@ -77,9 +77,47 @@ pub fn resources() -> Vec<Parameter> {
     let described = [ListFilterKind::Kind, ListFilterKind::Search];
     let others = ListFilterKind::iter().filter(|kind| !described.contains(kind));
     parameters.extend(others.flat_map(|kind| filter(kind, &[])));
+    parameters.push(at());
     parameters.push(fields());
     parameters.extend(watching());
     parameters
+}
+
+/// The moment of an earlier state.
+pub fn at() -> Parameter {
+    let mut time = text();
+    time.format = Some(SchemaFormat::KnownFormat(KnownFormat::DateTime));
+    query(
+        "at",
+        "The state at this time, such as `2026-01-02T12:00:00Z`, as long as changes since then are kept. Not together with \
+         `search`, `watch` or `generation`.",
+        time,
+        Value::Null,
+    )
+}
+
+/// The parameters of one resource that no list has.
+pub fn one() -> Vec<Parameter> {
+    let number = ObjectBuilder::new()
+        .schema_type(SchemaType::Type(Type::Integer))
+        .format(Some(SchemaFormat::KnownFormat(KnownFormat::Int32)))
+        .minimum(Some(1))
+        .build();
+    vec![
+        query(
+            "generation",
+            "The last state with this generation, such as `3`, as long as it is kept. Not together with `at`.",
+            number,
+            Value::Null,
+        ),
+        query(
+            "includeDeleted",
+            "Whether a removed resource is answered with 410 and what is known of it, as long as that is kept, in place of \
+             404.",
+            Object::with_type(Type::Boolean),
+            json!(false),
+        ),
+    ]
 }
 
 /// The parameters of a watch.

@@ -36,6 +36,8 @@ pub struct Problem {
     pub detail: String,
     /// One entry per fault of the input.
     pub errors: Vec<Value>,
+    /// What the problem is about, for the products whose problems have such a member.
+    pub about: Option<Value>,
     /// Headers of the response.
     pub headers: Vec<(HeaderName, String)>,
     /// The full chain of causes, for the log only.
@@ -78,6 +80,7 @@ impl Problem {
             kind,
             detail: detail.into(),
             errors: Vec::new(),
+            about: None,
             headers: Vec::new(),
             cause: None,
         }
