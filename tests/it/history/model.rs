@@ -25,7 +25,7 @@ impl World {
             .api
             .get("/resources?includeDeleted=true&size=100")
             .await;
-        by_id(&answer.items())
+        by_id(answer.items())
     }
 
     /// Changes something at random.
@@ -155,7 +155,7 @@ async fn check_lists(world: &World, at: DateTime<Utc>, seen: &Seen) {
     let list = format!("/resources?includeDeleted=true&size=100&at={at}");
     let answer = world.api.get(&list).await;
     assert_eq!(answer.status, 200, "{}", answer.body);
-    assert_eq!(by_id(&answer.items()), *seen, "{at}");
+    assert_eq!(by_id(answer.items()), *seen, "{at}");
     assert_eq!(answer.body["total"], json!(seen.len()));
     let sorted = format!("/sites?order=name&size=2&at={at}");
     let mut names = Vec::new();
@@ -190,7 +190,7 @@ async fn check_lists(world: &World, at: DateTime<Utc>, seen: &Seen) {
             .iter()
             .filter(|(_, item)| item["owner_references"]["id"] == id);
         let racks: Seen = racks.map(|(id, item)| (id.clone(), item.clone())).collect();
-        assert_eq!(by_id(&answer.items()), racks, "{at}");
+        assert_eq!(by_id(answer.items()), racks, "{at}");
         let list =
             format!("/sites?includeDeleted=true&size=100&at={at}&ref_type=peer&ref_target_id={id}");
         let answer = world.api.get(&list).await;
@@ -201,7 +201,7 @@ async fn check_lists(world: &World, at: DateTime<Utc>, seen: &Seen) {
         let linked: Seen = linked
             .map(|(id, item)| (id.clone(), item.clone()))
             .collect();
-        assert_eq!(by_id(&answer.items()), linked, "{at}");
+        assert_eq!(by_id(answer.items()), linked, "{at}");
     }
 }
 
@@ -261,7 +261,7 @@ async fn check_generations(
         expected[..],
         "{path}"
     );
-    for item in &items {
+    for item in items {
         let Some(state) = last.get(&item["generation"].as_i64().unwrap()) else {
             continue;
         };
@@ -275,7 +275,7 @@ async fn check_generations(
             .api
             .get(&format!("{path}/history?size=1&page={page}"))
             .await;
-        paged.extend(answer.items());
+        paged.extend(answer.items().to_vec());
     }
     assert_eq!(paged, items);
 }
