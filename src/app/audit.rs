@@ -53,26 +53,10 @@ impl Service {
         before: DateTime<Utc>,
         now: DateTime<Utc>,
     ) -> Result<u64, Error> {
-        let mut removed = 0;
-        loop {
-            let mut tx = self.store.begin().await?;
-            let result = tx
-                .db()
-                .mark_expired_seals(before, now, EXPIRED_PER_TRANSACTION)
-                .await;
-            let marked = tx.finish(result.map_err(Error::from)).await?;
-            // Also what an interrupted run has marked.
-            removed += self.remove_marked().await?;
-            if marked == 0 {
-                return Ok(removed);
-            }
-        }
-    }
-
-    /// Removes the entries of marked passes, then the marked seals that no chain needs.
-    async fn remove_marked(&self) -> Result<u64, Error> {
-        let end = self.store.session().await?.db().expired_end().await?;
-        let Some(end) = end else {
+        let mut tx = self.store.begin().await?;
+        let marked = tx.db().mark_expired_seals(before, now).await;
+        tx.finish(marked.map_err(Error::from)).await?;
+        let Some(end) = self.store.session().await?.db().expired_end().await? else {
             return Ok(0);
         };
         let mut removed = 0;

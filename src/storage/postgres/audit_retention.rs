@@ -17,33 +17,24 @@ impl Db<'_> {
         Ok(())
     }
 
-    /// Marks the seals of the first passes, about `count_max` seals, up to the first pass that has an entry of `before` or
-    /// later; returns their number. Needs a transaction, like the other statements of retention, because the right to remove
-    /// ends with it.
+    /// Marks the seals of all passes before the first one that has an entry of `before` or later. Needs a transaction, like
+    /// the other statements of retention, because the right to remove ends with it.
     pub async fn mark_expired_seals(
         &mut self,
         before: DateTime<Utc>,
         now: DateTime<Utc>,
-        count_max: i64,
     ) -> Result<u64, Error> {
         self.open_for_retention().await?;
-        // The frame of the window includes all seals of the pass, so that passes are marked as a whole.
         let result = sqlx::query!(
-            "WITH oldest AS (SELECT end_era, end_commit_order, end_sequence, newest_at FROM audit_seals
-                             WHERE removed_at IS NULL
-                             ORDER BY end_era, end_commit_order, end_sequence LIMIT $3),
-                  checked AS (SELECT end_era, end_commit_order, end_sequence,
-                                     bool_or(newest_at >= $1) OVER (ORDER BY end_era, end_commit_order, end_sequence) AS is_kept
-                              FROM oldest),
-                  last AS (SELECT end_era, end_commit_order, end_sequence FROM checked WHERE NOT is_kept
-                           ORDER BY end_era DESC, end_commit_order DESC, end_sequence DESC LIMIT 1)
-             UPDATE audit_seals s SET removed_at = $2 FROM last
-             WHERE s.removed_at IS NULL
-               AND (s.end_era, s.end_commit_order, s.end_sequence)
-                   <= (last.end_era, last.end_commit_order, last.end_sequence)",
+            "WITH kept AS (SELECT end_era, end_commit_order, end_sequence FROM audit_seals
+                           WHERE removed_at IS NULL AND newest_at >= $1
+                           ORDER BY end_era, end_commit_order, end_sequence LIMIT 1)
+             UPDATE audit_seals s SET removed_at = $2
+             WHERE removed_at IS NULL AND newest_at < $1
+               AND (NOT EXISTS (SELECT FROM kept)
+                    OR (end_era, end_commit_order, end_sequence) < (SELECT end_era, end_commit_order, end_sequence FROM kept))",
             before,
             now,
-            count_max,
         )
         .execute(self.wire())
         .await;

@@ -78,34 +78,6 @@ async fn unsealed_entries_never_expire() {
     assert_eq!(sealed.faults().await, []);
 }
 
-/// More seals than one transaction marks: each step marks whole passes.
-#[tokio::test]
-async fn many_passes_are_removed_in_steps() {
-    let sealed = Sealed::filled().await;
-    let mut connection = sealed.api.database.connect().await;
-    let mark = |count: i64| {
-        let store = sealed.api.database.store();
-        async move {
-            let mut tx = store.begin().await.unwrap();
-            let before = at("2026-01-01T11:30:00Z");
-            let marked = tx.db().mark_expired_seals(before, before, count).await;
-            tx.finish(marked).await.unwrap()
-        }
-    };
-    // Of the two seals of a pass, one is enough to mark both.
-    for (count, marked) in [(1, 2), (3, 2), (3, 0)] {
-        assert_eq!(mark(count).await, marked, "{count}");
-        let divided = "SELECT count(*) FROM (SELECT FROM audit_seals GROUP BY end_era, end_commit_order, end_sequence
-                       HAVING count(*) <> count(removed_at) AND count(removed_at) > 0) d";
-        let divided: i64 = sqlx::query_scalar(divided)
-            .fetch_one(&mut connection)
-            .await
-            .unwrap();
-        assert_eq!(divided, 0);
-    }
-    assert_eq!(sealed.faults().await, []);
-}
-
 /// A retention that was interrupted after it had marked the seals: the next one removes the rest.
 #[tokio::test]
 async fn an_interrupted_retention_is_no_fault_and_is_continued() {
