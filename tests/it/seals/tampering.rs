@@ -23,8 +23,11 @@ const RESTORE: &str = "TRUNCATE audit_entries, audit_seals;
     SELECT sequence, at, resource_id, generation_before, generation_after, action, actor, request_id, kind, name, reason,
            tenancy, era, commit_order FROM saved_entries";
 
+/// A change by SQL, and the faults that it causes: their kinds, with the numbers of seals.
+type Tampering<'a> = (&'a str, &'a [(&'a str, Option<i64>)]);
+
 /// Executes each of these alone, and compares the faults with the expected ones.
-async fn assert_found(cases: &[(&str, &[(&str, Option<i64>)])]) {
+async fn assert_found(cases: &[Tampering<'_>]) {
     let sealed = Sealed::filled().await;
     assert_eq!(sealed.faults().await, []);
     sealed.tamper(SAVE).await;
