@@ -140,13 +140,15 @@ static TIMELINE_SQL: LazyLock<String> = LazyLock::new(|| {
                     coalesce(generation_after, generation), was_deleting, is_deleting, NULL, NULL
              FROM declared d WHERE generation_after IS DISTINCT FROM generation
              UNION ALL
-             SELECT o.position, coalesce(a.place, b.place), 'moved', o.at, o.actor, o.request_id, o.cause, NULL,
-                    o.generation_after, false, false, b.value, a.value
+             SELECT o.position, m.place, 'moved', o.at, o.actor, o.request_id, o.cause, NULL, o.generation_after, false,
+                    false, m.before, m.after
              FROM observed o CROSS JOIN LATERAL (
-                 jsonb_array_elements(o.conditions) WITH ORDINALITY b (value, place)
+                 SELECT coalesce(a.place, b.place) AS place, b.value AS before, a.value AS after
+                 FROM jsonb_array_elements(o.conditions) WITH ORDINALITY b (value, place)
                  FULL JOIN jsonb_array_elements(o.later) WITH ORDINALITY a (value, place)
-                 ON a.value ->> 'type' = b.value ->> 'type')
-             WHERE o.action = 'modified' AND a.value ->> 'status' IS DISTINCT FROM b.value ->> 'status'
+                 ON a.value ->> 'type' = b.value ->> 'type'
+                 WHERE a.value ->> 'status' IS DISTINCT FROM b.value ->> 'status') m
+             WHERE o.action = 'modified'
              UNION ALL
              SELECT NULL, e.sequence, e.action, e.at, e.actor, e.request_id, NULL, e.reason,
                     coalesce(e.generation_after, e.generation_before), false, false, NULL, NULL

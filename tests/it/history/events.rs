@@ -76,7 +76,7 @@ async fn a_whole_life_is_a_list_of_events() {
     let items = answer.items();
     assert_eq!(answer.body["total"], json!(items.len()));
     let expected = "PIN\n";
-    assert_eq!(table(&items), expected);
+    assert_eq!(table(items), expected);
     assert!(
         items
             .iter()
@@ -85,7 +85,7 @@ async fn a_whole_life_is_a_list_of_events() {
     let mut paged = Vec::new();
     for page in 1..=items.len() {
         let answer = api.get(&format!("{path}/events?size=1&page={page}")).await;
-        paged.extend(answer.items());
+        paged.extend(answer.items().to_vec());
     }
     assert_eq!(paged, items);
     let behind = api.get(&format!("{path}/events?page=100")).await;

@@ -25,7 +25,7 @@ impl World {
             .api
             .get("/resources?includeDeleted=true&size=100")
             .await;
-        by_id(&answer.items())
+        by_id(answer.items())
     }
 
     /// Changes something at random.
@@ -44,7 +44,7 @@ impl World {
         let number = self.random.below(4);
         let status = self.random.pick(&["True", "False"]);
         let adapter = self.random.pick(&["dns", "net"]);
-        match self.random.below(12) {
+        match self.random.below(14) {
             0 | 1 => {
                 let body = json!({"kind": "Site", "name": name, "spec": {"size": number}});
                 self.create("/sites", body).await;
@@ -77,10 +77,10 @@ impl World {
             8 => {
                 self.api.report(&target, adapter, generation, &[]).await;
             }
-            9 => {
+            9 | 10 => {
                 self.api.delete(&target).await;
             }
-            10 => {
+            11 => {
                 for adapter in ["dns", "net"] {
                     let done = [("Finalized", "True")];
                     self.api.report(&target, adapter, generation, &done).await;
@@ -121,7 +121,7 @@ fn by_id(items: &[Value]) -> Seen {
 
 #[tokio::test]
 async fn every_state_that_was_seen_is_shown_again() {
-    for seed in [1, 7, 42] {
+    for seed in [1, 7] {
         let api = TestApi::spawn_with(&kinds()).await;
         let mut world = World {
             api,
@@ -131,7 +131,7 @@ async fn every_state_that_was_seen_is_shown_again() {
         };
         let begin = world.api.clock.now();
         let mut moments: Vec<(DateTime<Utc>, Seen)> = vec![(begin, Seen::new())];
-        for _ in 0..70 {
+        for _ in 0..90 {
             world.api.clock.advance(1);
             world.step().await;
             let now = world.api.clock.now();
@@ -155,7 +155,7 @@ async fn check_lists(world: &World, at: DateTime<Utc>, seen: &Seen) {
     let list = format!("/resources?includeDeleted=true&size=100&at={at}");
     let answer = world.api.get(&list).await;
     assert_eq!(answer.status, 200, "{}", answer.body);
-    assert_eq!(by_id(&answer.items()), *seen, "{at}");
+    assert_eq!(by_id(answer.items()), *seen, "{at}");
     assert_eq!(answer.body["total"], json!(seen.len()));
     let sorted = format!("/sites?order=name&size=2&at={at}");
     let mut names = Vec::new();
@@ -190,7 +190,7 @@ async fn check_lists(world: &World, at: DateTime<Utc>, seen: &Seen) {
             .iter()
             .filter(|(_, item)| item["owner_references"]["id"] == id);
         let racks: Seen = racks.map(|(id, item)| (id.clone(), item.clone())).collect();
-        assert_eq!(by_id(&answer.items()), racks, "{at}");
+        assert_eq!(by_id(answer.items()), racks, "{at}");
         let list =
             format!("/sites?includeDeleted=true&size=100&at={at}&ref_type=peer&ref_target_id={id}");
         let answer = world.api.get(&list).await;
@@ -201,7 +201,7 @@ async fn check_lists(world: &World, at: DateTime<Utc>, seen: &Seen) {
         let linked: Seen = linked
             .map(|(id, item)| (id.clone(), item.clone()))
             .collect();
-        assert_eq!(by_id(&answer.items()), linked, "{at}");
+        assert_eq!(by_id(answer.items()), linked, "{at}");
     }
 }
 
@@ -261,7 +261,7 @@ async fn check_generations(
         expected[..],
         "{path}"
     );
-    for item in &items {
+    for item in items {
         let Some(state) = last.get(&item["generation"].as_i64().unwrap()) else {
             continue;
         };
@@ -275,7 +275,7 @@ async fn check_generations(
             .api
             .get(&format!("{path}/history?size=1&page={page}"))
             .await;
-        paged.extend(answer.items());
+        paged.extend(answer.items().to_vec());
     }
     assert_eq!(paged, items);
 }
