@@ -183,7 +183,7 @@ fleet-seeds: setup ## Simulate engines that freeze, fail and are killed (SEEDS=1
 
 # ---- Measure --------------------------------------------------------------------------------
 
-.PHONY: setup-bench bench bench-start bench-import bench-search bench-engine bench-fleet bench-fleet-adapter
+.PHONY: setup-bench bench bench-start bench-watch bench-import bench-search bench-engine bench-fleet bench-fleet-adapter
 setup-bench: setup ## Install the load generator
 	@bench/setup
 
@@ -194,6 +194,10 @@ bench: setup-bench ## Measure a release build beside its database's ceiling, and
 bench-start: setup ## Measure how soon a release build answers after its start, and its memory at rest (ARGS="--starts 50")
 	@cargo build --quiet --release --bin hyperfleet-api
 	@bench/starts $(ARGS)
+
+bench-watch: setup ## Measure how soon watchers have a change of a release server, and what they cost (ARGS="--watchers 200")
+	@cargo build --quiet --release --bin hyperfleet-api
+	@bench/watch $(ARGS)
 
 bench-import: setup ## Measure the import of the older service's database (ARGS="--resources 100000")
 	@cargo build --quiet --release --bin hyperfleet-api

@@ -12,15 +12,15 @@ const LAG: &str = "hyperfleet_api_watch_lag_seconds";
 const CATCH_UPS: &str = "hyperfleet_api_watch_catch_ups_total";
 const ENDED: &str = "hyperfleet_api_watches_ended_total";
 
-/// Creates every series, so that the first event shows as growth.
-pub(in crate::app) fn count_from_zero() {
+/// Creates every series, so that the first event shows as growth. `reasons` are those of the service to end a watch.
+pub(super) fn count_from_zero(reasons: &[&'static str]) {
     metrics::gauge!(WATCHERS).increment(0.0);
     metrics::gauge!(LAG).set(0.0);
     metrics::counter!(CATCH_UPS).absolute(0);
     for kind in WatchEventKind::VARIANTS {
         metrics::counter!(EVENTS, "type" => *kind).absolute(0);
     }
-    for reason in super::WatchEnd::REASONS {
+    for reason in reasons {
         metrics::counter!(ENDED, "reason" => *reason).absolute(0);
     }
 }

@@ -17,7 +17,6 @@ use chrono::{DateTime, Utc};
 use tokio::time::{Instant, timeout_at};
 
 pub use groups::HandedChange;
-pub(super) use metrics::count_from_zero;
 pub use watcher::{WatchEnd, WatchStep, Watcher};
 
 use super::{Collection, Error, Service};
@@ -130,6 +129,11 @@ impl Service {
             }
         }
     }
+}
+
+/// Creates the series of watches with the value 0.
+pub(super) fn count_from_zero() {
+    metrics::count_from_zero(WatchEnd::REASONS);
 }
 
 /// Reports move times of conditions without a recorded change, so that nothing would tell when such a search begins or

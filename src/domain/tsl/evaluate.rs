@@ -87,7 +87,7 @@ impl<'a> Viewed<'a> {
                 pattern,
                 ignores_case,
             } => match found {
-                Found::Text(text) => Some(Pattern::new(pattern, *ignores_case).matches(text)),
+                Found::Text(found) => Some(Pattern::new(pattern, *ignores_case).matches(found)),
                 Found::Integer(_) | Found::Number(_) | Found::Time(_) => None,
             },
         }

@@ -16,7 +16,8 @@ use crate::domain::{Entity, EntityRegistry, PATHS_BASE, ResourceId};
 const LIKE_BYTES_MAX: i32 = 1_000;
 
 /// Texts are ordered by their bytes, and cases differ for `A` to `Z` only, whatever the locale of the database: watches
-/// decide the same in memory (`domain::tsl::evaluate`). Equality needs it not, and would lose its indexes.
+/// decide the same in memory (`domain::tsl::evaluate`). Equality is the same in every locale,
+/// and would lose its indexes.
 const BY_BYTES: &str = " COLLATE \"C\"";
 
 /// The kinds, which define the paths of their resources: URLs are compared, too.
@@ -93,12 +94,14 @@ impl Search<'_> {
                 query.push(")");
             }
             Predicate::Between(low, high) => {
-                query.push(" BETWEEN ");
+                // In parentheses: SQL takes no bare collation before `AND`.
+                query.push(" BETWEEN (");
                 push_value(query, low);
                 push_collation(query, Comparison::GreaterOrEqual, test.value_type());
-                query.push(" AND ");
+                query.push(") AND (");
                 push_value(query, high);
                 push_collation(query, Comparison::LessOrEqual, test.value_type());
+                query.push(")");
             }
             Predicate::Like {
                 pattern,

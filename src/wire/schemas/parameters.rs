@@ -136,7 +136,7 @@ fn watching() -> [Parameter; 3] {
         ),
         query(
             "initial",
-            "With `watch`: begin with the present state. Not together with `position`.",
+            "`initial=true` with `watch`: begin with the present state. Not together with `position`.",
             boolean(),
             Value::Null,
         ),

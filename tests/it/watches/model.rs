@@ -80,6 +80,13 @@ impl Wanderer {
     }
 }
 
+/// Without the tag: reports that are not recorded raise it, and an event that is read later shows the later one.
+fn untagged(event: &Value) -> Value {
+    let mut event = event.clone();
+    event["etag"] = Value::Null;
+    event
+}
+
 /// One random change. Others may have changed the resource meanwhile: refusals do not matter.
 async fn change(instance: &Instance, random: &mut Random, name: &str) {
     let api = &instance.api;
@@ -189,8 +196,11 @@ async fn interrupted_watches_see_what_uninterrupted_ones_see() {
         }
     }
     for (whole, broken) in whole.iter().zip(&broken) {
-        assert_eq!(whole.seen, broken.seen, "{}", whole.path);
         assert!(!whole.seen.is_empty());
+        for (expected, found) in whole.seen.iter().zip(&broken.seen) {
+            assert_eq!(untagged(expected), untagged(found), "{}", whole.path);
+        }
+        assert_eq!(whole.seen.len(), broken.seen.len(), "{}", whole.path);
     }
     for wanderer in whole.iter().chain(&broken).chain(&late) {
         let sign = if wanderer.path.contains('?') {

@@ -15,7 +15,7 @@ use crate::support::{Random, TestApi, TestDatabase};
 
 /// Fits on one page.
 const RESOURCES: u32 = 90;
-const SEARCHES: usize = 1_500;
+const SEARCHES: usize = 700;
 
 #[tokio::test]
 async fn a_filter_in_memory_finds_what_the_database_finds() {
@@ -70,17 +70,14 @@ async fn compare(database: TestDatabase, seed: u64) {
         let filter = match tsl::parse(&text) {
             Ok(filter) => filter,
             // Long ones exceed a limit now and then.
-            Err(Fault::TooLong) => {
+            Err(fault) => {
+                let is_limit = fault == Fault::TooLong || fault.to_string().contains("more than");
+                assert!(is_limit, "{text}: {fault}");
                 refused += 1;
                 continue;
             }
-            Err(fault) if fault.to_string().contains("more than") => {
-                refused += 1;
-                continue;
-            }
-            Err(fault) => panic!("{text}: {fault}"),
         };
-        let answer = search(&api, "/resources?includeDeleted=true", &text).await;
+        let answer = search(&api, "/resources?includeDeleted=true&fields=id", &text).await;
         assert_eq!(answer.status, 200, "{text}: {}", answer.body);
         let mut found = answer.column("id");
         found.sort_unstable();
