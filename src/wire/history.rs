@@ -121,7 +121,7 @@ pub(super) struct TransitionView<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     reason: Option<&'a str>,
-    /// When the earlier status began.
+    /// When the earlier status began, by the time of the change; if that is not kept, by the condition itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[serde(serialize_with = "moment::serialize_some")]
     #[schema(nullable = false)]

@@ -36,6 +36,8 @@ pub enum StepSource {
     Moved {
         before: Option<Condition>,
         after: Option<Condition>,
+        /// When the earlier status began, if the change that began it is stored.
+        since: Option<DateTime<Utc>>,
     },
     /// Only the audit trail knows the change.
     Audited(Action),
@@ -103,8 +105,16 @@ fn event(step: RecordedStep) -> TimelineEvent {
         StepSource::Removed | StepSource::Audited(Action::HardDelete | Action::ForceDelete) => {
             (Kind::Removed, None)
         }
-        StepSource::Moved { before, after } => {
-            (Kind::Condition, Some(transition(step.at, before, after)))
+        StepSource::Moved {
+            before,
+            after,
+            since,
+        } => {
+            let began = before
+                .as_ref()
+                .map(|before| since.unwrap_or(before.last_transition_at));
+            let moved = transition(step.at, began, before.as_ref(), after);
+            (Kind::Condition, Some(moved))
         }
     };
     TimelineEvent {
@@ -119,18 +129,17 @@ fn event(step: RecordedStep) -> TimelineEvent {
     }
 }
 
+/// Times are those of the service: those of conditions are adapters', and may tell of an earlier moment.
 fn transition(
     at: DateTime<Utc>,
-    before: Option<Condition>,
+    since: Option<DateTime<Utc>>,
+    before: Option<&Condition>,
     after: Option<Condition>,
 ) -> Transition {
-    let since = before.as_ref().map(|before| before.last_transition_at);
-    // Adapters' clocks decide when a status begins, and may be ahead of the service's.
-    let until = after.as_ref().map_or(at, |after| after.last_transition_at);
-    let lasted = since.map(|since| (until - since).max(TimeDelta::zero()));
+    let lasted = since.map(|since| (at - since).max(TimeDelta::zero()));
     let status = |condition: &Condition| -> &'static str { condition.status.into_str() };
-    let (from, to) = (before.as_ref().map(status), after.as_ref().map(status));
-    let named = after.as_ref().or(before.as_ref());
+    let (from, to) = (before.map(status), after.as_ref().map(status));
+    let named = after.as_ref().or(before);
     let condition = named.map_or_else(String::new, |condition| condition.kind.clone());
     let (reason, message) = after.map_or((None, None), |after| (after.reason, after.message));
     Transition {
@@ -180,19 +189,28 @@ mod tests {
 
     #[test]
     fn a_transition_says_how_long_the_earlier_status_lasted() {
-        let lasted = |before: Option<Condition>, after: Option<Condition>| {
-            let events = timeline(vec![step(StepSource::Moved { before, after })]);
+        let lasted = |before: Option<Condition>, after: Option<Condition>, since| {
+            let moved = StepSource::Moved {
+                before,
+                after,
+                since,
+            };
+            let events = timeline(vec![step(moved)]);
             let moved = events[0].transition.clone().unwrap();
             assert_eq!(moved.condition, "Reconciled");
             (moved.from, moved.to, moved.lasted.map(|l| l.num_seconds()))
         };
         let (no, yes) = (condition(false, 10), condition(true, 40));
-        let moved = lasted(Some(no.clone()), Some(yes.clone()));
+        let (none, both) = (None, (Some(no.clone()), Some(yes.clone())));
+        let moved = lasted(both.0.clone(), both.1.clone(), Some(at(20)));
         assert_eq!(moved, (Some("False"), Some("True"), Some(30)));
-        let back = lasted(Some(yes.clone()), Some(no));
-        assert_eq!(back, (Some("True"), Some("False"), Some(0)));
-        assert_eq!(lasted(None, Some(yes.clone())), (None, Some("True"), None));
-        assert_eq!(lasted(Some(yes), None), (Some("True"), None, Some(10)));
+        let unknown = lasted(both.0.clone(), both.1.clone(), none);
+        assert_eq!(unknown, (Some("False"), Some("True"), Some(40)));
+        let ahead = lasted(both.1.clone(), both.0, Some(at(60)));
+        assert_eq!(ahead, (Some("True"), Some("False"), Some(0)));
+        let new = lasted(None, both.1.clone(), Some(at(20)));
+        assert_eq!(new, (None, Some("True"), None));
+        assert_eq!(lasted(both.1, None, none), (Some("True"), None, Some(10)));
     }
 
     #[test]

@@ -130,32 +130,35 @@ static TIMELINE_SQL: LazyLock<String> = LazyLock::new(|| {
          ), steps AS MATERIALIZED (
              SELECT position, 0::bigint AS place, action AS source, at, actor, request_id, cause, NULL AS reason,
                     generation_after AS generation, false AS was_deleting, false AS is_deleting, NULL::jsonb AS before,
-                    NULL::jsonb AS after
+                    NULL::jsonb AS after, NULL::timestamptz AS since
              FROM stored WHERE action = 'created'
              UNION ALL
              SELECT position, 0, action, at, actor, request_id, cause,
                     (SELECT a.reason FROM audit_entries a
                      WHERE d.action = 'removed' AND a.resource_id = d.resource_id AND a.generation_after IS NULL
                      ORDER BY a.sequence DESC LIMIT 1),
-                    coalesce(generation_after, generation), was_deleting, is_deleting, NULL, NULL
+                    coalesce(generation_after, generation), was_deleting, is_deleting, NULL, NULL, NULL
              FROM declared d WHERE generation_after IS DISTINCT FROM generation
              UNION ALL
-             SELECT o.position, coalesce(a.place, b.place), 'moved', o.at, o.actor, o.request_id, o.cause, NULL,
-                    o.generation_after, false, false, b.value, a.value
+             SELECT o.position, m.place, 'moved', o.at, o.actor, o.request_id, o.cause, NULL, o.generation_after, false,
+                    false, m.before, m.after, lag(o.at) OVER (PARTITION BY m.type ORDER BY o.position)
              FROM observed o CROSS JOIN LATERAL (
-                 jsonb_array_elements(o.conditions) WITH ORDINALITY b (value, place)
+                 SELECT coalesce(a.place, b.place) AS place, coalesce(a.value, b.value) ->> 'type' AS type,
+                        b.value AS before, a.value AS after
+                 FROM jsonb_array_elements(o.conditions) WITH ORDINALITY b (value, place)
                  FULL JOIN jsonb_array_elements(o.later) WITH ORDINALITY a (value, place)
-                 ON a.value ->> 'type' = b.value ->> 'type')
-             WHERE o.action = 'modified' AND a.value ->> 'status' IS DISTINCT FROM b.value ->> 'status'
+                 ON a.value ->> 'type' = b.value ->> 'type'
+                 WHERE a.value ->> 'status' IS DISTINCT FROM b.value ->> 'status') m
+             WHERE o.action = 'modified'
              UNION ALL
              SELECT NULL, e.sequence, e.action, e.at, e.actor, e.request_id, NULL, e.reason,
-                    coalesce(e.generation_after, e.generation_before), false, false, NULL, NULL
+                    coalesce(e.generation_after, e.generation_before), false, false, NULL, NULL, NULL
              FROM audit_entries e JOIN target t ON t.resource_id = e.resource_id
              WHERE NOT EXISTS (SELECT FROM stored s WHERE s.request_id = e.request_id
                                AND s.generation_after IS NOT DISTINCT FROM e.generation_after)
          )
          SELECT total.count, t.is_complete, s.source, s.at, s.actor, s.request_id, s.cause, s.reason, s.generation,
-                s.was_deleting, s.is_deleting, s.before, s.after
+                s.was_deleting, s.is_deleting, s.before, s.after, s.since
          FROM (SELECT count(*) AS count FROM steps) total CROSS JOIN target t
          LEFT JOIN (SELECT * FROM steps ORDER BY position DESC NULLS LAST, place DESC LIMIT $5 OFFSET $6) s ON true
          ORDER BY s.position DESC NULLS LAST, s.place DESC"
@@ -333,6 +336,7 @@ fn recorded_step(row: &PgRow) -> Result<Option<RecordedStep>, sqlx::Error> {
         "moved" => StepSource::Moved {
             before: condition(11)?,
             after: condition(12)?,
+            since: row.try_get(13)?,
         },
         audited => StepSource::Audited(audited.parse().map_err(|_| {
             sqlx::Error::decode(format!("a stored action is impossible: {audited}"))
