@@ -11,7 +11,7 @@ type Set = [u64; WORDS];
 /// A pattern that is compared with a text in one pass, in time that grows with the length of the text alone: a pattern
 /// such as `%a_a_a` would otherwise take as many steps as text times pattern.
 pub(super) struct Pattern {
-    /// The number of parts: all that is not `%`.
+    /// The number of parts: everything not `%`.
     count: usize,
     /// Numbers of parts after which any text may follow.
     gaps: Set,
