@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{NONE, Rehearsal};
 use crate::support::{Random, child, linked, root, ruled};
 
-const STEPS: usize = 70;
+const STEPS: usize = 110;
 const NAMES: [&str; 3] = ["one", "two", "three"];
 
 /// Clusters own node pools, which own files; add-ons link to clusters and to each other.

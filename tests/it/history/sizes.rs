@@ -62,7 +62,7 @@ async fn a_change_takes_few_bytes() {
     }
     let removed = bytes_per_change(&api).await;
     for (what, found, most) in [
-        ("POST", created, 500),
+        ("POST", created, 1_000),
         ("PATCH of the spec", patched, 2_500),
         ("report, another status", reported, 2_000),
         ("DELETE", deleted, 2_000),
