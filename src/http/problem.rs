@@ -151,7 +151,7 @@ impl<'a> Body<'a> {
             detail: &problem.detail,
             errors: &problem.errors,
             instance: &arrival.path,
-            removal: problem.about.as_ref(),
+            removal: problem.about.as_deref(),
             status: problem.kind.status.as_u16(),
             timestamp: moment::rfc3339(arrival.at),
             title: problem.kind.title,
@@ -218,7 +218,7 @@ pub(super) fn removed(tombstone: &Tombstone, removal: Value) -> Problem {
     let at = moment::rfc3339(tombstone.removed_at);
     let detail = format!("{kind} '{name}' was removed at {at}");
     Problem {
-        about: Some(removal),
+        about: Some(Box::new(removal)),
         ..Problem::new(kinds::REMOVED, detail)
     }
 }

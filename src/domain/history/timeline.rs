@@ -34,8 +34,8 @@ pub enum StepSource {
     Removed,
     /// A condition has another status than before; one of both may be missing.
     Moved {
-        before: Option<Condition>,
-        after: Option<Condition>,
+        before: Option<Box<Condition>>,
+        after: Option<Box<Condition>>,
         /// When the earlier status began, if the change that began it is stored.
         since: Option<DateTime<Utc>>,
     },
@@ -113,7 +113,7 @@ fn event(step: RecordedStep) -> TimelineEvent {
             let began = before
                 .as_ref()
                 .map(|before| since.unwrap_or(before.last_transition_at));
-            let moved = transition(step.at, began, before.as_ref(), after);
+            let moved = transition(step.at, began, before.as_deref(), after.map(|after| *after));
             (Kind::Condition, Some(moved))
         }
     };
@@ -191,8 +191,8 @@ mod tests {
     fn a_transition_says_how_long_the_earlier_status_lasted() {
         let lasted = |before: Option<Condition>, after: Option<Condition>, since| {
             let moved = StepSource::Moved {
-                before,
-                after,
+                before: before.map(Box::new),
+                after: after.map(Box::new),
                 since,
             };
             let events = timeline(vec![step(moved)]);

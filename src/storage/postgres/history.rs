@@ -322,9 +322,9 @@ fn recorded_step(row: &PgRow) -> Result<Option<RecordedStep>, sqlx::Error> {
     let Some(source) = row.try_get::<Option<&str>, _>(2)? else {
         return Ok(None);
     };
-    let condition = |column: usize| -> Result<Option<Condition>, sqlx::Error> {
+    let condition = |column: usize| -> Result<Option<Box<Condition>>, sqlx::Error> {
         let found: Option<Json<Condition>> = row.try_get(column)?;
-        Ok(found.map(|found| found.0))
+        Ok(found.map(|found| Box::new(found.0)))
     };
     let source = match source {
         "created" => StepSource::Created,

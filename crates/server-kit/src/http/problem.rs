@@ -37,7 +37,7 @@ pub struct Problem {
     /// One entry per fault of the input.
     pub errors: Vec<Value>,
     /// What the problem is about, for the products whose problems have such a member.
-    pub about: Option<Value>,
+    pub about: Option<Box<Value>>,
     /// Headers of the response.
     pub headers: Vec<(HeaderName, String)>,
     /// The full chain of causes, for the log only.
