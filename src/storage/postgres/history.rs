@@ -63,11 +63,12 @@ const TARGET: &str = "WITH named AS (
 /// One state: the moment decides which change is the first one after it.
 fn past_sql(next: &str) -> String {
     format!(
-        "{TARGET} SELECT {columns}, c.generation, c.removal IS NOT NULL, c.is_complete, c.next, k.at
+        "{TARGET} SELECT {columns}, c.generation, c.removal IS NOT NULL, c.is_complete, c.next,
+                (SELECT k.at FROM changes_removed k)
          FROM (SELECT t.*, n.action AS next, coalesce(n.position, t.removal) AS since FROM target t
                LEFT JOIN LATERAL (SELECT action, position FROM changes x WHERE x.resource_id = t.resource_id AND {next}
                                   LIMIT 1) n ON true) c
-         LEFT JOIN changes_removed k ON true {STATE_JOINS}",
+         {STATE_JOINS}",
         columns = *STATE_COLUMNS,
     )
 }

@@ -138,8 +138,7 @@ fn statement(request: &ListQuery<'_>, at: DateTime<Utc>) -> QueryBuilder<Postgre
         query.push(STATE_COLUMNS.replace(spec, "coalesce('null'::jsonb, (SELECT l.spec FROM"));
     }
     query.push(
-        ", total.count, kept.at FROM (SELECT count(*) AS count FROM shown) total
-         LEFT JOIN changes_removed kept ON true
+        ", total.count, (SELECT at FROM changes_removed) FROM (SELECT count(*) AS count FROM shown) total
          LEFT JOIN (SELECT id AS resource_id, kind, since, row_number() OVER (",
     );
     push_order(&mut query, &request.order, "");
