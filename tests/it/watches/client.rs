@@ -53,13 +53,13 @@ impl Instance {
         let registry = entity_config::registry(&kinds()).unwrap();
         let service = Service::new(store, Arc::new(registry), false);
         let followed = service.clone();
-        let follower = tokio::spawn(async move { followed.follow_changes().await });
+        let task = tokio::spawn(async move { followed.follow_changes().await });
         let clock = TestClock::at("2026-01-01T10:00:00Z");
         let api = TestApi::spawn_service(service.clone(), database, clock, adjust);
         Self {
             api,
             service,
-            follower,
+            follower: task,
         }
     }
 
