@@ -137,10 +137,10 @@ fn described(
         );
         sentence = format!("{sentence}; its latest report is stale, from {at} ({age} ago)");
     }
-    let (state, since, condition) = judged;
+    let (progress, since, condition) = judged;
     AdapterProgress {
         adapter: adapter.to_owned(),
-        state,
+        state: progress,
         since,
         report: report.map(|r| (r.observed_generation, r.reported_at)),
         is_stale: stale.is_some(),

@@ -44,7 +44,7 @@ pub(super) fn origins(input: &ExplainInput<'_>) -> Vec<ConditionOrigin> {
     let entity = input.entity();
     let (present, failures) = computed_again(input, entity);
     let rules = entity.and_then(|e| e.rules.as_deref());
-    let types = rules.into_iter().flat_map(|rules| rules.types());
+    let types = rules.iter().flat_map(|rules| rules.types());
     let derived = types.map(|kind| Compared {
         kind,
         stored: find(stored, kind),

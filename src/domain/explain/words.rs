@@ -32,11 +32,11 @@ pub(super) fn age(span: TimeDelta) -> String {
 
 /// The first of `count` names, and whether there are more.
 pub(super) fn names(count: usize, names: impl Iterator<Item = String>) -> String {
-    let mut named: Vec<_> = names.take(NAMED_MAX).collect();
-    if count > named.len() {
-        named.push("…".to_owned());
+    let mut first: Vec<_> = names.take(NAMED_MAX).collect();
+    if count > first.len() {
+        first.push("…".to_owned());
     }
-    named.join(", ")
+    first.join(", ")
 }
 
 /// `3 descendants (NodePool "a", NodePool "b", …)`, with those that the caller does not see.

@@ -430,9 +430,9 @@ fn ruled() -> EntityRegistry {
 /// A site of this size whose conditions are those of a site of the other size.
 fn site(registry: &EntityRegistry, size: i32, derived_for: i32) -> ResourceSnapshot {
     let facts = |size: i32| {
-        let mut site = resource(registry, "Site", 1, None);
-        site.spec.insert("size".to_owned(), size.into());
-        Box::new(Facts::of(&site, std::collections::BTreeMap::new()))
+        let mut sized = resource(registry, "Site", 1, None);
+        sized.spec.insert("size".to_owned(), size.into());
+        Box::new(Facts::of(&sized, std::collections::BTreeMap::new()))
     };
     let mut snapshot = snapshot(registry, "Site", 1, None);
     snapshot.facts = Some(facts(derived_for));

@@ -152,8 +152,8 @@ impl World {
         let mut next = 0;
         while next < members.len() {
             let (owner, level) = members[next];
-            let owned = self.children(owner).map(|row| row.resource.state.id);
-            members.extend(owned.map(|id| (id, level + 1)).collect::<Vec<_>>());
+            let children = self.children(owner).map(|row| row.resource.state.id);
+            members.extend(children.map(|id| (id, level + 1)).collect::<Vec<_>>());
             next += 1;
         }
         let is_member = |id: ResourceId| members.iter().any(|(member, _)| *member == id);
