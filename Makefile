@@ -178,12 +178,12 @@ test-cluster: setup ## Boot machines with a systemd of their own, and break flee
 	@cargo build --quiet --bin hyperfleet-api
 	SYSTEMD_REQUIRED=1 OUTAGE_SECONDS=$(or $(OUTAGE_SECONDS),300) cargo test -p fleetd --test it -- machines:: agent:: --nocapture
 
-fleet-seeds: setup ## Simulate engines that freeze, fail and are killed (SEEDS=1000; FLEET_SEED=n repeats one)
-	FLEET_SEEDS=$(if $(SEEDS),$(SEEDS),1000) cargo test -p hyperfleet-fleet --test it engine::simulation -- --nocapture
+fleet-seeds: setup ## Simulate engines that freeze, fail and are killed, and machines that boot again (SEEDS=1000; FLEET_SEED=n repeats one)
+	FLEET_SEEDS=$(if $(SEEDS),$(SEEDS),1000) cargo test -p hyperfleet-fleet --test it -- engine::simulation reboots --nocapture
 
 # ---- Measure --------------------------------------------------------------------------------
 
-.PHONY: setup-bench bench bench-start bench-import bench-search bench-engine bench-fleet bench-fleet-adapter
+.PHONY: setup-bench bench bench-start bench-watch bench-import bench-search bench-engine bench-fleet bench-fleet-adapter
 setup-bench: setup ## Install the load generator
 	@bench/setup
 
@@ -194,6 +194,10 @@ bench: setup-bench ## Measure a release build beside its database's ceiling, and
 bench-start: setup ## Measure how soon a release build answers after its start, and its memory at rest (ARGS="--starts 50")
 	@cargo build --quiet --release --bin hyperfleet-api
 	@bench/starts $(ARGS)
+
+bench-watch: setup ## Measure how soon watchers have a change of a release server, and what they cost (ARGS="--watchers 200")
+	@cargo build --quiet --release --bin hyperfleet-api
+	@bench/watch $(ARGS)
 
 bench-import: setup ## Measure the import of the older service's database (ARGS="--resources 100000")
 	@cargo build --quiet --release --bin hyperfleet-api

@@ -7,7 +7,7 @@ use crate::domain::audit::{AuditFilter, TrailPage};
 use crate::domain::page::PageRequest;
 use crate::domain::tenancy::TenantScope;
 
-/// Entries that one transaction removes at most, so that its locks stay short.
+/// Entries, or seals, that one transaction removes at most, so that its locks stay short.
 const EXPIRED_PER_TRANSACTION: i64 = 10_000;
 
 impl Service {
@@ -42,21 +42,40 @@ impl Service {
         Ok(TrailPage {
             listing: rows.listing,
             position: end,
+            sealed: rows.sealed,
         })
     }
 
-    /// Removes all entries older than `before`; returns their number.
-    pub async fn expire_audit(&self, before: DateTime<Utc>) -> Result<u64, Error> {
+    /// Removes the entries of all passes that are older than `before` as a whole; returns the number of entries. Their seals
+    /// are marked first: so a verification never misses an entry that retention removes. Entries without a seal stay.
+    pub async fn expire_audit(
+        &self,
+        before: DateTime<Utc>,
+        now: DateTime<Utc>,
+    ) -> Result<u64, Error> {
+        let mut tx = self.store.begin().await?;
+        let marked = tx.db().mark_expired_seals(before, now).await;
+        tx.finish(marked.map_err(Error::from)).await?;
+        let Some(end) = self.store.session().await?.db().expired_end().await? else {
+            return Ok(0);
+        };
         let mut removed = 0;
         loop {
             let mut tx = self.store.begin().await?;
             let result = tx
                 .db()
-                .delete_audit_before(before, EXPIRED_PER_TRANSACTION)
+                .delete_audit_up_to(end, EXPIRED_PER_TRANSACTION)
                 .await;
             let now = tx.finish(result.map_err(Error::from)).await?;
             removed += now;
             if now == 0 {
+                break;
+            }
+        }
+        loop {
+            let mut tx = self.store.begin().await?;
+            let result = tx.db().delete_expired_seals(EXPIRED_PER_TRANSACTION).await;
+            if tx.finish(result.map_err(Error::from)).await? == 0 {
                 return Ok(removed);
             }
         }

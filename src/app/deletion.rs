@@ -18,8 +18,8 @@ use crate::domain::tenancy::TenantScope;
 use crate::domain::{Resource, ResourceId, ResourceSnapshot, ResourceState};
 use crate::storage::postgres::{Db, LockedRow, Tx, WholeResource};
 
-/// The family of a force-deleted resource as it was, and what became of it.
-pub(super) type ForcedDelete = (Family, Outcome);
+/// The family of a deleted resource as it was, and what became of it.
+pub(super) type DecidedFamily = (Family, Outcome);
 
 struct LockedFamily {
     family: Family,
@@ -82,7 +82,7 @@ impl Service {
         let result = self
             .delete_in(&mut tx, path, Some(resource), conditions, origin)
             .await;
-        effects::commit(tx, result).await
+        effects::commit(tx, result.map(with_effects)).await
     }
 
     /// Deletes a resource without dependents and references that becomes finalizing, or already is. Returns `None` if
@@ -128,7 +128,7 @@ impl Service {
         found: Option<Resource>,
         conditions: &Preconditions,
         origin: &ChangeOrigin,
-    ) -> Result<(Deleted, Effects), Error> {
+    ) -> Result<(Deleted, DecidedFamily), Error> {
         let Some(locked) = self.lock_family(tx, path).await? else {
             return Err(self.nothing_to_delete(path, &mut tx.db()).await);
         };
@@ -168,7 +168,7 @@ impl Service {
             resource,
             is_removed,
         };
-        Ok((deleted, Effects::effects_of(states(&family), outcome)))
+        Ok((deleted, (family, outcome)))
     }
 
     /// Removes a finalizing resource with its descendants although adapters are not done.
@@ -190,7 +190,7 @@ impl Service {
     pub(super) async fn finish_forced(
         &self,
         tx: Tx<'_>,
-        decided: Result<ForcedDelete, Error>,
+        decided: Result<DecidedFamily, Error>,
         reason: &str,
         origin: &ChangeOrigin,
     ) -> Result<(), Error> {
@@ -218,7 +218,7 @@ impl Service {
         reason: &str,
         conditions: &Preconditions,
         origin: &ChangeOrigin,
-    ) -> Result<ForcedDelete, Error> {
+    ) -> Result<DecidedFamily, Error> {
         let Some(locked) = self.lock_family(tx, path).await? else {
             return Err(path.missing(self, &mut tx.db()).await);
         };
@@ -316,8 +316,13 @@ fn first_ids(ids: &[ResourceId]) -> Option<String> {
     (!ids.is_empty()).then(|| first.collect::<Vec<_>>().join(" "))
 }
 
+/// A carried out deletion with its effects.
+pub(super) fn with_effects<T>((changed, (family, outcome)): (T, DecidedFamily)) -> (T, Effects) {
+    (changed, Effects::effects_of(states(&family), outcome))
+}
+
 /// The resources of a family before the change.
-fn states(family: &Family) -> impl Iterator<Item = &ResourceState> {
+pub(super) fn states(family: &Family) -> impl Iterator<Item = &ResourceState> {
     let everybody = family.ancestors.iter().chain(family.nodes());
     everybody.map(|snapshot| &snapshot.state)
 }

@@ -1,6 +1,9 @@
 //! Errors of use cases: what a client of any transport may see, without HTTP.
 
+use chrono::{DateTime, Utc};
+
 use crate::domain::lifecycle::LifecycleRefusal;
+use crate::domain::moment::rfc3339;
 use crate::domain::precondition::EntityTag;
 use crate::domain::{InvalidReport, ResourceId, Violation, Violations, shown};
 use crate::storage::postgres;
@@ -64,6 +67,24 @@ pub enum Error {
          begun a new era of the trail (SELECT begin_audit_era())"
     )]
     AheadOfTrail,
+    /// Changes after the position are no longer stored, or the database was set back since.
+    #[error(
+        "changes after this position are not stored any more: list the resources again, or watch with initial=true"
+    )]
+    PositionGone,
+    /// Changes since the time are not stored any more, or were not recorded yet.
+    #[error("the history is not kept from then on: the earliest time is {}", rfc3339(*.since))]
+    BeforeHistory { since: DateTime<Utc> },
+    /// The resource has never had the generation.
+    #[error("this {kind} has no generation {generation}: its latest is {latest}")]
+    NoSuchGeneration {
+        kind: String,
+        generation: i32,
+        latest: i32,
+    },
+    /// The resource may have had the generation, but the changes that would show it are not stored.
+    #[error("generation {generation} of this {kind} is not kept: …/history has those that are")]
+    GenerationNotKept { kind: String, generation: i32 },
     /// The answer to a change cannot be written; the change is not made.
     #[error("cannot write the answer")]
     Answer(#[source] serde_json::Error),

@@ -10,7 +10,9 @@
 
 use chrono::{DateTime, Utc};
 
+use super::deletion::with_effects;
 use super::effects::{self, Effects};
+use super::resources::PatchedResource;
 use super::{Deleted, Error, ResourcePath, Service};
 use crate::domain::audit::ChangeOrigin;
 use crate::domain::idempotency::{KeptAnswer, KeyedRequest};
@@ -33,7 +35,8 @@ pub struct KeyedAnswer {
 /// Writes the answer to a change, before the change is committed.
 pub type WriteAnswer<'a, T> = &'a dyn Fn(&T) -> Result<KeptAnswer, serde_json::Error>;
 
-enum Claim {
+/// What became of the key of a request.
+pub(super) enum Claim {
     /// The transaction in which the request is to be carried out.
     Fresh(Tx<'static>),
     Kept(KeyedAnswer),
@@ -78,7 +81,13 @@ impl Service {
         let patched = self
             .patch_locked(&mut tx, path, scope, (change, conditions), origin)
             .await;
-        finish(tx, request, patched, write).await
+        finish(
+            tx,
+            request,
+            patched.map(PatchedResource::with_effects),
+            write,
+        )
+        .await
     }
 
     /// [`Service::delete`] for a request with a key.
@@ -96,7 +105,7 @@ impl Service {
         let deleted = self
             .delete_in(&mut tx, path, None, conditions, origin)
             .await;
-        finish(tx, request, deleted, write).await
+        finish(tx, request, deleted.map(with_effects), write).await
     }
 
     /// [`Service::force_delete`] for a request with a key.
@@ -128,7 +137,7 @@ impl Service {
     }
 
     /// Claims the key of a request, in a transaction for all that follows.
-    async fn claim(&self, request: &KeyedRequest) -> Result<Claim, Error> {
+    pub(super) async fn claim(&self, request: &KeyedRequest) -> Result<Claim, Error> {
         let mut tx = self.store.begin_keyed().await?;
         let expired = self.keys_expired_at(request.at);
         let kept = match tx.db().claim_key(request, expired).await {

@@ -63,16 +63,42 @@ impl Service {
         collection: Collection<'_>,
         request: ListRequest,
     ) -> Result<Listing<StoredResource>, Error> {
-        let owner = match collection {
-            Collection::All | Collection::Kind(_) => None,
+        let query = self.query(tenants, collection, request)?;
+        let mut session = if query.may_be_slow() {
+            self.store.slow_session().await?
+        } else {
+            self.store.session().await?
+        };
+        let listing = session.db().list_resources(&query).await?;
+        self.finalizing_lists.record(&query.filters);
+        if listing.total == 0 {
+            self.require_owner(tenants, collection, &mut session.db())
+                .await?;
+        }
+        Ok(listing)
+    }
+
+    /// The owner of the resources of a list, if its path names one.
+    pub(super) fn owner(collection: Collection<'_>) -> Result<Option<ResourceId>, Error> {
+        match collection {
+            Collection::All | Collection::Kind(_) => Ok(None),
             Collection::Owned {
                 parent, parent_id, ..
             } => {
                 let owner = ResourceId::parse(parent_id);
-                Some(owner.ok_or_else(|| Error::not_found(&parent.kind, parent_id))?)
+                Ok(Some(owner.ok_or_else(|| {
+                    Error::not_found(&parent.kind, parent_id)
+                })?))
             }
-        };
-        let mut filters = request.filters;
+        }
+    }
+
+    /// The conditions of a list: those of the request, its kind, and whether it includes finalizing resources.
+    pub(super) fn conditions(
+        &self,
+        collection: Collection<'_>,
+        mut filters: Vec<ListFilter>,
+    ) -> Vec<ListFilter> {
         if let Some(entity) = collection.entity() {
             filters.insert(0, ListFilter::Kind(entity.kind.clone()));
         }
@@ -87,27 +113,24 @@ impl Service {
                 asks || self.lists_include_deleted,
             ));
         }
-        let query = ListQuery {
-            owner,
+        filters
+    }
+
+    pub(super) fn query<'a>(
+        &'a self,
+        tenants: &'a TenantScope,
+        collection: Collection<'_>,
+        request: ListRequest,
+    ) -> Result<ListQuery<'a>, Error> {
+        Ok(ListQuery {
+            owner: Self::owner(collection)?,
             tenants,
             registry: &self.registry,
-            filters,
+            filters: self.conditions(collection, request.filters),
             order: request.order,
             page: request.page,
             after: request.after,
             has_specs: request.has_specs,
-        };
-        let mut session = if query.may_be_slow() {
-            self.store.slow_session().await?
-        } else {
-            self.store.session().await?
-        };
-        let listing = session.db().list_resources(&query).await?;
-        self.finalizing_lists.record(&query.filters);
-        if listing.total == 0 {
-            self.require_owner(tenants, collection, &mut session.db())
-                .await?;
-        }
-        Ok(listing)
+        })
     }
 }

@@ -6,32 +6,42 @@
 
 mod audit;
 mod deletion;
+mod dry_run;
 mod effects;
 mod error;
+mod explanations;
 mod finalizing_lists;
+mod history;
 pub mod import;
 mod keyed;
 mod list;
 mod path;
 mod reports;
 mod resources;
+mod sealing;
+pub mod trail;
 mod unreconciled;
 mod unrequired_adapters;
+mod watch;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 pub use crate::storage::postgres::{Connections, Unreconciled};
 pub use deletion::Deleted;
+pub use dry_run::{DryRun, DryRunAnswer};
 pub use error::Error;
 pub use keyed::{KeyedAnswer, WriteAnswer};
 pub use list::ListRequest;
 pub use path::{Collection, ResourcePath};
+pub use sealing::{SealedPass, UnsealedTail};
+pub use watch::{HandedChange, WatchEnd, WatchRequest, WatchStep, Watcher};
 
 use crate::domain::{Entity, EntityRegistry, shown};
 use crate::storage::postgres::{self, Store};
 use finalizing_lists::FinalizingLists;
 use unrequired_adapters::UnrequiredAdapters;
+use watch::Watches;
 
 /// How often a writer saves on the condition that the row has not changed, before it locks the row.
 const UNLOCKED_ATTEMPTS_MAX: usize = 5;
@@ -45,6 +55,7 @@ pub struct Service {
     keys_kept: Duration,
     finalizing_lists: Arc<FinalizingLists>,
     unrequired_adapters: Arc<UnrequiredAdapters>,
+    watches: Watches,
 }
 
 impl Service {
@@ -57,6 +68,7 @@ impl Service {
         Self {
             finalizing_lists: Arc::new(FinalizingLists::new(&registry)),
             unrequired_adapters: Arc::default(),
+            watches: Watches::new(registry.clone()),
             store,
             registry,
             lists_include_deleted,
@@ -91,6 +103,7 @@ impl Service {
     /// Creates the series of these kinds and of the database with the value 0.
     pub fn count_from_zero(&self) {
         effects::count_from_zero(&self.registry);
+        watch::count_from_zero();
         postgres::count_from_zero();
     }
 

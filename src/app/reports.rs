@@ -1,17 +1,28 @@
 //! Reports of adapters, the hot path: one read, then one guarded write if the report is accepted.
 
+use super::dry_run::TriedChange;
 use super::effects::{self, Effects};
 use super::resources::still_changing;
 use super::unrequired_adapters::UnrequiredReport;
 use super::{Error, ResourcePath, Service, UNLOCKED_ATTEMPTS_MAX};
 use crate::domain::audit::ChangeOrigin;
-use crate::domain::lifecycle::{self, ReportDecision};
+use crate::domain::lifecycle::{self, Outcome, ReportDecision};
 use crate::domain::page::{Listing, PageRequest};
-use crate::domain::{InvalidReport, Report, ReportOutcome, ResourceSnapshot};
+use crate::domain::{InvalidReport, Report, ReportOutcome, ResourceSnapshot, ResourceState};
 use crate::storage::postgres::{Db, ResourceScope, Tx};
 
 /// The adapter's stored report, `None` if the incoming one was discarded; and the effects to emit after commit.
 type ReportResult = (Option<Report>, Effects);
+
+/// A decision about a report on a locked resource, not carried out yet.
+struct LockedReport {
+    snapshot: ResourceSnapshot,
+    /// The owner, its owner and so on.
+    ancestors: Vec<ResourceSnapshot>,
+    /// Whether any of these resources has a reference, or is the target of one.
+    has_links: bool,
+    decision: ReportDecision,
+}
 
 impl Service {
     /// Counts a report whose body is unreadable.
@@ -55,7 +66,7 @@ impl Service {
             if decision.completes {
                 break;
             }
-            let result = carry_out(&mut db, path, &snapshot, &report, decision).await?;
+            let result = carry_out(&mut db, path, &snapshot, (&report, origin), decision).await?;
             if let Some((stored, effects)) = result {
                 let unrequired = self.unrequired(&snapshot, stored.as_ref());
                 effects.stored(unrequired).emit();
@@ -77,6 +88,77 @@ impl Service {
         report: &mut Report,
         origin: &ChangeOrigin,
     ) -> Result<ReportResult, Error> {
+        let locked = self.lock_reported(tx, path, scope, report).await?;
+        let LockedReport {
+            snapshot,
+            ancestors,
+            has_links,
+            decision,
+        } = locked;
+        let mut db = tx.db();
+        let completes = decision.completes;
+        let result = carry_out(&mut db, path, &snapshot, (report, origin), decision).await?;
+        let (stored, effects) = result.ok_or_else(still_changing)?;
+        let effects = effects.stored(self.unrequired(&snapshot, stored.as_ref()));
+        if !completes {
+            return Ok((stored, effects));
+        }
+        let outcome = lifecycle::remove(&snapshot, &ancestors, &self.registry);
+        db.carry_out(&outcome, has_links, origin).await?;
+        let before = ancestors.iter().map(|ancestor| &ancestor.state);
+        let effects = effects.and(Effects::effects_of(before, outcome));
+        Ok((stored, effects))
+    }
+
+    /// Carries out a report in a transaction that is rolled back. Counts nothing.
+    pub(super) async fn try_report(
+        &self,
+        tx: &mut Tx<'_>,
+        path: ResourcePath<'_>,
+        scope: ResourceScope<'_>,
+        report: &mut Report,
+        origin: &ChangeOrigin,
+    ) -> Result<(Option<Report>, TriedChange), Error> {
+        let locked = self.lock_reported(tx, path, scope, report).await?;
+        let LockedReport {
+            snapshot,
+            ancestors,
+            has_links,
+            decision,
+        } = locked;
+        if let ReportOutcome::Rejected(invalid) = decision.outcome {
+            return Err(invalid.into());
+        }
+        let mut db = tx.db();
+        let mut outcome = Outcome::default();
+        if decision.completes {
+            outcome = lifecycle::remove(&snapshot, &ancestors, &self.registry);
+        } else if decision.outcome == ReportOutcome::Accepted {
+            outcome.saved.push(ResourceState {
+                conditions: decision.conditions.clone(),
+                ..snapshot.state.clone()
+            });
+        }
+        outcome.failures.extend(decision.failures.iter().cloned());
+        let completes = decision.completes;
+        let result = carry_out(&mut db, path, &snapshot, (report, origin), decision).await?;
+        let (stored, _) = result.ok_or_else(still_changing)?;
+        if completes {
+            db.carry_out(&outcome, has_links, origin).await?;
+        }
+        let before = ancestors.into_iter().chain([snapshot]);
+        let before = before.map(|snapshot| snapshot.state).collect();
+        Ok((stored, TriedChange { before, outcome }))
+    }
+
+    /// Locks a resource and its owners, and decides about a report on it.
+    async fn lock_reported(
+        &self,
+        tx: &mut Tx<'_>,
+        path: ResourcePath<'_>,
+        scope: ResourceScope<'_>,
+        report: &mut Report,
+    ) -> Result<LockedReport, Error> {
         let mut db = tx.db();
         let lineage = db.lock_lineage(scope).await?;
         let lineage = lineage.ok_or_else(|| path.not_found())?;
@@ -86,18 +168,12 @@ impl Service {
         let snapshot = ancestors.pop().ok_or_else(|| path.not_found())?;
         ancestors.reverse();
         let decision = self.decide(&snapshot, report);
-        let completes = decision.completes;
-        let result = carry_out(&mut db, path, &snapshot, report, decision).await?;
-        let (stored, effects) = result.ok_or_else(still_changing)?;
-        let effects = effects.stored(self.unrequired(&snapshot, stored.as_ref()));
-        if !completes {
-            return Ok((stored, effects));
-        }
-        let outcome = lifecycle::remove(&snapshot, &ancestors, &self.registry);
-        db.carry_out(&outcome, locked.has_links, origin).await?;
-        let before = ancestors.iter().map(|ancestor| &ancestor.state);
-        let effects = effects.and(Effects::effects_of(before, outcome));
-        Ok((stored, effects))
+        Ok(LockedReport {
+            snapshot,
+            ancestors,
+            has_links: locked.has_links,
+            decision,
+        })
     }
 
     /// Returns the stored report if the kind does not require its adapter.
@@ -121,7 +197,7 @@ async fn carry_out(
     db: &mut Db<'_>,
     path: ResourcePath<'_>,
     snapshot: &ResourceSnapshot,
-    report: &Report,
+    (report, origin): (&Report, &ChangeOrigin),
     decision: ReportDecision,
 ) -> Result<Option<ReportResult>, Error> {
     let state = &snapshot.state;
@@ -129,7 +205,8 @@ async fn carry_out(
     let stored = match decision.outcome {
         ReportOutcome::Accepted if decision.completes => Some(report.clone()),
         ReportOutcome::Accepted => {
-            if !db.save_report(state, &decision.conditions, report).await? {
+            let conditions = &decision.conditions;
+            if !db.save_report(state, conditions, report, origin).await? {
                 return Ok(None);
             }
             effects = effects.moved(state, &state.conditions, &decision.conditions);

@@ -16,8 +16,12 @@ use crate::domain::{
 };
 use crate::storage::postgres::{self, Created, Db, ResourceScope, Tx};
 
-/// A resource after a patch, and the effects of the patch.
-type Patched = (Resource, Effects);
+/// A resource before and after a patch that is carried out.
+pub(super) struct PatchedResource {
+    pub(super) before: Resource,
+    /// With the rules that failed; unset if the patch changes nothing.
+    pub(super) after: Option<(Resource, Vec<Failure>)>,
+}
 
 /// A change with the preconditions of its request.
 type Conditional<'a> = (&'a RequestedPatch, &'a Preconditions);
@@ -224,10 +228,11 @@ impl Service {
             for _ in 0..UNLOCKED_ATTEMPTS_MAX {
                 let mut session = self.store.session().await?;
                 let mut db = session.db();
-                if let Some((patched, effects)) = self
+                if let Some(patched) = self
                     .try_patch(&mut db, path, scope, (change, conditions), origin)
                     .await?
                 {
+                    let (patched, effects) = patched.with_effects();
                     effects.emit();
                     return Ok(patched);
                 }
@@ -237,7 +242,7 @@ impl Service {
         let result = self
             .patch_locked(&mut tx, path, scope, (change, conditions), origin)
             .await;
-        effects::commit(tx, result).await
+        effects::commit(tx, result.map(PatchedResource::with_effects)).await
     }
 
     pub(super) async fn patch_locked(
@@ -247,7 +252,7 @@ impl Service {
         scope: ResourceScope<'_>,
         (change, conditions): Conditional<'_>,
         origin: &ChangeOrigin,
-    ) -> Result<Patched, Error> {
+    ) -> Result<PatchedResource, Error> {
         if let Some(requested) = &change.references {
             let Some(resource) = tx.db().find_resource(scope).await? else {
                 return Err(path.missing(self, &mut tx.db()).await);
@@ -287,7 +292,7 @@ impl Service {
         scope: ResourceScope<'_>,
         (change, conditions): Conditional<'_>,
         origin: &ChangeOrigin,
-    ) -> Result<Option<Patched>, Error> {
+    ) -> Result<Option<PatchedResource>, Error> {
         let with_rules = self.registry.kinds_with_rules();
         let Some(found) = db.find_whole(scope, with_rules).await? else {
             return Err(path.missing(self, db).await);
@@ -302,19 +307,17 @@ impl Service {
         let checked = self.checked(kind, change)?;
         let has_conditions = entity.is_some_and(|e| e.is_reconcilable() || e.rules.is_some());
         let snapshot = has_conditions.then_some(&found.snapshot);
-        let Some((patched, failures)) =
-            lifecycle::patch(&resource, snapshot, entity, &checked, origin)?
-        else {
-            return Ok(Some((resource, Effects::default())));
-        };
-        if !db.save_patched(&resource, &patched, origin).await? {
+        let after = lifecycle::patch(&resource, snapshot, entity, &checked, origin)?;
+        let before = resource;
+        if let Some((patched, _)) = &after
+            && !db.save_patched(&before, patched, origin).await?
+        {
             return Ok(None);
         }
         if let Some(references) = &checked.references {
             db.replace_references(scope.id, references).await?;
         }
-        let effects = Effects::patched(&resource, &patched, failures);
-        Ok(Some((patched, effects)))
+        Ok(Some(PatchedResource { before, after }))
     }
 
     /// Checks the spec of a change to a resource whose kind the caller did not know.
@@ -359,16 +362,33 @@ impl Creation<'_> {
 
     /// The new resource and its effects, or why its row was not written.
     pub(super) fn end(self, created: Created) -> Result<(Resource, Effects), Error> {
+        let (resource, failures) = self.made(created)?;
+        let effects = Effects::created(&resource, failures);
+        Ok((resource, effects))
+    }
+
+    /// The new resource and the rules that failed, or why its row was not written.
+    pub(super) fn made(self, created: Created) -> Result<(Resource, Vec<Failure>), Error> {
         match (created, self.owner) {
-            (Created::Yes, _) => {
-                let effects = Effects::created(&self.resource, self.failures);
-                Ok((self.resource, effects))
-            }
+            (Created::Yes, _) => Ok((self.resource, self.failures)),
             (Created::NoParent, Some((parent, id))) => {
                 Err(Error::not_found(&parent.kind, &id.to_string()))
             }
             (Created::ParentFinalizing, Some((parent, id))) => Err(finalizing(parent, id)),
             (_, None) => unreachable!("a root has no parent to miss"),
+        }
+    }
+}
+
+impl PatchedResource {
+    /// The resource as it is now, and the effects of the patch.
+    pub(super) fn with_effects(self) -> (Resource, Effects) {
+        match self.after {
+            None => (self.before, Effects::default()),
+            Some((after, failures)) => {
+                let effects = Effects::patched(&self.before, &after, failures);
+                (after, effects)
+            }
         }
     }
 }

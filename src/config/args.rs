@@ -13,7 +13,7 @@ use humantime_serde::re::humantime::parse_duration;
 use super::scope::{
     DevScope, HealthcheckScope, ImportScope, MigrateScope, OpenapiScope, ScopedArgs,
 };
-use super::{DevTokenArgs, FleetAdapterCommand, ImportOptions, SettingsArgs};
+use super::{AuditCommand, DevTokenArgs, FleetAdapterCommand, ImportOptions, SettingsArgs};
 use hyperfleet_server_kit::settings::{CheckOptions, OpenapiOptions, OutputFormat};
 
 /// Control plane for fleets of clusters.
@@ -49,6 +49,9 @@ pub enum Command {
     /// same command continues. Exit status: 0 everything is imported, 3 rows were refused, 4 the
     /// databases differ afterwards, 130 it was stopped. See docs/guides/moving-from-the-go-api.md.
     Import(Box<ImportArgs>),
+    /// Verify and export the audit trail
+    #[command(subcommand, arg_required_else_help = true)]
+    Audit(AuditCommand),
     /// Try the service on this machine: private PostgreSQL, schema, API, no authentication unless asked for
     ///
     /// Starts a PostgreSQL of its own in a folder, on a Unix socket only, unless the settings name
@@ -208,6 +211,7 @@ mod tests {
             "config check --output text",
             "migrate status -o json",
             "import -o json",
+            "audit verify -o json",
             "fleet-adapter render -o json file",
             "version -o json",
             "version",

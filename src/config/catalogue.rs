@@ -102,6 +102,7 @@ const SETTINGS: &[Setting] = &[
 
     row("lists.include_deleted", Bool, "false", "Include finalizing resources in lists by default, for pollers that cannot send includeDeleted"),
     row("audit.retention", Duration, "", "How long entries of the audit trail are kept, at least 1h; unset: for ever"),
+    Setting { range: Some(("1h", TIME_MAX)), ..row("history.retention", Duration, "168h", "How long changes of resources are kept, for their history and for watches that continue after an earlier position") },
     Setting { range: Some(("1h", "30days")), ..row("idempotency.retention", Duration, "24h", "How long an Idempotency-Key is remembered with the answer to its request") },
     Setting { has_file_variable: true, ..row("import.from", Secret, "", "URL of the older service's database, postgres://user:password@host:port/name, for `import`; its flag --from overrides it") },
     row("fleet.enabled", Bool, "false", "Serve fleet's API at /fleet/v1 and /v1-alpha; see docs/operations/fleetd.md"),

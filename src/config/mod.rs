@@ -4,6 +4,7 @@
 
 mod addresses;
 mod args;
+mod audit;
 mod catalogue;
 mod dev_defaults;
 mod dev_token;
@@ -28,6 +29,7 @@ pub use args::{
     Args, CheckArgs, Command, ConfigCommand, DevArgs, HealthcheckArgs, ImportArgs, MigrateArgs,
     MigrateCommand, OpenapiArgs, StatusArgs,
 };
+pub use audit::{AuditCommand, AuditExportArgs, AuditVerifyArgs};
 pub use dev_defaults::dev_defaults;
 pub use dev_token::DevTokenArgs;
 pub use fleet_adapter::{FleetAdapterCommand, RenderArgs, with_command_of_name};

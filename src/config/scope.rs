@@ -31,7 +31,7 @@ pub struct ScopedArgs<S> {
     scope: PhantomData<fn() -> S>,
 }
 
-/// `migrate`: the database and the log.
+/// `migrate` and `audit`: the database and the log.
 #[derive(Debug)]
 pub struct MigrateScope;
 /// `import`: the same, and the schemas of specs.
@@ -199,7 +199,13 @@ mod tests {
             flags(&["fleet-adapter", "approve-removals"]),
             ["config", "help"]
         );
-        for path in [&["migrate"][..], &["migrate", "status"], &["import"]] {
+        for path in [
+            &["migrate"][..],
+            &["migrate", "status"],
+            &["audit", "verify"],
+            &["audit", "export"],
+            &["import"],
+        ] {
             let flags = flags(path);
             let shows = |flag: &str| flags.iter().any(|shown| shown == flag);
             for flag in ["db-host", "database-url", "log-level", "server-hostname"] {

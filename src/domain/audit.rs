@@ -1,5 +1,11 @@
 //! The audit trail: the author, the time and the reason of each change. Written with the change, never changed after.
 
+mod fault;
+mod line;
+mod record;
+mod seal;
+mod verify;
+
 use std::fmt;
 
 use chrono::{DateTime, Utc};
@@ -7,6 +13,14 @@ use strum::{EnumString, IntoStaticStr, VariantNames};
 
 use super::page::Listing;
 use super::{ResourceId, ResourceState, Tenancy};
+
+pub use fault::{FAULTS_SHOWN_MAX, TrailFault, TrailFaultKind, TrailFaults};
+pub use line::TrailEntry;
+pub use record::{EntryRecord, ExportRecord};
+pub use seal::{ChainHash, ChainHead, Seal, seal_all};
+pub use verify::{
+    SealStamp, TrailVerifier, UnsealedEntries, VerifiedChain, VerifiedRange, VerifiedTrail,
+};
 
 /// The kind of a change, stored and shown by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, EnumString, IntoStaticStr, VariantNames)]
@@ -187,6 +201,8 @@ pub struct TrailPage {
     pub listing: Listing<AuditEntry>,
     /// Where a reader continues: every entry that is not settled yet is after it.
     pub position: TrailPosition,
+    /// The end of the last seals: every entry up to it is sealed.
+    pub sealed: TrailPosition,
 }
 
 #[cfg(test)]

@@ -113,6 +113,12 @@ impl EntityRegistry {
         self.entities.iter().filter(owned)
     }
 
+    /// Whether active resources of kind `child` prevent the deletion of their owner of kind `parent`.
+    pub fn restricts(&self, parent: &str, child: &str) -> bool {
+        let is_it = |e: &Entity| e.kind == child && e.on_parent_delete == DeletePolicy::Restrict;
+        self.children_of(parent).any(is_it)
+    }
+
     /// How many levels of children resources of `kind` may have.
     pub fn levels_below(&self, kind: &str) -> usize {
         let below = |child: &Entity| 1 + self.levels_below(&child.kind);

@@ -36,6 +36,11 @@ impl Labels {
         }
     }
 
+    /// The value of a label, if there is one of that key.
+    pub fn get(&self, key: &str) -> Option<&str> {
+        self.0.get(key).map(String::as_str)
+    }
+
     /// Every label, in the order of the keys.
     pub fn iter(&self) -> impl Iterator<Item = (&String, &String)> {
         self.0.iter()

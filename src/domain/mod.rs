@@ -5,11 +5,15 @@
 
 pub mod aggregation;
 pub mod audit;
+pub mod change;
 mod condition;
 mod derivation;
 pub mod document;
+pub mod dry_run;
 pub mod entity;
 pub mod entity_config;
+pub mod explain;
+pub mod history;
 pub mod idempotency;
 pub mod import;
 mod json_text;
@@ -34,6 +38,7 @@ pub mod tenancy;
 mod tests;
 pub mod tsl;
 mod violation;
+pub mod watch;
 
 pub use condition::{Condition, ConditionStatus};
 pub use entity::{DeletePolicy, Entity, EntityRegistry, ReferenceRule};

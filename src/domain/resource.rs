@@ -216,6 +216,30 @@ impl ResourceState {
 }
 
 impl StoredResource {
+    /// The resource with parsed values. `None` for a text that the service cannot have stored.
+    pub fn parse(&self) -> Option<Resource> {
+        Some(Resource {
+            state: ResourceState {
+                id: self.id,
+                kind: self.kind.clone(),
+                name: ResourceName::stored(self.name.clone()),
+                owner: self.owner,
+                generation: self.generation,
+                revision: self.revision,
+                updated_at: self.updated_at,
+                deletion: self.deletion.clone(),
+                conditions: serde_json::from_str(self.conditions.as_str()).ok()?,
+            },
+            spec: serde_json::from_str(self.spec.as_str()).ok()?,
+            labels: serde_json::from_str(self.labels.as_str()).ok()?,
+            references: self.references.clone(),
+            tenancy: serde_json::from_str(self.tenancy.as_str()).ok()?,
+            created_at: self.created_at,
+            created_by: self.created_by.clone(),
+            updated_by: self.updated_by.clone(),
+        })
+    }
+
     /// The tag of the resource in this state.
     pub fn tag(&self) -> EntityTag {
         EntityTag {

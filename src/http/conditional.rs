@@ -1,8 +1,8 @@
 //! Headers that make a request conditional or repeatable: `If-Match`, `If-None-Match` and `Idempotency-Key`.
 
-use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{ETAG, HeaderName, HeaderValue, IF_MATCH, IF_NONE_MATCH, VARY};
+use actix_web::{HttpResponse, HttpResponseBuilder};
 
 use super::request::Call;
 use crate::app::{self, Deleted, KeyedAnswer};
@@ -33,13 +33,12 @@ impl Call {
         origin: &ChangeOrigin,
     ) -> Result<Option<KeyedRequest>, Problem> {
         let key = IdempotencyKey::parse(self.lines(&IDEMPOTENCY_KEY)).map_err(app::Error::from)?;
-        let (method, uri) = (self.request.method(), self.request.uri());
-        let target = uri.path_and_query().map_or("", |target| target.as_str());
+        let method = self.request.method();
         Ok(key.map(|key| KeyedRequest {
             tenancy: self.tenant.tenancy().clone(),
             caller: origin.actor.clone(),
             key,
-            fingerprint: wire::fingerprint(method.as_str(), target, body),
+            fingerprint: wire::fingerprint(method.as_str(), &self.real_target(), body),
             at: origin.at,
         }))
     }
@@ -51,15 +50,13 @@ impl Call {
 
     /// The answer to a request with a key.
     pub(super) fn answered(&self, keyed: KeyedAnswer) -> Result<HttpResponse, Problem> {
-        let KeptAnswer { status, tag, body } = keyed.answer;
-        let status = StatusCode::from_u16(status);
+        let status = StatusCode::from_u16(keyed.answer.status);
         let status = status.map_err(|error| Problem::internal(error.to_string()))?;
         let mut response = HttpResponse::build(status);
+        replayed(&mut response, &keyed);
+        let KeptAnswer { tag, body, .. } = keyed.answer;
         if let Some(tag) = tag {
             response.insert_header((ETAG, tag));
-        }
-        if keyed.is_replayed {
-            response.insert_header((IDEMPOTENCY_REPLAYED, "true"));
         }
         match body {
             None => Ok(response.finish()),
@@ -94,6 +91,13 @@ impl Call {
             tag: kept.tag.filter(|_| !deleted.is_removed),
             ..kept
         })
+    }
+}
+
+/// Says that an answer is that of an earlier request, if it is.
+pub(super) fn replayed(response: &mut HttpResponseBuilder, keyed: &KeyedAnswer) {
+    if keyed.is_replayed {
+        response.insert_header((IDEMPOTENCY_REPLAYED, "true"));
     }
 }
 

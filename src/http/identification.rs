@@ -1,9 +1,9 @@
 //! Finds the caller and the tenant of a request in its headers.
 
-use actix_web::HttpMessage as _;
 use actix_web::dev::ServiceRequest;
-use actix_web::http::header::HeaderValue;
+use actix_web::http::header::{HeaderMap, HeaderValue};
 use actix_web::web::Data;
+use actix_web::{HttpMessage as _, HttpRequest};
 use futures_util::FutureExt as _;
 use futures_util::future::LocalBoxFuture;
 
@@ -80,6 +80,36 @@ async fn authenticate(request: &ServiceRequest, permission: Permission) -> Resul
     }
     extensions.insert(identity);
     Ok(())
+}
+
+/// The headers of a caller whose answer may outlast its token.
+pub(super) struct Credentials {
+    headers: HeaderMap,
+    authentication: Data<Authentication>,
+}
+
+impl Credentials {
+    /// Those of an admitted request.
+    pub(super) fn of(request: &HttpRequest) -> Option<Self> {
+        Some(Self {
+            headers: request.headers().clone(),
+            authentication: request.app_data::<Data<Authentication>>()?.clone(),
+        })
+    }
+
+    /// Checks again that the caller may read.
+    ///
+    /// # Errors
+    ///
+    /// The token has ended since, or its issuer has withdrawn the key.
+    pub(super) async fn check(&self) -> Result<(), Problem> {
+        if let Authentication::On(authenticator) = self.authentication.get_ref() {
+            let field =
+                |name: &str| HeaderField::of(self.headers.get_all(name).map(HeaderValue::as_bytes));
+            authenticator.authenticate(field, Need::Proof).await?;
+        }
+        Ok(())
+    }
 }
 
 /// Callers are always authenticated; those who change something need an identity, too.

@@ -7,6 +7,9 @@
 mod audit;
 mod conditional;
 mod document;
+mod dry_run;
+mod explanations;
+mod history;
 mod identification;
 mod meta;
 mod openapi;
@@ -15,6 +18,7 @@ mod reports;
 mod request;
 mod resources;
 mod routes;
+mod watching;
 
 use actix_web::body::MessageBody;
 use actix_web::dev::{ServiceFactory, ServiceRequest, ServiceResponse};

@@ -1,5 +1,7 @@
 //! Errors as clients see them: RFC 9457 problems, one table from error to problem.
 
+use std::borrow::Cow;
+
 use actix_web::http::StatusCode;
 use actix_web::http::header::{self, HeaderValue};
 use actix_web::{Error, HttpResponse};
@@ -10,12 +12,13 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{Object, Schema, Type};
 use utoipa::{PartialSchema, ToSchema};
 
-use crate::app;
+use crate::app::{self, WatchEnd};
 use crate::auth::{AuthRefusal, TokenFault};
+use crate::domain::history::Tombstone;
 use crate::domain::page::InvalidOrder;
 use crate::domain::tenancy::Denied;
 use crate::domain::tsl::Fault;
-use crate::domain::{Constraint, Violation, Violations, moment};
+use crate::domain::{Constraint, StoredResource, Violation, Violations, moment};
 use crate::wire::{BodyFault, ParamsFault};
 use hyperfleet_server_kit::causes::chain;
 use hyperfleet_server_kit::http::{
@@ -48,7 +51,28 @@ mod kinds {
     pub(super) const STATE: &ProblemKind = &ProblemKind::new(StatusCode::CONFLICT, "CNF-003", "conflict", "State Conflict");
     pub(super) const KEY_IN_USE: &ProblemKind = &ProblemKind::new(StatusCode::CONFLICT, "CNF-004", "conflict", "Request In Progress");
     pub(super) const KEY_REUSED: &ProblemKind = &ProblemKind::new(StatusCode::UNPROCESSABLE_ENTITY, "VAL-009", "validation-error", "Idempotency Key Reused");
+    pub(super) const POSITION_GONE: &ProblemKind = &ProblemKind::new(StatusCode::GONE, "WCH-001", "watch-position-gone", "Watch Position Gone");
+    pub(super) const BEHIND: &ProblemKind = &ProblemKind::new(StatusCode::SERVICE_UNAVAILABLE, "WCH-002", "watch-behind", "Watch Too Slow");
+    pub(super) const BEFORE_HISTORY: &ProblemKind = &ProblemKind::new(StatusCode::GONE, "HST-001", "history-not-kept", "History Not Kept");
+    pub(super) const NO_GENERATION: &ProblemKind = &ProblemKind::new(StatusCode::NOT_FOUND, "NTF-002", "generation-not-found", "Generation Not Found");
+    pub(super) const GENERATION_NOT_KEPT: &ProblemKind = &ProblemKind::new(StatusCode::NOT_FOUND, "HST-002", "generation-not-kept", "Generation Not Kept");
+    pub(super) const REMOVED: &ProblemKind = &ProblemKind::new(StatusCode::GONE, "HST-003", "resource-removed", "Resource Removed");
     pub(super) const TOO_SLOW: &ProblemKind = &ProblemKind::new(StatusCode::GATEWAY_TIMEOUT, "SVC-002", "service-unavailable", "Service Timeout");
+}
+
+/// Refers to the schema of a removed resource, which `wire::schemas` has.
+struct Removal;
+
+impl ToSchema for Removal {
+    fn name() -> Cow<'static, str> {
+        "Tombstone".into()
+    }
+}
+
+impl PartialSchema for Removal {
+    fn schema() -> RefOr<Schema> {
+        Object::with_type(Type::Object).into()
+    }
 }
 
 /// A problem (RFC 9457). Members marked `required = false` are always present, except `errors`: the older document
@@ -69,6 +93,10 @@ pub(super) struct Body<'a> {
     /// The path of the request.
     #[schema(required = false)]
     instance: &'a str,
+    /// Of a removed resource: who removed it, when and why, and its last state.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, value_type = Option<Removal>)]
+    removal: Option<&'a Value>,
     /// The status of the answer.
     #[schema(value_type = i32)]
     status: u16,
@@ -123,6 +151,7 @@ impl<'a> Body<'a> {
             detail: &problem.detail,
             errors: &problem.errors,
             instance: &arrival.path,
+            removal: problem.about.as_deref(),
             status: problem.kind.status.as_u16(),
             timestamp: moment::rfc3339(arrival.at),
             title: problem.kind.title,
@@ -157,6 +186,40 @@ fn write(error: &Error, arrival: &Arrival) -> ErrorResponse {
         code: Some(body.code),
         reason: problem.reason().map(ToOwned::to_owned),
         cause: problem.cause,
+    }
+}
+
+/// Why the service ends a watch.
+pub(super) fn watch_ended(end: WatchEnd) -> Problem {
+    match end {
+        WatchEnd::Gone => app::Error::PositionGone.into(),
+        WatchEnd::Behind => Problem::new(
+            kinds::BEHIND,
+            "this watch takes changes more slowly than they happen: continue after the last position",
+        ),
+        WatchEnd::Unauthorized | WatchEnd::Failed => Problem::internal("a watch failed"),
+    }
+}
+
+/// A problem as the last event of a watch.
+pub(super) fn event_of(problem: &Problem) -> Value {
+    json!({
+        "code": format!("{CODES}{}", problem.kind.code),
+        "detail": problem.detail,
+        "status": problem.kind.status.as_u16(),
+        "title": problem.kind.title,
+        "type": format!("{TYPES}{}", problem.kind.slug),
+    })
+}
+
+/// The resource is removed; `removal` is what is known of that.
+pub(super) fn removed(tombstone: &Tombstone, removal: Value) -> Problem {
+    let StoredResource { kind, name, .. } = &tombstone.last;
+    let at = moment::rfc3339(tombstone.removed_at);
+    let detail = format!("{kind} '{name}' was removed at {at}");
+    Problem {
+        about: Some(Box::new(removal)),
+        ..Problem::new(kinds::REMOVED, detail)
     }
 }
 
@@ -287,6 +350,10 @@ impl From<app::Error> for Problem {
             E::KeyReused => of(kinds::KEY_REUSED),
             E::KeyInUse => of(kinds::KEY_IN_USE).retry_after(KEY_SECONDS),
             E::Unavailable(_) => unavailable(chain(&error)),
+            E::BeforeHistory { .. } => of(kinds::BEFORE_HISTORY),
+            E::NoSuchGeneration { .. } => of(kinds::NO_GENERATION),
+            E::GenerationNotKept { .. } => of(kinds::GENERATION_NOT_KEPT),
+            E::PositionGone => of(kinds::POSITION_GONE),
             E::TooSlow => of(kinds::TOO_SLOW),
             E::Storage(_) | E::Answer(_) => Self::internal(chain(&error)),
         }

@@ -3,7 +3,10 @@
 use actix_web::HttpResponse;
 use actix_web::web::Bytes;
 
+use super::dry_run::kept_report;
 use super::request::Call;
+use crate::app::DryRun;
+use crate::domain::Report;
 use crate::wire::{self, Views};
 use hyperfleet_server_kit::http::{PendingResponse, Problem, log_body};
 
@@ -21,10 +24,20 @@ pub(super) async fn list(call: Call) -> Result<HttpResponse, Problem> {
 pub(super) async fn put(call: Call, body: Bytes) -> Result<HttpResponse, Problem> {
     log_body(&call.request, &body);
     let address = call.resource_path()?;
+    let is_dry_run = call.is_dry_run()?;
     let origin = call.origin()?;
     let report = wire::report(&body, origin.at);
-    let report = report.inspect_err(|_| call.service.reject_report(address))?;
     let service = call.timed_service();
+    if is_dry_run {
+        let run = DryRun {
+            origin: &origin,
+            key: None,
+            write: &|stored: &Option<Report>| kept_report(stored.as_ref()),
+        };
+        let planned = service.report_dry_run(address, report?, run).await?;
+        return call.planned(&planned);
+    }
+    let report = report.inspect_err(|_| service.reject_report(address))?;
     match service.report(address, report, &origin).await? {
         Some(stored) => {
             let response = PendingResponse::of(&call.request)?;

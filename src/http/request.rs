@@ -5,6 +5,7 @@ use std::future::{Ready, ready};
 use actix_web::dev::Payload;
 use actix_web::http::header::ETAG;
 use actix_web::{FromRequest, HttpMessage, HttpRequest, HttpResponse, HttpResponseBuilder, web};
+use chrono::{DateTime, Utc};
 
 use crate::app::{Collection, ResourcePath, Service};
 use crate::domain::audit::ChangeOrigin;
@@ -122,6 +123,11 @@ impl Call {
             request_id: id.map_or_else(String::new, |id| id.0),
             at: self.clock.now(),
         })
+    }
+
+    /// When the answer is computed.
+    pub(super) fn now(&self) -> DateTime<Utc> {
+        self.clock.now()
     }
 
     /// The list that the path names.

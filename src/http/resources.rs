@@ -8,16 +8,23 @@ use strum::IntoEnumIterator as _;
 
 use super::conditional::{kept_nothing, unless_shown};
 use super::request::Call;
-use crate::app::{Collection, ListRequest, WriteAnswer};
+use super::{history, watching};
+use crate::app::{self, Collection, DryRun, ListRequest, WriteAnswer};
 use crate::domain::ListFilterKind;
 use crate::wire::{self, BodyFault, Fields, Kinds, ListKey, Params, Views};
 use hyperfleet_server_kit::http::{PendingResponse, Problem, log_body};
 
-/// `GET`: a list.
+/// `GET`: a list, or a watch of it.
 pub(super) async fn list(call: Call) -> Result<HttpResponse, Problem> {
     let collection = call.collection()?;
+    if let Some(start) = watching::start(&call)? {
+        return watching::watch(call, start).await;
+    }
     let (service, tenants) = (&call.service, call.tenants());
-    let (request, key, fields) = match list_request(&call, collection, &call.params()) {
+    let params = call.params();
+    let read = list_request(&call, collection, &params);
+    let read = read.and_then(|read| Ok((read, params.at()?)));
+    let ((request, key, fields), at) = match read {
         Ok(request) => request,
         Err(fault) => {
             // A missing owner takes precedence over an invalid parameter.
@@ -28,15 +35,22 @@ pub(super) async fn list(call: Call) -> Result<HttpResponse, Problem> {
     };
     let response = PendingResponse::of_page(&call.request, request.page.size)?;
     let timed = call.timed_service();
-    let listing = timed.list(tenants, collection, request).await?;
+    let mut answer = HttpResponse::Ok();
+    // Read first: a watch from here misses nothing that the list does not show.
+    watching::name_position(&call, &mut answer);
+    let listing = match at {
+        None => timed.list(tenants, collection, request).await?,
+        Some(at) => timed.list_at(tenants, collection, request, at).await?,
+    };
     let kind = collection.entity().map(|entity| entity.kind.as_str());
     let views = Views(service.registry());
-    response.page(&views.resources(kind, listing, &key, fields))
+    response.item(answer, &views.resources(kind, listing, &key, fields))
 }
 
 /// `POST` to a list.
 pub(super) async fn create(call: Call, body: Bytes) -> Result<HttpResponse, Problem> {
     log_body(&call.request, &body);
+    let is_dry_run = call.is_dry_run()?;
     let collection = call.collection()?;
     let registry = call.service.registry();
     let kinds = collection.entity().map_or(Kinds::Any(registry), Kinds::One);
@@ -56,7 +70,17 @@ pub(super) async fn create(call: Call, body: Bytes) -> Result<HttpResponse, Prob
     let origin = call.origin()?;
     let author = (&call.tenant, &origin);
     let service = call.timed_service();
-    let Some(request) = call.keyed(&body, &origin)? else {
+    let key = call.keyed(&body, &origin)?;
+    if is_dry_run {
+        let run = DryRun {
+            origin: &origin,
+            key: key.as_ref(),
+            write: &|made| call.kept(StatusCode::CREATED, made),
+        };
+        let planned = service.create_dry_run(entity, parent, new, &call.tenant, run);
+        return call.planned(&planned.await?);
+    }
+    let Some(request) = key else {
         let made = service.create(entity, parent, new, author).await?;
         return call.shown(HttpResponse::Created(), made);
     };
@@ -68,12 +92,24 @@ pub(super) async fn create(call: Call, body: Bytes) -> Result<HttpResponse, Prob
 /// `GET`: one resource.
 pub(super) async fn get(call: Call) -> Result<HttpResponse, Problem> {
     let conditions = call.preconditions()?;
-    let found = call.timed_service().get(call.resource_path()?).await?;
-    let fields = call.params().fields()?;
+    let params = call.params();
+    if let Some(moment) = params.moment()? {
+        return history::past(&call, moment).await;
+    }
+    let shows_removed = params.shows_removed()?;
+    let mut answer = HttpResponse::Ok();
+    watching::name_position(&call, &mut answer);
+    let (service, path) = (call.timed_service(), call.resource_path()?);
+    let found = match service.get(path).await {
+        Err(missing @ app::Error::NotFound { .. }) if shows_removed => {
+            return Err(history::removed(&service, path, missing).await);
+        }
+        found => found?,
+    };
+    let fields = params.fields()?;
     if let Some(answer) = unless_shown(&conditions, &found) {
         return answer;
     }
-    let mut answer = HttpResponse::Ok();
     answer.insert_header((ETAG, found.tag().to_string()));
     let response = PendingResponse::of(&call.request)?;
     let views = Views(call.service.registry());
@@ -86,12 +122,23 @@ pub(super) async fn get(call: Call) -> Result<HttpResponse, Problem> {
 /// `PATCH` of one resource.
 pub(super) async fn patch(call: Call, body: Bytes) -> Result<HttpResponse, Problem> {
     log_body(&call.request, &body);
+    let is_dry_run = call.is_dry_run()?;
     let path = call.resource_path()?;
     let change = wire::patch(&body, path.collection.entity())?;
     let conditions = call.preconditions()?;
     let origin = call.origin()?;
     let service = call.timed_service();
-    let Some(request) = call.keyed(&body, &origin)? else {
+    let key = call.keyed(&body, &origin)?;
+    if is_dry_run {
+        let run = DryRun {
+            origin: &origin,
+            key: key.as_ref(),
+            write: &|patched| call.kept(StatusCode::OK, patched),
+        };
+        let planned = service.patch_dry_run(path, &change, &conditions, run);
+        return call.planned(&planned.await?);
+    }
+    let Some(request) = key else {
         let patched = service.patch(path, &change, &conditions, &origin);
         return call.shown(HttpResponse::Ok(), patched.await?);
     };
@@ -103,11 +150,22 @@ pub(super) async fn patch(call: Call, body: Bytes) -> Result<HttpResponse, Probl
 
 /// `DELETE` of one resource. Its body is not read.
 pub(super) async fn delete(call: Call) -> Result<HttpResponse, Problem> {
+    let is_dry_run = call.is_dry_run()?;
     let path = call.resource_path()?;
     let conditions = call.preconditions()?;
     let origin = call.origin()?;
     let service = call.timed_service();
-    let Some(request) = call.keyed(&[], &origin)? else {
+    let key = call.keyed(&[], &origin)?;
+    if is_dry_run {
+        let run = DryRun {
+            origin: &origin,
+            key: key.as_ref(),
+            write: &|deleted| call.kept_deletion(StatusCode::ACCEPTED, deleted),
+        };
+        let planned = service.delete_dry_run(path, &conditions, run);
+        return call.planned(&planned.await?);
+    }
+    let Some(request) = key else {
         let deleted = service.delete(path, &conditions, &origin).await?;
         let answer = HttpResponse::Accepted();
         return if deleted.is_removed {
@@ -125,12 +183,23 @@ pub(super) async fn delete(call: Call) -> Result<HttpResponse, Problem> {
 /// `POST` to `…/force-delete`.
 pub(super) async fn force_delete(call: Call, body: Bytes) -> Result<HttpResponse, Problem> {
     log_body(&call.request, &body);
+    let is_dry_run = call.is_dry_run()?;
     let path = call.resource_path()?;
     let reason = wire::force_delete(&body)?;
     let conditions = call.preconditions()?;
     let origin = call.origin()?;
     let service = call.timed_service();
-    let Some(request) = call.keyed(&body, &origin)? else {
+    let key = call.keyed(&body, &origin)?;
+    if is_dry_run {
+        let run = DryRun {
+            origin: &origin,
+            key: key.as_ref(),
+            write: &|()| Ok(kept_nothing()),
+        };
+        let planned = service.force_delete_dry_run(path, &reason, &conditions, run);
+        return call.planned(&planned.await?);
+    }
+    let Some(request) = key else {
         let forced = service.force_delete(path, &reason, &conditions, &origin);
         forced.await?;
         return Ok(HttpResponse::NoContent().finish());

@@ -8,7 +8,7 @@ use utoipa::openapi::path::OperationBuilder;
 use super::identification::identify;
 use super::openapi::operations::{self as describe, Subject};
 use super::request::{Permission, Route};
-use super::{audit, meta, openapi, reports, resources};
+use super::{audit, explanations, history, meta, openapi, reports, resources};
 use crate::domain::EntityRegistry;
 use crate::wire::BASE;
 use hyperfleet_server_kit::http::{self, RoutePath, admit, resource};
@@ -45,8 +45,17 @@ static SERVICE: Paths = &[
 /// Paths of a list, below its own.
 #[rustfmt::skip]
 static LIST: Paths = &[
+    ("/{id}/explain", &[
+        Operation { method: "GET", permission: READ, handler: || web::to(explanations::get), describe: describe::explain },
+    ]),
+    ("/{id}/events", &[
+        Operation { method: "GET", permission: READ, handler: || web::to(history::events), describe: describe::events },
+    ]),
     ("/{id}/force-delete", &[
         Operation { method: "POST", permission: AUTHOR, handler: || web::to(resources::force_delete), describe: describe::force_delete },
+    ]),
+    ("/{id}/history", &[
+        Operation { method: "GET", permission: READ, handler: || web::to(history::generations), describe: describe::history },
     ]),
     ("/{id}/statuses", &[
         Operation { method: "GET", permission: READ, handler: || web::to(reports::list), describe: describe::reports },

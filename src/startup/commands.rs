@@ -9,7 +9,7 @@ use clap::CommandFactory as _;
 use super::BUILD;
 use super::plan::Plan;
 use super::process::{Addresses, Process};
-use super::{database, dev, fleet_adapter, healthcheck, import, migrate, telemetry};
+use super::{audit, database, dev, fleet_adapter, healthcheck, import, migrate, telemetry};
 use crate::config::{
     self, Args, CheckArgs, Command, ConfigCommand, DevTokenArgs, OpenapiArgs, Settings,
     SettingsArgs,
@@ -36,6 +36,7 @@ async fn carry_out(args: Args) -> anyhow::Result<ExitCode> {
         Command::Serve(args) => Box::pin(serve(&args)).await?,
         Command::Migrate(args) => return migrate::run(&args).await,
         Command::Import(args) => return Box::pin(import::run(&args)).await,
+        Command::Audit(command) => return Box::pin(audit::run(&command)).await,
         Command::Dev(args) => Box::pin(dev::run(args)).await?,
         Command::Healthcheck(args) => healthcheck::run(&args).await?,
         Command::FleetAdapter(command) => Box::pin(fleet_adapter::carry_out(command)).await?,

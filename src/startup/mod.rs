@@ -1,5 +1,6 @@
 //! The composition root: the only module that uses every other part. Builds them from the settings, and runs commands.
 
+mod audit;
 mod authentication;
 mod banner;
 mod commands;
@@ -15,6 +16,7 @@ mod plan;
 mod process;
 mod readiness;
 mod retention;
+mod sealing;
 mod sides;
 mod telemetry;
 #[cfg(test)]

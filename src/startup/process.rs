@@ -19,7 +19,7 @@ use super::fleet_adapter::Role;
 use super::metrics::ApiMetrics;
 use super::plan::Plan;
 use super::sides::SideSockets;
-use super::{authentication, database, readiness, retention, telemetry, tls};
+use super::{authentication, database, readiness, retention, sealing, telemetry, tls};
 use crate::app::Service;
 use crate::auth::Authentication;
 use crate::config::{Loaded, Settings};
@@ -292,12 +292,25 @@ impl Process {
             let (metrics, service) = (metrics.clone(), counted.clone());
             metrics.run(service, Clock::system(), stuck_threshold)
         }));
+        let followed = service.clone();
+        tasks.spawn(supervise("follow changes", PAUSE, move || {
+            let service = followed.clone();
+            async move { service.follow_changes().await }
+        }));
+        let (recorded, kept) = (service.clone(), settings.history.retention);
+        tasks.spawn(supervise("remove expired changes", PAUSE, move || {
+            retention::expire_changes(recorded.clone(), Clock::system(), kept)
+        }));
         let keyed = service.clone();
         tasks.spawn(supervise(
             "remove expired idempotency keys",
             PAUSE,
             move || retention::expire_keys(keyed.clone(), Clock::system()),
         ));
+        let sealed = service.clone();
+        tasks.spawn(supervise("seal the audit trail", PAUSE, move || {
+            sealing::seal_forever(sealed.clone(), Clock::system())
+        }));
         if let Some(kept) = settings.audit.retention {
             tasks.spawn(supervise(
                 "remove expired audit entries",

@@ -1,4 +1,4 @@
-//! Removes expired audit entries and idempotency keys.
+//! Removes expired audit entries, changes and idempotency keys.
 
 use std::time::Duration;
 
@@ -12,8 +12,21 @@ const PERIOD: Duration = Duration::from_hours(1);
 pub(super) async fn expire_audit(service: Service, clock: Clock, kept: Duration) {
     loop {
         let kept = chrono::TimeDelta::from_std(kept).unwrap_or(chrono::TimeDelta::MAX);
+        let now = clock.now();
+        if let Some(before) = now.checked_sub_signed(kept) {
+            log("audit entries", service.expire_audit(before, now).await);
+            service.close_idle();
+        }
+        tokio::time::sleep(PERIOD).await;
+    }
+}
+
+/// Removes changes older than `kept`, periodically.
+pub(super) async fn expire_changes(service: Service, clock: Clock, kept: Duration) {
+    loop {
+        let kept = chrono::TimeDelta::from_std(kept).unwrap_or(chrono::TimeDelta::MAX);
         if let Some(before) = clock.now().checked_sub_signed(kept) {
-            log("audit entries", service.expire_audit(before).await);
+            log("changes", service.expire_changes(before).await);
             service.close_idle();
         }
         tokio::time::sleep(PERIOD).await;

@@ -62,6 +62,10 @@ impl ListKey {
             values.filter(|v| !v.is_empty()).collect::<Vec<_>>()
         });
         (path, order, filters, view.tenancy()).hash(&mut digest);
+        // Absent from most lists, whose tokens stay those of the release before.
+        if let Some(at) = params.get("at") {
+            at.hash(&mut digest);
+        }
         // A collision gains nothing: half of the digest is enough.
         Self(BASE64.encode(&digest.0.finalize()[..16]))
     }

@@ -13,4 +13,19 @@ pub(super) struct AdapterMetadata;
 pub(super) struct AuditAction;
 
 #[derive(ToSchema)]
+pub(super) struct ExplanationAdapterState;
+
+#[derive(ToSchema)]
+pub(super) struct ExplanationRuleState;
+
+#[derive(ToSchema)]
 pub(super) struct ResourceCondition;
+
+#[derive(ToSchema)]
+pub(super) struct ResourceConditionStatus;
+
+#[derive(ToSchema)]
+pub(super) struct EventType;
+
+#[derive(ToSchema)]
+pub(super) struct Resource;

@@ -6,17 +6,21 @@
 mod continuation;
 mod fields;
 mod fingerprint;
+mod history;
 mod json;
 mod members;
 mod query;
 mod requests;
 pub mod schemas;
 mod views;
+mod watching;
 
 pub use continuation::{Continuation, ListKey};
 pub use fields::{Fields, UnknownFields};
 pub use fingerprint::fingerprint;
 pub use json::{BodyFault, DEPTH_MAX};
-pub use query::{Params, ParamsFault};
+pub use query::{Params, ParamsFault, real_target};
 pub use requests::{Kinds, force_delete, kind_of, patch, report, resource};
+pub use views::dry_run::dry_run;
 pub use views::{BASE, Views};
+pub use watching::{EventForm, Events};

@@ -1,10 +1,15 @@
 //! Query parameters of lists. Unknown ones are ignored; of repeated ones the first counts.
 
+use chrono::{DateTime, Utc};
+
 use super::fields::{Fields, UnknownFields};
 use crate::domain::audit::{AuditFilter, TrailPosition};
+use crate::domain::change::ChangePosition;
+use crate::domain::history::PastMoment;
 use crate::domain::moment;
 use crate::domain::page::{Direction, InvalidOrder, Order, PageRequest};
 use crate::domain::tsl;
+use crate::domain::watch::WatchStart;
 use crate::domain::{
     Constraint, ListFilter, ListFilterKind, ResourceId, Violation, Violations, shown,
 };
@@ -165,9 +170,100 @@ impl Params {
         }
     }
 
+    /// Reads `at`: the moment of which a list is to be shown.
+    pub fn at(&self) -> Result<Option<DateTime<Utc>>, ParamsFault> {
+        let mut faults = Violations::default();
+        let at = self.parsed("at", TIME_EXPECTED, moment::parse, &mut faults);
+        checked(faults, at)
+    }
+
+    /// Reads `at` or `generation`: the earlier state of a resource that is to be shown.
+    pub fn moment(&self) -> Result<Option<PastMoment>, ParamsFault> {
+        let mut faults = Violations::default();
+        let at = self.parsed("at", TIME_EXPECTED, moment::parse, &mut faults);
+        let generation = |text: &str| text.parse().ok().filter(|number: &i32| *number > 0);
+        let expected = "must be the number of a generation, from 1";
+        let generation = self.parsed("generation", expected, generation, &mut faults);
+        if at.is_some() && generation.is_some() {
+            let message = "cannot be combined with at: each names one state";
+            faults.push(Violation::new("generation", Constraint::Format, message));
+        }
+        let at = at.map(PastMoment::At);
+        checked(faults, at.or(generation.map(PastMoment::Generation)))
+    }
+
+    /// Reads `includeDeleted` of a single resource: whether a removed one is to be named as such.
+    pub fn shows_removed(&self) -> Result<bool, ParamsFault> {
+        let filter = self.filter(ListFilterKind::IncludeDeleted)?;
+        Ok(filter == Some(ListFilter::IncludeDeleted(true)))
+    }
+
+    /// Reads `watch`, and where the watch begins: `position`, or `initial=true`. `None` if the list is not to be watched.
+    /// `resumed` is the position that a client sends which connects again; it wins.
+    pub fn watch(
+        &self,
+        resumed: Option<ChangePosition>,
+    ) -> Result<Option<WatchStart>, ParamsFault> {
+        let mut faults = Violations::default();
+        let is_watch = self.parsed("watch", BOOLEAN_EXPECTED, boolean, &mut faults);
+        if is_watch != Some(true) && faults.is_empty() {
+            return Ok(None);
+        }
+        let is_initial = self.parsed("initial", BOOLEAN_EXPECTED, boolean, &mut faults);
+        let position = self.parsed(
+            "position",
+            "must be the position of an answer or an event, as it stands there",
+            ChangePosition::parse,
+            &mut faults,
+        );
+        if self.get("at").is_some() {
+            let message = "cannot be combined with watch: an earlier state does not change";
+            faults.push(Violation::new("at", Constraint::Format, message));
+        }
+        if position.is_some() && is_initial == Some(true) {
+            let message = "cannot be combined with initial=true: it says itself where to begin";
+            faults.push(Violation::new("position", Constraint::Format, message));
+        }
+        if !faults.is_empty() {
+            return Err(ParamsFault::Invalid(faults));
+        }
+        Ok(Some(match (resumed.or(position), is_initial) {
+            (Some(position), _) => WatchStart::After(position),
+            (None, Some(true)) => WatchStart::Initial,
+            (None, _) => WatchStart::Now,
+        }))
+    }
+
     /// Reads `fields`, the selected members; `None` for all.
     pub fn fields(&self) -> Result<Option<Fields>, ParamsFault> {
         Fields::parse(self.entries("fields")).map_err(ParamsFault::Fields)
+    }
+
+    /// Whether the request is a dry run.
+    ///
+    /// # Errors
+    ///
+    /// Any value but `true`, and other spellings of the name: a change would be made that was not to be.
+    pub fn dry_run(&self) -> Result<bool, ParamsFault> {
+        let mut faults = Violations::default();
+        let mut is_dry_run = false;
+        for (name, value) in self.0.iter().filter(|(name, _)| is_like_dry_run(name)) {
+            is_dry_run = true;
+            let fault = |constraint, message: String| {
+                Violation::new(shown(name), constraint, message).with_value(shown(value))
+            };
+            if name != DRY_RUN {
+                let message = format!("the name of the parameter is {DRY_RUN}");
+                faults.push(fault(Constraint::Enum, message));
+            } else if value != "true" {
+                faults.push(fault(Constraint::Enum, "must be true".to_owned()));
+            }
+        }
+        if faults.is_empty() {
+            Ok(is_dry_run)
+        } else {
+            Err(ParamsFault::Invalid(faults))
+        }
     }
 
     /// Reads the filters of the audit trail.
@@ -227,6 +323,43 @@ impl Params {
             faults.push(fault.with_value(shown(text)));
         }
         value
+    }
+}
+
+fn checked<T>(faults: Violations, value: T) -> Result<T, ParamsFault> {
+    if faults.is_empty() {
+        Ok(value)
+    } else {
+        Err(ParamsFault::Invalid(faults))
+    }
+}
+
+const BOOLEAN_EXPECTED: &str = "must be true or false";
+
+fn boolean(text: &str) -> Option<bool> {
+    text.parse().ok()
+}
+
+/// The parameter of dry runs.
+const DRY_RUN: &str = "dryRun";
+
+fn is_like_dry_run(name: &str) -> bool {
+    let letters = name.chars().filter(char::is_ascii_alphanumeric);
+    letters.map(|c| c.to_ascii_lowercase()).eq("dryrun".chars())
+}
+
+/// The target of a request without the parameter of dry runs: that of the request that would make the change. `params`
+/// decodes one pair of the query.
+pub fn real_target(target: &str, params: impl Fn(&str) -> Params) -> String {
+    let Some((path, query)) = target.split_once('?') else {
+        return target.to_owned();
+    };
+    let is_other = |pair: &&str| params(pair).0.iter().all(|(name, _)| name != DRY_RUN);
+    let others: Vec<_> = query.split('&').filter(is_other).collect();
+    match (others.is_empty(), others.len() == query.split('&').count()) {
+        (_, true) => target.to_owned(),
+        (true, false) => path.to_owned(),
+        (false, false) => format!("{path}?{}", others.join("&")),
     }
 }
 
@@ -346,6 +479,115 @@ mod tests {
         ] {
             assert!(params(query).order().is_err(), "{query}");
         }
+    }
+
+    #[test]
+    fn a_watch_begins_where_the_client_says() {
+        let at = |number| WatchStart::After(ChangePosition { era: 0, number });
+        let resumed = Some(ChangePosition { era: 0, number: 9 });
+        for (query, resumed, expected) in [
+            ("", None, None),
+            ("watch=false&position=x", None, None),
+            ("watch=", resumed, None),
+            ("watch=true", None, Some(WatchStart::Now)),
+            ("watch=true&initial=false", None, Some(WatchStart::Now)),
+            ("watch=true&initial=true", None, Some(WatchStart::Initial)),
+            ("watch=true&initial=true", resumed, Some(at(9))),
+            ("watch=true&position=0-7", None, Some(at(7))),
+            ("watch=true&position=0-7", resumed, Some(at(9))),
+        ] {
+            assert_eq!(params(query).watch(resumed), Ok(expected), "{query}");
+        }
+        for query in [
+            "watch=1",
+            "watch=true&at=2026-01-01T10:00:00Z",
+            "watch=true&initial=yes",
+            "watch=true&position=7",
+            "watch=true&position=0-7&initial=true",
+        ] {
+            assert!(params(query).watch(None).is_err(), "{query}");
+        }
+    }
+
+    #[test]
+    fn a_dry_run_is_asked_for_in_one_way() {
+        for (query, expected) in [
+            ("", false),
+            ("run=true&dry=true", false),
+            ("dryRun=true", true),
+            ("x=y&dryRun=true&dryRun=true", true),
+        ] {
+            assert_eq!(params(query).dry_run(), Ok(expected), "{query}");
+        }
+        for (query, field, message) in [
+            ("dryRun=All", "dryRun", "must be true"),
+            ("dryRun=false", "dryRun", "must be true"),
+            ("dryRun=", "dryRun", "must be true"),
+            ("dryRun", "dryRun", "must be true"),
+            ("dryRun=true&dryRun=false", "dryRun", "must be true"),
+            (
+                "dryrun=true",
+                "dryrun",
+                "the name of the parameter is dryRun",
+            ),
+            (
+                "dry_run=true",
+                "dry_run",
+                "the name of the parameter is dryRun",
+            ),
+            ("Dry-Run", "Dry-Run", "the name of the parameter is dryRun"),
+        ] {
+            let Err(ParamsFault::Invalid(faults)) = params(query).dry_run() else {
+                panic!("{query} was taken");
+            };
+            let found: Vec<_> = faults.as_slice().iter().collect();
+            assert_eq!(found.len(), 1, "{query}");
+            assert_eq!((&*found[0].field, &*found[0].message), (field, message));
+        }
+    }
+
+    #[test]
+    fn the_target_of_a_dry_run_is_that_of_the_request_itself() {
+        for (target, expected) in [
+            ("/a", "/a"),
+            ("/a?", "/a?"),
+            ("/a?b=c&d", "/a?b=c&d"),
+            ("/a?dryRun=true", "/a"),
+            ("/a?b=c&dryRun=true&d", "/a?b=c&d"),
+            ("/a?dryRun=true&b", "/a?b"),
+        ] {
+            assert_eq!(real_target(target, params), expected, "{target}");
+        }
+    }
+
+    #[test]
+    fn an_earlier_state_is_named_by_a_time_or_a_generation() {
+        let at = moment::parse("2026-01-01T10:00:00Z").unwrap();
+        for (query, expected) in [
+            ("", None),
+            ("at=&generation=", None),
+            ("at=2026-01-01T10:00:00Z", Some(PastMoment::At(at))),
+            ("at=2026-01-01T11:00:00%2B01:00", None),
+            ("generation=7", Some(PastMoment::Generation(7))),
+        ] {
+            // Values are decoded before they come here.
+            let query = query.replace("%2B", "+");
+            let expected = expected.or((query.contains('+')).then_some(PastMoment::At(at)));
+            assert_eq!(params(&query).moment(), Ok(expected), "{query}");
+        }
+        for query in [
+            "at=friday",
+            "at=2026-01-01T10:00:00",
+            "generation=0",
+            "generation=-1",
+            "generation=2147483648",
+            "generation=1&at=2026-01-01T10:00:00Z",
+        ] {
+            assert!(params(query).moment().is_err(), "{query}");
+        }
+        assert_eq!(params("includeDeleted=true").shows_removed(), Ok(true));
+        assert_eq!(params("includeDeleted=false").shows_removed(), Ok(false));
+        assert!(params("includeDeleted=yes").shows_removed().is_err());
     }
 
     #[test]

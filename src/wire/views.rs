@@ -1,5 +1,7 @@
 //! Bodies of answers. Optional members are absent when empty, never `null` (`docs/decisions/0006-empty-members.md`).
 
+pub(super) mod dry_run;
+pub(super) mod explanation;
 mod sparse;
 
 use std::cell::Cell;
@@ -15,12 +17,14 @@ use super::continuation::{Continuation, ListKey};
 use super::fields::Fields;
 use super::members::{AdapterCondition, AdapterMetadata, AuditAction, ResourceCondition};
 use crate::domain::audit::{AuditEntry, TrailPage};
+use crate::domain::explain::ResourceExplanation;
 use crate::domain::moment;
 use crate::domain::page::Listing;
 use crate::domain::{
     EntityRegistry, JsonText, Metadata, PATHS_BASE, Report, ReportedCondition, ResourceId,
     StoredResource, Tenancy,
 };
+use explanation::ResourceExplanationView;
 use hyperfleet_server_kit::json::Verbatim;
 use sparse::SparseView;
 
@@ -190,6 +194,10 @@ pub(super) struct ListView<T> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     position: Option<String>,
+    /// Of the audit trail: the position up to which every entry is sealed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    sealed: Option<String>,
     /// Number of items on the page.
     #[schema(value_type = i32, minimum = 0)]
     size: usize,
@@ -241,6 +249,7 @@ fn list<'a, T, V>(
         kind,
         page: listing.page.number,
         position: None,
+        sealed: None,
         size: listing.items.len(),
         total: listing.total,
     }
@@ -261,6 +270,7 @@ fn resource_list<V: Serialize, F: Fn(StoredResource) -> V>(
         kind: format!("{}List", kind.unwrap_or("Resource")),
         page,
         position: None,
+        sealed: None,
         size: listing.items.len(),
         total: listing.total,
         items: Items {
@@ -362,8 +372,14 @@ impl<'a> Views<'a> {
     pub fn audit(trail: &'a TrailPage) -> impl Serialize + 'a {
         ListView {
             position: Some(trail.position.to_string()),
+            sealed: Some(trail.sealed.to_string()),
             ..list("AuditList".to_owned(), &trail.listing, Self::entry)
         }
+    }
+
+    /// What a resource waits for.
+    pub fn explanation(self, explanation: &'a ResourceExplanation) -> impl Serialize + 'a {
+        ResourceExplanationView::new(self, explanation)
     }
 
     fn href(self, resource: &StoredResource) -> String {

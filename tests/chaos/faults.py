@@ -8,6 +8,7 @@ import check
 from ledger import Ledger
 from outcome import statuses
 from proxy import Proxy
+from watchers import Watching
 from world import processes
 
 # What was answered before everything froze is on its way for so long, in seconds.
@@ -32,18 +33,25 @@ def settle(outcome, ledger, world, may_lose=False):
 
 
 async def under_load(world, options, outcome, trouble, may_lose=False):
-    """Runs trouble while writers write, lets them write a little more afterwards, and settles."""
-    ledger = Ledger([instance.address for instance in world.instances], options.seed)
+    """Runs trouble while writers write and watchers watch, lets them go on a little more afterwards, and settles."""
+    addresses = [instance.address for instance in world.instances]
+    ledger, watching = Ledger(addresses, options.seed), Watching(addresses, options.seed)
+    await watching.begin(outcome)
     writing = asyncio.create_task(ledger.run())
     try:
         await written(ledger, AROUND, outcome, "before the trouble began")
         outcome.must(not ledger.statuses[503], f"{ledger.statuses[503]} answers of 503 before the trouble began")
+        await watching.begin_late(outcome)
         await trouble(ledger)
         await written(ledger, ledger.count + AROUND, outcome, "after the trouble")
+    except BaseException:
+        await watching.stop()
+        raise
     finally:
         ledger.stopping = True
         await writing
     outcome.must_be_back(ledger)
+    await watching.end(outcome, world)
     settle(outcome, ledger, world, may_lose)
 
 

@@ -3,12 +3,14 @@
 import asyncio
 
 import check
+import watched
 from ledger import Ledger
+from watchers import Watching
 
 ACTIVE = "SELECT id FROM resources WHERE kind = 'Cluster' AND deleted_at IS NULL"
 FINALIZING = "SELECT id FROM resources WHERE kind = 'Cluster' AND deleted_at IS NOT NULL"
 POOL = "SELECT id FROM resources WHERE kind = 'NodePool' AND deleted_at IS NOT NULL"
-COLUMNS = "owner_id, created_at, updated_at, generation, created_by, updated_by, conditions, labels, spec, kind"
+COLUMNS = "owner_id, created_at, updated_at, generation, created_by, updated_by, conditions, condition_states, labels, spec, kind"
 
 ENTRY = "at, resource_id, action, actor, request_id, kind, name"
 
@@ -68,14 +70,74 @@ DAMAGES = {
 }
 
 
+# The same of what watchers were sent: which watcher, what becomes of its events, and what the comparison must say.
+SENT = {
+    "a change is lost": ("all", lambda events: drop(events, "MODIFIED"), "the generations|was last sent|due was"),
+    "the last event is lost": ("all", lambda events: events.pop(), "due was|too many"),
+    "an event twice": ("all", lambda events: events.insert(9, events[8]), "comes after revision"),
+    "two events in the other order": ("all", lambda events: swap(events), "comes after"),
+    "a creation is lost": ("all", lambda events: drop(events, "ADDED"), "was sent as"),
+    "a removal is lost": ("all", lambda events: drop(events, "DELETED"), "removed: True"),
+    "everything about a resource is lost": ("all", lambda events: forget(events), "was sent nothing about"),
+    "an event is lost after a break": (
+        "all, breaks off", lambda events: events.pop(len(events) // 2), "due was"),
+    "an event comes again after a break": (
+        "all, breaks off a stream", lambda events: events.insert(7, events[6]), "due was"),
+    "a search does not say that a resource left it": (
+        "search", lambda events: drop(events, "DELETED"), "due was|missing"),
+    "a resource comes into a search as if it had been there": (
+        "search", lambda events: relabel(events, "ADDED", "MODIFIED"), "due was"),
+    "a deleted resource stays in the list of active ones": (
+        "active", lambda events: drop(events, "DELETED"), "due was|missing"),
+    "a list lacks a resource": ("late", None, "is missing in the list"),
+}
+
+
+def swap(events):
+    events[4], events[5] = events[5], events[4]
+
+
+def drop(events, kind):
+    """Removes the first of that kind, if there is one."""
+    events.remove(next((event for event in events if event.kind == kind), events[0]))
+
+
+def forget(events):
+    events[:] = [event for event in events if event.id != events[0].id]
+
+
+def relabel(events, kind, other):
+    next(event for event in events if event.kind == kind).kind = other
+
+
+def tamper(watching, stored):
+    """Damages what watchers were sent, one thing at a time; gives each with what the comparison must say and says."""
+    for what, (name, damage, fault) in SENT.items():
+        watcher = next(watcher for watcher in watching.all if watcher.name == name)
+        events, listed = list(watcher.events), list(watcher.listed)
+        kinds = [event.kind for event in events]
+        if damage is None:
+            watcher.listed = [event for event in listed if event.id != listed[-1].id]
+        else:
+            damage(watcher.events)
+        yield what, fault.split("|"), watching.faults(stored)
+        watcher.events, watcher.listed = events, listed
+        for event, kind in zip(events, kinds):
+            event.kind = kind
+
+
 async def sabotage(world, options, outcome):
     outcome.title = "Damage that the comparison must notice"
     instance = await asyncio.to_thread(world.serve)
-    ledger = Ledger([instance.address], options.seed)
+    ledger, watching = Ledger([instance.address], options.seed), Watching([instance.address], options.seed)
+    await watching.begin(outcome)
     writing = asyncio.create_task(ledger.run())
     await asyncio.sleep(options.seconds or 5)
+    await watching.begin_late(outcome)
+    await asyncio.sleep(1)
     ledger.stopping = True
     await writing
+    await watching.end(outcome, world)
     await asyncio.to_thread(instance.stop)
     unharmed = check.faults(ledger, world.postgres, world.database)
     outcome.must(not unharmed, f"the comparison finds fault where there is none: {unharmed[:1]}")
@@ -86,8 +148,13 @@ async def sabotage(world, options, outcome):
         is_noticed = any(fault in line for line in found)
         noticed += is_noticed
         outcome.must(is_noticed, f"{what}: the comparison does not say \"{fault}\", but {found[:2]}")
+    stored = await asyncio.to_thread(watched.Stored, world.postgres, world.database)
+    for what, said, found in tamper(watching, stored):
+        is_noticed = any(fault in line for fault in said for line in found)
+        noticed += is_noticed
+        outcome.must(is_noticed, f"{what}: the comparison says none of {said}, but {found[:2]}")
     outcome.row("acknowledged writes", ledger.count)
-    outcome.row("damages noticed", f"{noticed} of {len(DAMAGES)}")
+    outcome.row("damages noticed", f"{noticed} of {len(DAMAGES) + len(SENT)}")
 
 
 class Damaged:

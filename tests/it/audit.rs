@@ -1,9 +1,5 @@
 //! The audit trail: who changed what, when and why.
 
-use std::sync::Arc;
-
-use hyperfleet::app::Service;
-use hyperfleet::domain::entity_config;
 use serde_json::{Value, json};
 
 use crate::support::{Answer, TestApi, child, root};
@@ -348,35 +344,4 @@ async fn entries_outlive_what_they_speak_of() {
     assert_eq!(api.get(&channel).await.status, 404);
     let list = api.get(&format!("/audit?resource_id={id}")).await;
     assert_eq!(list.body["total"], 3);
-}
-
-#[tokio::test]
-async fn retention_removes_only_older_entries() {
-    let api = TestApi::spawn().await;
-    for name in ["oldest", "older", "younger"] {
-        api.cluster(name).await;
-        api.clock.advance(60);
-    }
-    let registry = entity_config::registry(&entity_config::built_in()).unwrap();
-    let service = Service::new(api.database.store(), Arc::new(registry), false);
-    let at = |time: &str| time.parse().unwrap();
-    for (before, removed, left) in [
-        (
-            "2026-01-01T10:00:00Z",
-            0,
-            vec!["younger", "older", "oldest"],
-        ),
-        ("2026-01-01T10:00:00.000001Z", 1, vec!["younger", "older"]),
-        ("2026-01-01T10:02:00Z", 1, vec!["younger"]),
-        ("2026-01-01T10:02:00Z", 0, vec!["younger"]),
-    ] {
-        assert_eq!(
-            service.expire_audit(at(before)).await.unwrap(),
-            removed,
-            "{before}"
-        );
-        assert_eq!(api.get("/audit").await.column("name"), left, "{before}");
-    }
-    let clusters = api.get("/clusters").await;
-    assert_eq!(clusters.body["total"], 3);
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use hyperfleet::app::Service;
 use hyperfleet::domain::entity_config::{self, EntityConfig};
 use hyperfleet::startup::{ApiMetrics, Build, KIT_METRICS, METRIC_TABLES, Metric, Metrics};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::{Series, TestApi, TestClock, TestDatabase, root, store, sum, until};
 
@@ -145,6 +145,55 @@ async fn stored_reports_of_adapters_that_the_kind_does_not_require_are_counted()
     let free = make(&api, "freemisnameds", "FreeMisnamed", "one").await;
     assert_eq!(api.report(&free, "dsn", 1, &[]).await.status, 201);
     assert_eq!(unrequired("freemisnamed"), 0.0);
+}
+
+#[tokio::test]
+async fn a_dry_run_is_not_counted() {
+    let (api, metrics, _) = spawn("Tried", "trieds").await;
+    let one = make(&api, "trieds", "Tried", "one").await;
+    let free = make(&api, "freetrieds", "FreeTried", "one").await;
+    let two = make(&api, "trieds", "Tried", "two").await;
+    api.deleted(&two).await;
+    assert_eq!(api.report(&one, "dsn", 1, &[]).await.status, 201);
+    let counted = || {
+        let series = Series::read(&metrics.render()).into_iter();
+        let ours = series.filter(|s| {
+            let kind = s.labels.get("resource_type").map_or("", String::as_str);
+            ["tried", "freetried"].contains(&kind) && s.name.ends_with("_total") && s.value > 0.0
+        });
+        let values = ours.map(|s| format!("{} {:?} {}", s.name, s.labels, s.value));
+        values.collect::<BTreeSet<_>>()
+    };
+    let before = counted();
+    assert!(before.len() >= 3, "{before:?}");
+    let named = |name: &str| json!({"kind": "Tried", "name": name, "spec": {}});
+    let report = |kind: &str| {
+        json!({
+            "adapter": "dsn", "observed_generation": 1, "observed_time": api.clock.now(),
+            "conditions": [{"type": kind, "status": "True"}, {"type": "Applied", "status": "True"},
+                           {"type": "Health", "status": "True"}],
+        })
+    };
+    for (method, path, body, status) in [
+        ("POST", "/trieds".to_owned(), named("three"), 201),
+        ("PATCH", one.clone(), json!({"spec": {"a": 1}}), 200),
+        ("DELETE", one.clone(), Value::Null, 202),
+        ("DELETE", free, Value::Null, 202),
+        (
+            "POST",
+            format!("{two}/force-delete"),
+            json!({"reason": "x"}),
+            200,
+        ),
+        ("PUT", format!("{one}/statuses"), report("Available"), 201),
+        ("PUT", format!("{one}/statuses"), report("Other"), 400),
+        ("PUT", format!("{one}/statuses"), json!({}), 400),
+    ] {
+        let path = format!("{path}?dryRun=true");
+        let answer = api.send(method, &path, body).await;
+        assert_eq!(answer.status, status, "{method} {path}: {}", answer.body);
+    }
+    assert_eq!(counted(), before);
 }
 
 #[tokio::test]

@@ -32,6 +32,7 @@ async fn served() -> (TestApi, Vec<(String, &'static str)>) {
         paths.push((list, "GET, HEAD, POST"));
     }
     for item in items {
+        paths.push((format!("{item}/explain"), "GET, HEAD"));
         paths.push((format!("{item}/statuses"), "GET, HEAD, PUT"));
         paths.push((format!("{item}/force-delete"), "POST"));
         paths.push((item, "DELETE, GET, HEAD, PATCH"));

@@ -234,6 +234,109 @@ async fn reads_are_one_statement() {
     }
 }
 
+#[tokio::test]
+async fn an_explanation_is_a_read_and_a_statement_more() {
+    let mut meter = Meter::start().await;
+    let cluster = meter.cluster().await;
+    let pool = meter.nodepool(&cluster).await;
+    let none = "01890000-0000-7000-8000-000000000000";
+    let site = meter.api.make("/sites", "Site", "site").await;
+    assert_eq!(meter.api.report(&site, "dns", 1, &[]).await.status, 201);
+    for (what, path, status, count) in [
+        ("GET an explanation", format!("{cluster}/explain"), 200, 2),
+        (
+            "GET an explanation, nested",
+            format!("{pool}/explain"),
+            200,
+            2,
+        ),
+        (
+            "GET an explanation of nothing, flat",
+            format!("/clusters/{none}/explain"),
+            404,
+            1,
+        ),
+        (
+            "GET an explanation of nothing, nested",
+            format!("{cluster}/nodepools/{none}/explain"),
+            404,
+            2,
+        ),
+        (
+            "GET an explanation of what is no id",
+            "/clusters/none/explain".to_owned(),
+            404,
+            0,
+        ),
+        (
+            "GET an explanation, with rules",
+            format!("{site}/explain"),
+            200,
+            2,
+        ),
+    ] {
+        meter.cost("GET", &path, Value::Null, status).await;
+        let sent = meter.cost("GET", &path, Value::Null, status).await;
+        assert_single(what, sent, count);
+    }
+}
+
+#[tokio::test]
+async fn the_past_is_one_statement() {
+    let mut meter = Meter::start().await;
+    let cluster = meter.cluster().await;
+    let (gone, _) = meter.finalizing(0).await;
+    let forced = json!({"reason": "test"});
+    let path = format!("{gone}/force-delete");
+    assert_eq!(meter.api.post(&path, forced).await.status, 204);
+    let there = "at=2026-01-01T10:00:00Z";
+    for (what, path, status, count) in [
+        ("GET at a time", format!("{cluster}?{there}"), 200, 1),
+        (
+            "GET a generation",
+            format!("{cluster}?generation=1"),
+            200,
+            1,
+        ),
+        (
+            "GET a generation that is not there",
+            format!("{cluster}?generation=9"),
+            404,
+            1,
+        ),
+        ("GET the history", format!("{cluster}/history"), 200, 1),
+        ("GET the events", format!("{cluster}/events"), 200, 1),
+        (
+            "GET the events of a removed one",
+            format!("{gone}/events"),
+            200,
+            1,
+        ),
+        ("GET a removed one", gone.clone(), 404, 1),
+        (
+            "GET a removed one, with what is left",
+            format!("{gone}?includeDeleted=true"),
+            410,
+            2,
+        ),
+        (
+            "GET with includeDeleted",
+            format!("{cluster}?includeDeleted=true"),
+            200,
+            1,
+        ),
+    ] {
+        meter.cost("GET", &path, Value::Null, status).await;
+        let sent = meter.cost("GET", &path, Value::Null, status).await;
+        assert_single(what, sent, count);
+    }
+    let sent = meter
+        .cost("GET", &format!("/clusters?{there}"), Value::Null, 200)
+        .await;
+    let shown = (sent.round_trips, sent.statements, sent.prepared);
+    assert_eq!(shown, (2, 1, 1), "GET a list at a time");
+}
+
 /// With one connection reads of single resources have none of their own to share.
 #[tokio::test]
 async fn a_read_that_shares_statements_is_one_when_it_comes_alone() {
@@ -284,7 +387,17 @@ async fn a_search_is_prepared_and_carried_out_and_leaves_no_statement_behind() {
 async fn reports_are_a_read_and_a_guarded_statement() {
     let mut meter = Meter::start().await;
     let cluster = meter.cluster().await;
-    for round in 0..2 {
+    for round in 0..3 {
+        // The first report of all, and each change of a status, is recorded as a change of the resource.
+        meter.api.clock.advance(1);
+        let unavailable = [("Available", "False")];
+        let recorded = meter
+            .cost_of_report(&cluster, "validation", 1, &unavailable, 201)
+            .await;
+        meter.api.clock.advance(1);
+        let changed = meter
+            .cost_of_report(&cluster, "validation", 1, &[], 201)
+            .await;
         meter.api.clock.advance(1);
         let accepted = meter.cost_of_report(&cluster, "dns", 1, &[], 201).await;
         let repeated = meter.cost_of_report(&cluster, "dns", 1, &[], 201).await;
@@ -298,8 +411,10 @@ async fn reports_are_a_read_and_a_guarded_statement() {
         let refused = meter
             .cost("PUT", &format!("{cluster}/statuses"), body, 400)
             .await;
-        if round == 1 {
+        if round == 2 {
             assert_single("PUT an accepted report", accepted, 2);
+            assert_single("PUT a report that changes a status", recorded, 2);
+            assert_single("PUT a report that changes it back", changed, 2);
             assert_single("PUT a repeated report", repeated, 2);
             assert_single("PUT a report of the future", early, 1);
             assert_single("PUT a discarded report", discarded, 1);
@@ -388,6 +503,38 @@ async fn a_delete_without_dependents_is_a_read_and_a_guarded_statement() {
             assert_single("DELETE a cluster without node pools", deleted, 2);
             assert_single("DELETE it again", again, 1);
             assert_single("DELETE a node pool", child, 2);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_dry_run_is_a_transaction_that_is_rolled_back() {
+    let mut meter = Meter::start().await;
+    let cluster = meter.cluster().await;
+    meter.nodepool(&cluster).await;
+    let (going, _) = meter.finalizing(1).await;
+    for round in 0..2 {
+        let body = json!({"kind": "Cluster", "name": meter.name(), "spec": {}});
+        let created = meter.cost("POST", "/clusters?dryRun=true", body, 201).await;
+        let path = format!("{cluster}?dryRun=true");
+        let body = json!({"spec": {"a": 1}});
+        let patched = meter.cost("PATCH", &path, body, 200).await;
+        let deleted = meter.cost("DELETE", &path, Value::Null, 202).await;
+        let path = format!("{going}/force-delete?dryRun=true");
+        let forced = meter.cost("POST", &path, json!({"reason": "x"}), 200).await;
+        let path = format!("{cluster}/statuses?dryRun=true");
+        let report = json!({
+            "adapter": "dns", "observed_generation": 1, "observed_time": meter.api.clock.now(),
+            "conditions": [{"type": "Available", "status": "True"}, {"type": "Applied", "status": "True"},
+                           {"type": "Health", "status": "True"}],
+        });
+        let reported = meter.cost("PUT", &path, report, 201).await;
+        if round == 1 {
+            assert_transaction("dry run of POST", created, 0, 1);
+            assert_transaction("dry run of PATCH", patched, 0, 3);
+            assert_transaction("dry run of DELETE", deleted, 0, 5);
+            assert_transaction("dry run of a force-delete", forced, 0, 4);
+            assert_transaction("dry run of a report", reported, 0, 3);
         }
     }
 }
@@ -590,6 +737,12 @@ async fn walls_between_tenants_cost_no_statement() {
             format!("{pool}/statuses"),
             200,
             1,
+        ),
+        (
+            "GET an explanation, as a tenant",
+            format!("{pool}/explain"),
+            200,
+            2,
         ),
         ("GET the trail, as a tenant", "/audit".to_owned(), 200, 1),
     ] {

@@ -38,7 +38,7 @@ pub struct Entry {
 }
 
 /// A condition of a transaction.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Guard {
     /// The key does not exist.
     Absent(String),

@@ -60,9 +60,31 @@ impl RunningAgent {
 impl SimulatedMachine {
     /// A machine with this lease.
     pub fn start<S: KeyStore>(registry: Registry<S>, id: &str, lease_seconds: u32) -> Self {
+        Self::start_with(registry, id, lease_seconds, None)
+    }
+
+    /// A machine whose orders survive it in a folder (`offline_start`).
+    pub fn start_offline<S: KeyStore>(
+        registry: Registry<S>,
+        id: &str,
+        lease_seconds: u32,
+        offline: &Path,
+    ) -> Self {
+        Self::start_with(registry, id, lease_seconds, Some(offline))
+    }
+
+    fn start_with<S: KeyStore>(
+        registry: Registry<S>,
+        id: &str,
+        lease_seconds: u32,
+        offline: Option<&Path>,
+    ) -> Self {
         let folder = memory_folder();
         let systemd = SimulatedSystemd::new();
-        let settings = settings(&folder, id, lease_seconds);
+        let settings = Settings {
+            offline_directory: offline.map(Path::to_owned),
+            ..settings(&folder, id, lease_seconds)
+        };
         let agent = RunningAgent::start(registry, &systemd, settings);
         Self {
             systemd,

@@ -58,7 +58,7 @@ pub use scratch::{scratch_folder, scratch_root};
 pub use secure_etcd::{etcd_identity, prepare_etcd_users, secure_etcd};
 pub use series::{Series, sum};
 pub use simulated_systemd::SimulatedSystemd;
-pub use steps::{move_to, place, withdraw};
+pub use steps::{move_from_lost, move_to, place, withdraw};
 pub use systemd::PrivateSystemd;
 
 /// Timeout of requests in tests.

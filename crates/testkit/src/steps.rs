@@ -18,6 +18,15 @@ pub fn move_to(unit: &UnitRecord, machine: &str) -> Step {
     step(unit, Some(placed_on(unit)), Some(machine))
 }
 
+/// Moves a unit because its machine is lost.
+pub fn move_from_lost(unit: &UnitRecord, machine: &str) -> Step {
+    let mut step = move_to(unit, machine);
+    if let Step::Planned { task, .. } = &mut step {
+        task.reason = Reason::MachineGone(MachineId::new(placed_on(unit)));
+    }
+    step
+}
+
 fn placed_on(unit: &UnitRecord) -> &str {
     let place = unit.placement.as_ref();
     &place.expect("it is placed").value.machine

@@ -29,6 +29,7 @@ pub struct Settings {
     pub lists: Lists,
     #[serde(default)]
     pub audit: Audit,
+    pub history: History,
     pub idempotency: Idempotency,
     #[serde(default)]
     pub import: Import,
@@ -56,6 +57,15 @@ pub struct Audit {
     /// How long entries are kept; unset for ever.
     #[serde(default, with = "humantime_serde")]
     pub retention: Option<Duration>,
+}
+
+/// The stored changes of resources.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct History {
+    /// How long they are kept.
+    #[serde(with = "humantime_serde")]
+    pub retention: Duration,
 }
 
 /// Requests with an idempotency key.

@@ -12,7 +12,7 @@ use crate::domain::mapping::{self, Rule};
 use crate::domain::{Report, ResourceName};
 
 /// Path segments below every resource, beside those of child kinds.
-const SUFFIXES: [&str; 2] = ["statuses", "force-delete"];
+const SUFFIXES: [&str; 5] = ["events", "explain", "force-delete", "history", "statuses"];
 
 /// Checks every kind; returns the rules of each.
 ///

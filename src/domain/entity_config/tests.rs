@@ -142,6 +142,10 @@ fn faulty_kinds_and_plurals_are_named_with_their_mending() {
             "uses reserved plural \"statuses\" which would shadow /statuses below every resource",
         ),
         (
+            with(&|b| b.plural = "explain".to_owned()),
+            "uses reserved plural \"explain\"",
+        ),
+        (
             with(&|b| b.plural = "force-delete".to_owned()),
             "uses reserved plural \"force-delete\"",
         ),

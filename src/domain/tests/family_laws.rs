@@ -9,6 +9,7 @@ use proptest::sample::{Index, select};
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 
+use super::explain_laws::laws_of_explanations;
 use super::laws::{
     assert_generations_moved, is_held_back, laws_of_the_outcome, laws_of_the_state,
     laws_of_the_step,
@@ -183,6 +184,7 @@ fn checked(world: &mut World, request: impl FnOnce(&mut World) -> Ended) -> Ende
     let before = world.rows.clone();
     let ended = request(world);
     laws_of_the_state(world);
+    laws_of_explanations(world);
     laws_of_the_step(&before, &world.rows);
     match &ended {
         Ended::Dropped | Ended::Invalid | Ended::Refused(_) | Ended::Unchanged => {

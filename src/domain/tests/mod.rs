@@ -5,6 +5,9 @@
 //! histories              200 whole lives of a resource with known results, step by step
 //! lifecycle              create, PATCH and reports by name
 //! deletion, removal      DELETE, owners removed with their last child, force-delete by name
+//! dry_run                what a dry run says of a decision
+//! explain                what a resource waits for, by name
+//! explain_laws           explanations agree with the lifecycle, over random input
 //! reference              every rule for references by name
 //! tenancy                tenants of requests: headers, configurations
 //! mapping                rules that derive conditions: vectors, refusals, limits of cost
@@ -12,11 +15,15 @@
 //! family_laws            laws of parents and children, over random requests
 //! ├─ laws                the laws
 //! └─ world               a store in memory that carries out the decisions of the lifecycle
+//! seals                  hash chains of the audit trail: a known hash, and laws of faults
 //! given                  builders
 //! ```
 
 mod aggregation_vectors;
 mod deletion;
+mod dry_run;
+mod explain;
+mod explain_laws;
 mod family_laws;
 mod given;
 mod histories;
@@ -26,5 +33,6 @@ mod mapping;
 mod properties;
 mod reference;
 mod removal;
+mod seals;
 mod tenancy;
 mod world;

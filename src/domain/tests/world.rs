@@ -6,13 +6,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::given::{
     child_kind, id, kind, link, origin, registry, report, resource, saying_finalized,
 };
+use crate::domain::aggregation::RECONCILED;
 use crate::domain::audit::ChangeOrigin;
 use crate::domain::entity_config::EntityConfig;
+use crate::domain::explain::{Descendant, Kin, SourceOfReference, Surroundings};
 use crate::domain::lifecycle::{self, Family, LifecycleRefusal, Outcome, Patch, Referrer};
 use crate::domain::reference::{self, ReferenceTarget, RequestedReference, RequestedReferences};
 use crate::domain::{
     ConditionStatus, EntityRegistry, References, Report, ReportOutcome, ReportState, Resource,
-    ResourceId, ResourceSnapshot,
+    ResourceId, ResourceSnapshot, ResourceState,
 };
 
 /// The kinds of the world, owners first, with what each owns and who works on it:
@@ -112,7 +114,7 @@ impl World {
         self.rows.values().filter(is_child)
     }
 
-    fn snapshot(&self, id: ResourceId) -> ResourceSnapshot {
+    pub(super) fn snapshot(&self, id: ResourceId) -> ResourceSnapshot {
         let row = &self.rows[&id];
         let children = self.children(id).count();
         ResourceSnapshot {
@@ -141,6 +143,47 @@ impl World {
             ancestors: self.ancestors(root),
             root: self.snapshot(root),
             descendants: below[1..].iter().map(|&id| self.snapshot(id)).collect(),
+        }
+    }
+
+    /// The input of an explanation around a resource, as a caller who sees everything gets it.
+    pub(super) fn surroundings(&self, root: ResourceId) -> Surroundings {
+        let mut members = vec![(root, 0)];
+        let mut next = 0;
+        while next < members.len() {
+            let (owner, level) = members[next];
+            let children = self.children(owner).map(|row| row.resource.state.id);
+            members.extend(children.map(|id| (id, level + 1)).collect::<Vec<_>>());
+            next += 1;
+        }
+        let is_member = |id: ResourceId| members.iter().any(|(member, _)| *member == id);
+        let descendants = members[1..].iter().map(|&(id, level)| {
+            let state = &self.rows[&id].resource.state;
+            let mut conditions = state.conditions.iter();
+            Descendant {
+                kin: kin(state),
+                level,
+                updated_at: state.updated_at,
+                deleted_at: state.deletion.as_ref().map(|d| d.at),
+                reconciled: conditions.find(|c| c.kind == RECONCILED).cloned(),
+                is_seen: true,
+            }
+        });
+        let sources = self.rows.values().map(|row| &row.resource);
+        let sources = sources.filter(|s| !s.state.is_finalizing() && !is_member(s.state.id));
+        let links = sources.flat_map(|source| {
+            let types = source.references.iter();
+            let links = types.flat_map(|(t, links)| links.iter().map(move |link| (t, link.id)));
+            links.map(move |(ref_type, target)| SourceOfReference {
+                kin: kin(&source.state),
+                ref_type: ref_type.clone(),
+                target,
+                is_seen: true,
+            })
+        });
+        Surroundings {
+            descendants: descendants.collect(),
+            referrers: links.filter(|link| is_member(link.target)).collect(),
         }
     }
 
@@ -344,5 +387,14 @@ impl World {
             is_whole: true,
         };
         self.report(id, &says)
+    }
+}
+
+fn kin(state: &ResourceState) -> Kin {
+    Kin {
+        kind: state.kind.clone(),
+        name: state.name.as_str().to_owned(),
+        id: state.id,
+        owner: state.owner,
     }
 }

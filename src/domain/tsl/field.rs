@@ -92,6 +92,11 @@ impl Property {
 }
 
 impl ConditionPart {
+    /// Whether it is a time.
+    pub fn is_time(self) -> bool {
+        matches!(self, Self::LastUpdatedTime | Self::LastTransitionTime)
+    }
+
     fn value_type(self) -> Type {
         match self {
             Self::Status => Type::Text,

@@ -78,4 +78,11 @@ impl Filter {
         let mut fields = self.tests().into_iter().flat_map(Test::fields);
         fields.any(|asked| matches!(asked, Field::Property(property) if property.is_of_deleted()))
     }
+
+    /// Whether it names a time of a condition, which reports move without a recorded change
+    /// ([`crate::domain::change::is_recorded`]).
+    pub fn mentions_report_times(&self) -> bool {
+        let mut fields = self.tests().into_iter().flat_map(Test::fields);
+        fields.any(|asked| matches!(asked, Field::Condition(_, part) if part.is_time()))
+    }
 }

@@ -18,10 +18,12 @@
 //! Keywords may be in any case. Arithmetic, `~=`, `~!`, `len` and the like are parsed only so that the refusal can name
 //! them. `lexer` makes tokens, `parser` makes an expression of them, and `check` makes a filter: it finds the fields
 //! and checks the comparisons. The scope of a list (kind, owner, tenant) is not part of the text. It is added to the filter
-//! afterwards, so no text finds rows outside the list (`docs/decisions/0010-searches.md`). `laws` has properties of any
-//! text.
+//! afterwards, so no text finds rows outside the list (`docs/decisions/0010-searches.md`). Lists run a filter as SQL;
+//! `evaluate` decides the same in memory, for watches. `laws` has properties of any text.
 
 mod check;
+mod decimal;
+mod evaluate;
 mod expression;
 mod field;
 mod filter;
@@ -32,9 +34,11 @@ pub mod laws;
 mod lexer;
 mod number;
 mod parser;
+mod pattern;
 #[cfg(any(test, feature = "laws"))]
 #[path = "tests/print.rs"]
 mod print;
+mod stored_text;
 #[cfg(test)]
 mod tests;
 

@@ -1,5 +1,7 @@
 //! Facts about the language as a whole.
 
+mod evaluate;
+
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;

@@ -6,10 +6,13 @@ use utoipa::openapi::path::{OperationBuilder, Parameter, ParameterIn};
 use utoipa::openapi::schema::{ObjectBuilder, SchemaType, Type};
 use utoipa::openapi::{ComponentsBuilder, ContentBuilder, Ref, Response, ResponseBuilder};
 
-use super::problems::{REFUSALS, with_headers, with_replayed, with_request_id, with_tag};
+use super::problems::{
+    REFUSALS, with_headers, with_position, with_replayed, with_request_id, with_tag,
+};
 use crate::domain::{Entity, EntityRegistry, ListFilterKind};
 use crate::http::meta::Metadata;
 use crate::http::request::Route;
+use crate::wire::EventForm;
 use crate::wire::schemas::examples::{self, Examples};
 use crate::wire::schemas::{KindNames, Names, parameters};
 use hyperfleet_server_kit::openapi::{
@@ -138,11 +141,6 @@ impl<'a> Subject<'a> {
         let schema = Ref::from_schema_name(self.names.schema(""));
         with_tag(with_headers(json_answer(text, schema, example)))
     }
-
-    /// An answer with one of the kind's schemas.
-    fn answer(&self, text: &str, suffix: &str, example: Option<Value>) -> Response {
-        answer(text, self.names.schema(suffix), example)
-    }
 }
 
 pub(in crate::http) fn list(subject: &Subject<'_>) -> OperationBuilder {
@@ -161,9 +159,21 @@ pub(in crate::http) fn list(subject: &Subject<'_>) -> OperationBuilder {
     }
     let kind = subject.entity.map(|entity| entity.kind.as_str());
     let listed = subject.examples().map(|examples| examples.listed(kind));
-    let page = subject.answer("A page of resources.", "List", listed);
+    let schema = Ref::from_schema_name(subject.names.schema("List"));
+    let page = json_answer(
+        "A page of resources; with `watch` their changes.",
+        schema,
+        listed,
+    );
+    let page = [EventForm::LINES_TYPE, EventForm::STREAM_TYPE]
+        .into_iter()
+        .fold(page, |page, media| {
+            let event = Ref::from_schema_name("WatchEvent");
+            page.content(media, ContentBuilder::new().schema(Some(event)).build())
+        });
+    let page = with_position(with_headers(page)).build();
     let described = shared(described, parameters::resources()).response("200", page);
-    refuse(described, &[400, 504])
+    refuse(described, &[400, 410, 504])
 }
 
 pub(in crate::http) fn create(subject: &Subject<'_>) -> OperationBuilder {
@@ -185,7 +195,7 @@ pub(in crate::http) fn create(subject: &Subject<'_>) -> OperationBuilder {
         let described = subject.of_list(id, summary, "");
         let made = with_replayed(subject.shown("The new resource.", created));
         let described = described.response("201", made.build());
-        refuse(keyed(described), &[409, 422])
+        refuse(keyed(tried(described)), &[409, 422])
     };
     refuse(described.request_body(body), &WITH_BODY)
 }
@@ -194,8 +204,13 @@ pub(in crate::http) fn get(subject: &Subject<'_>) -> OperationBuilder {
     let id = format!("get{}ById", subject.one());
     let described = subject.of_one(id, format!("Get a {} by its id", subject.noun()), "");
     let created = subject.examples().map(Examples::created);
-    let described = conditional(shared(described, vec![parameters::fields()]))
-        .response("200", subject.shown("The resource.", created).build())
+    let described = with_parameters(described, parameters::one());
+    let shared_ones = vec![parameters::at(), parameters::fields()];
+    let described = conditional(shared(described, shared_ones))
+        .response(
+            "200",
+            with_position(subject.shown("The resource.", created)).build(),
+        )
         .response(
             "304",
             with_tag(with_headers(empty_answer(
@@ -203,7 +218,27 @@ pub(in crate::http) fn get(subject: &Subject<'_>) -> OperationBuilder {
             )))
             .build(),
         );
-    refuse(described, &[400, 412])
+    refuse(described, &[400, 410, 412])
+}
+
+pub(in crate::http) fn history(subject: &Subject<'_>) -> OperationBuilder {
+    let text = "Newest first, with what each declares and what differs from the one before. Of a removed resource, too.";
+    let summary = format!("List the generations of a {}", subject.noun());
+    let described = subject.of_one(format!("get{}History", subject.one()), summary, text);
+    let example = subject.examples().map(Examples::generations);
+    let page = answer("A page of generations.", "GenerationList", example);
+    let described = shared(described, parameters::page()).response("200", page);
+    refuse(described, &[400, 504])
+}
+
+pub(in crate::http) fn events(subject: &Subject<'_>) -> OperationBuilder {
+    let text = "Newest first: declared changes, deletion, removal, and every condition that took another status. Of a \
+        removed resource, too.";
+    let summary = format!("List what happened to a {}", subject.noun());
+    let described = subject.of_one(format!("get{}Events", subject.one()), summary, text);
+    let page = answer("A page of events.", "EventList", Some(examples::events()));
+    let described = shared(described, parameters::page()).response("200", page);
+    refuse(described, &[400, 504])
 }
 
 pub(in crate::http) fn patch(subject: &Subject<'_>) -> OperationBuilder {
@@ -218,7 +253,7 @@ pub(in crate::http) fn patch(subject: &Subject<'_>) -> OperationBuilder {
     let described = described
         .request_body(body)
         .response("200", patched.build());
-    let described = keyed(conditional(described));
+    let described = keyed(conditional(tried(described)));
     refuse(refuse(described, &[409, 412, 422]), &WITH_BODY)
 }
 
@@ -233,7 +268,8 @@ pub(in crate::http) fn delete(subject: &Subject<'_>) -> OperationBuilder {
         deleted,
     );
     let described = described.response("202", with_replayed(deleted).build());
-    refuse(keyed(conditional(described)), &[400, 409, 412, 422])
+    let described = keyed(conditional(tried(described)));
+    refuse(described, &[400, 409, 412, 422])
 }
 
 pub(in crate::http) fn force_delete(subject: &Subject<'_>) -> OperationBuilder {
@@ -250,8 +286,17 @@ pub(in crate::http) fn force_delete(subject: &Subject<'_>) -> OperationBuilder {
             "204",
             with_replayed(with_request_id(empty_answer("It is removed."))).build(),
         );
-    let described = keyed(conditional(described));
+    let described = keyed(conditional(planned(described)));
     refuse(refuse(described, &[409, 412, 422]), &WITH_BODY)
+}
+
+pub(in crate::http) fn explain(subject: &Subject<'_>) -> OperationBuilder {
+    let text = "The required adapters that are not done, the descendants and references that block its deletion, and the \
+        rules of its derived conditions: as data, and in sentences for people, whose words may change.";
+    let summary = format!("Explain what a {} waits for", subject.noun());
+    let described = subject.of_one(format!("explain{}", subject.one()), summary, text);
+    let example = subject.examples().map(Examples::explained);
+    described.response("200", answer("What it waits for.", "Explanation", example))
 }
 
 pub(in crate::http) fn reports(subject: &Subject<'_>) -> OperationBuilder {
@@ -280,7 +325,7 @@ pub(in crate::http) fn report(subject: &Subject<'_>) -> OperationBuilder {
         .request_body(json_body(schema, Some(examples::report())))
         .response("201", kept)
         .response("204", nothing(discarded));
-    refuse(described, &WITH_BODY)
+    refuse(planned(described), &WITH_BODY)
 }
 
 pub(in crate::http) fn audit(subject: &Subject<'_>) -> OperationBuilder {
@@ -359,6 +404,17 @@ fn keyed(described: OperationBuilder) -> OperationBuilder {
     shared(described, vec![idempotency_key()])
 }
 
+/// May be a dry run.
+fn tried(described: OperationBuilder) -> OperationBuilder {
+    shared(described, vec![parameters::dry_run()])
+}
+
+/// The same for a request whose answer may have no body.
+fn planned(described: OperationBuilder) -> OperationBuilder {
+    let text = "What the request would do, where it is a dry run and its real answer has no body.";
+    tried(described).response("200", answer(text, "DryRunAnswer", None))
+}
+
 /// Adds the refusals with these statuses.
 fn refuse(described: OperationBuilder, statuses: &[u16]) -> OperationBuilder {
     openapi::refuse(described, &REFUSALS, statuses)
@@ -406,7 +462,8 @@ pub(in crate::http) fn shared_parameters(builder: ComponentsBuilder) -> Componen
         `A-Za-z0-9._-`. Any other is replaced.";
     let id = parameter(ParameterIn::Header, "X-Request-Id", text, any(Type::String)).build();
     let headers = preconditions().into_iter().chain([idempotency_key(), id]);
-    let shared = parameters::resources().into_iter().chain(headers);
+    let queries = parameters::resources().into_iter();
+    let shared = queries.chain([parameters::dry_run()]).chain(headers);
     shared.fold(builder, |builder, parameter| {
         builder.parameter(parameter.name.clone(), parameter)
     })

@@ -11,20 +11,21 @@ use crate::auth::{AuthRefusal, IdentityFault, TokenFault};
 use crate::domain::precondition::EntityTag;
 use crate::domain::tenancy::Denied;
 use crate::domain::{EntityRegistry, ListFilterKind, ResourceId};
-use crate::http::problem::{Body, ValidationErrorConstraint, ViolationView, unavailable};
-use crate::wire::schemas::examples;
-use crate::wire::{self, BASE, Kinds, Params};
+use crate::http::problem::{Body, ValidationErrorConstraint, ViolationView, removed, unavailable};
+use crate::wire::schemas::examples::{self, Examples};
+use crate::wire::{self, BASE, Kinds, Params, Views};
 use hyperfleet_server_kit::http::{Arrival, Problem, UNDERSTOOD};
 use hyperfleet_server_kit::openapi::{RefusedStatus, empty_answer};
 
 /// Header of every answer.
 const X_REQUEST_ID: &str = "X-Request-Id";
 const ETAG: &str = "ETag";
+const POSITION: &str = "Hyperfleet-Position";
 const IDEMPOTENCY_REPLAYED: &str = "Idempotency-Replayed";
 
 /// Every status that is not a success.
 #[rustfmt::skip]
-pub(in crate::http) const REFUSALS: [RefusedStatus; 15] = [
+pub(in crate::http) const REFUSALS: [RefusedStatus; 16] = [
     (400, "BadRequest", "A parameter or the body breaks a rule, or cannot be read."),
     (401, "Unauthorized", "No token, or none that is taken; or, for changes, one that does not say who is calling. Only where the service is set to check tokens."),
     (403, "Forbidden", "The headers do not say for which tenant the request is made, or it is made by a system identity, which may read and report only."),
@@ -32,6 +33,7 @@ pub(in crate::http) const REFUSALS: [RefusedStatus; 15] = [
     (405, "MethodNotAllowed", "The path has other methods: `Allow` names them."),
     (408, "RequestTimeout", "The body arrives too slowly."),
     (409, "Conflict", "The name is taken, the state of the resource does not allow it, or a request with this `Idempotency-Key` is in progress."),
+    (410, "Gone", "The resource is removed, where the request asks for that (`includeDeleted=true`); the history does not go back to the time in `at`; or changes after the `position` of a watch are not stored any more."),
     (412, "PreconditionFailed", "The resource is in another state than `If-Match` or `If-None-Match` demands: `ETag` names its state."),
     (413, "PayloadTooLarge", "The body is too large."),
     (415, "UnsupportedMediaType", "The encoding of the body is unsupported: `Accept-Encoding` names the supported ones."),
@@ -73,6 +75,11 @@ pub(in crate::http) fn with_tag(answer: ResponseBuilder) -> ResponseBuilder {
     answer.header_ref(ETAG, header(ETAG))
 }
 
+/// Where a watch begins that misses nothing after the answer.
+pub(in crate::http) fn with_position(answer: ResponseBuilder) -> ResponseBuilder {
+    answer.header_ref(POSITION, header(POSITION))
+}
+
 /// Says that the answer may be that of an earlier request.
 pub(in crate::http) fn with_replayed(answer: ResponseBuilder) -> ResponseBuilder {
     answer.header_ref(IDEMPOTENCY_REPLAYED, header(IDEMPOTENCY_REPLAYED))
@@ -88,7 +95,7 @@ fn header(name: &str) -> Ref {
 }
 
 #[rustfmt::skip]
-fn headers() -> [(&'static str, Header); 10] {
+fn headers() -> [(&'static str, Header); 11] {
     use Type::{Integer, String};
     let header = |name, kind, text: &str, example: Value| {
         let header = HeaderBuilder::new().schema(Some(Object::with_type(kind)));
@@ -98,6 +105,7 @@ fn headers() -> [(&'static str, Header); 10] {
         header("Accept-Encoding", String, "What a body may be packed as.", json!(UNDERSTOOD.join(", "))),
         header("Allow", String, "The methods of the path.", json!("DELETE, GET, HEAD, PATCH")),
         header("ETag", String, "The state of the resource: for `If-Match` and `If-None-Match`.", json!("\"g1.r1\"")),
+        header(POSITION, String, "Where a watch begins that misses nothing after this answer. Absent while the instance starts.", json!("0-7")),
         header("Idempotency-Replayed", String, "`true` where the answer is that of an earlier request with this `Idempotency-Key`.", json!("true")),
         header("RateLimit", String, "What the caller has left (`r`), and in how many seconds more comes back (`t`).", json!("\"caller\";r=0;t=1")),
         header("RateLimit-Policy", String, "How many requests a caller has (`q`) in how many seconds (`w`).", json!("\"caller\";q=20;w=2")),
@@ -159,6 +167,7 @@ fn examples_of(status: u16, registry: &EntityRegistry) -> Vec<(&'static str, Pro
             ("system identity", Denied::OnlyReports.into()),
         ],
         404 => vec![("no such resource", app::Error::NotFound { kind, id }.into())],
+        410 => gone(registry),
         405 => vec![(
             "other methods",
             Problem::method_not_allowed("GET, HEAD, POST"),
@@ -181,10 +190,30 @@ fn examples_of(status: u16, registry: &EntityRegistry) -> Vec<(&'static str, Pro
             ("database away", unavailable("")),
             ("too much to do", Problem::busy()),
             ("starting", Problem::starting(None)),
+            ("too many watches", Problem::too_many_watchers()),
         ],
         504 => vec![("slow list", app::Error::TooSlow.into())],
         _ => vec![("fault", Problem::internal(""))],
     }
+}
+
+fn gone(registry: &EntityRegistry) -> Vec<(&'static str, Problem)> {
+    let first = registry.entities().first();
+    let examples = first.and_then(|entity| Examples::new(registry, entity));
+    let removed = examples.map(Examples::tombstone).and_then(|tombstone| {
+        let removal = Views(registry).tombstone(&tombstone).ok()?;
+        Some(removed(&tombstone, removal))
+    });
+    let since = examples::moment();
+    let before = app::Error::BeforeHistory { since }.into();
+    let removed = removed.map(|problem| ("removed", problem));
+    removed
+        .into_iter()
+        .chain([
+            ("before the history", before),
+            ("position gone", app::Error::PositionGone.into()),
+        ])
+        .collect()
 }
 
 fn precondition(kind: String, id: &str) -> Option<(&'static str, Problem)> {

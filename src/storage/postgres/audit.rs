@@ -1,16 +1,18 @@
 //! Table `audit_entries`: the trail of changes.
 
-use chrono::{DateTime, Utc};
 use sqlx::postgres::PgRow;
 use sqlx::types::Json;
 use sqlx::{FromRow, Row as _};
 use uuid::Uuid;
 
 use super::condition_columns::ConditionColumns;
-use super::measure::SqlOperation::{Delete, Raw, Update};
-use super::measure::SqlTable::{Audit, Resources};
+use super::family::DroppedLinks;
+use super::measure::SqlOperation::{Delete, Update};
+use super::measure::SqlTable::Resources;
 use super::{Db, Error, uuids};
-use crate::domain::audit::{AuditEntry, Change, ChangeOrigin, SettledTrail, TrailPosition};
+use crate::domain::audit::{
+    AuditEntry, Change, ChangeOrigin, SettledTrail, TrailEntry, TrailPosition,
+};
 use crate::domain::{ResourceId, ResourceState, Tenancy};
 
 impl FromRow<'_, PgRow> for AuditEntry {
@@ -51,22 +53,37 @@ impl FromRow<'_, PgRow> for TrailPosition {
     }
 }
 
+impl FromRow<'_, PgRow> for TrailEntry {
+    fn from_row(row: &PgRow) -> Result<Self, sqlx::Error> {
+        Ok(Self {
+            position: TrailPosition::from_row(row)?,
+            entry: AuditEntry::from_row(row)?,
+        })
+    }
+}
+
 impl FromRow<'_, PgRow> for SettledTrail {
     fn from_row(row: &PgRow) -> Result<Self, sqlx::Error> {
-        let last: Option<i64> = row.try_get("last_sequence")?;
-        let last = last.map(|sequence| {
-            Ok::<_, sqlx::Error>(TrailPosition {
-                era: row.try_get("last_era")?,
-                commit_order: row.try_get("last_commit_order")?,
-                sequence,
-            })
-        });
         Ok(Self {
             era: row.try_get("current_era")?,
             transaction: row.try_get("open_transaction")?,
-            last: last.transpose()?,
+            last: position_of(row, "last")?,
         })
     }
+}
+
+/// A position in columns whose names begin with `prefix`; `None` if they are null.
+pub(super) fn position_of(row: &PgRow, prefix: &str) -> Result<Option<TrailPosition>, sqlx::Error> {
+    let number = |name: &str| row.try_get::<Option<i64>, _>(&*format!("{prefix}_{name}"));
+    let numbers = (number("era")?, number("commit_order")?, number("sequence")?);
+    let (Some(era), Some(commit_order), Some(sequence)) = numbers else {
+        return Ok(None);
+    };
+    Ok(Some(TrailPosition {
+        era,
+        commit_order,
+        sequence,
+    }))
 }
 
 /// A statement that adds `$changes` of one request to the trail, with the tenancies of the resources; `$before` and
@@ -107,11 +124,12 @@ macro_rules! audited {
 }
 
 impl Db<'_> {
-    /// Saves these states of resources, and adds the changes of one request to the trail.
+    /// Saves these states of resources, records the changes, and adds the changes of one request to the trail.
     pub(super) async fn save_audited(
         &mut self,
         states: &[ResourceState],
         changes: &[Change],
+        dropped: &DroppedLinks,
         origin: &ChangeOrigin,
     ) -> Result<(), Error> {
         let ids: Vec<Uuid> = states.iter().map(|s| s.id.as_uuid()).collect();
@@ -133,6 +151,7 @@ impl Db<'_> {
             .map(|c| c.reconciled_transition_at)
             .collect();
         let known: Vec<_> = computed.iter().map(|c| c.last_known_generation).collect();
+        let links: Vec<_> = states.iter().map(|s| dropped.of(s.id)).collect();
         let statement = audited!(
             "WITH saved AS (
                  UPDATE resources r
@@ -143,10 +162,17 @@ impl Db<'_> {
                      last_known_generation = n.last_known_generation,
                      computed_revision = r.revision + 1, revision = r.revision + 1
                  FROM unnest($11::uuid[], $12::int[], $13::timestamptz[], $14::timestamptz[], $15::text[], $16::jsonb[],
-                             $17::text[], $18::timestamptz[], $19::timestamptz[], $20::bigint[])
+                             $17::text[], $18::timestamptz[], $19::timestamptz[], $20::bigint[], $21::jsonb[])
                       n (id, generation, updated_at, deleted_at, deleted_by, conditions,
-                         states, reconciled_updated_at, reconciled_transition_at, last_known_generation)
+                         states, reconciled_updated_at, reconciled_transition_at, last_known_generation, links)
                  WHERE r.id = n.id
+                 RETURNING r.id, r.kind, r.generation, n.links
+             ), recorded AS (
+                 INSERT INTO changes (at, resource_id, kind, action, generation_after, actor, request_id, revision,
+                                      generation, updated_at, updated_by, deleted_at, deleted_by, links, conditions)
+                 SELECT $1, s.id, s.kind, 'modified', s.generation, $2, $3, o.revision, o.generation, o.updated_at,
+                        o.updated_by, o.deleted_at, o.deleted_by, s.links, o.conditions
+                 FROM saved s JOIN resources o ON o.id = s.id
              ) ",
             "",
             changes,
@@ -161,52 +187,42 @@ impl Db<'_> {
             &checked_at as _,
             &moved_at as _,
             &known as _,
+            &links as _,
         );
         let result = statement.execute(self.wire()).await;
         self.complete(result, Update(Resources), "save the states of resources")?;
         Ok(())
     }
 
-    /// Removes resources, and adds the changes of one request to the trail. Their reports and references are removed
+    /// Removes resources, records that, and adds the changes of one request to the trail. Their reports and references are removed
     /// with them.
     pub(super) async fn remove_audited(
         &mut self,
         removed: &[ResourceId],
         changes: &[Change],
+        dropped: &DroppedLinks,
         origin: &ChangeOrigin,
     ) -> Result<(), Error> {
+        let links: Vec<_> = removed.iter().map(|id| dropped.of(*id)).collect();
         let removed = uuids(removed.iter().copied());
         let statement = audited!(
             "WITH logged AS (",
-            ") DELETE FROM resources WHERE id = ANY($11)",
+            "), recorded AS (
+                 INSERT INTO changes (at, resource_id, kind, action, actor, request_id, revision, generation, updated_at,
+                                      updated_by, deleted_at, deleted_by, created_at, created_by, name, owner_id, tenancy,
+                                      spec, labels, links, conditions)
+                 SELECT $1, r.id, r.kind, 'removed', $2, $3, r.revision, r.generation, r.updated_at, r.updated_by,
+                        r.deleted_at, r.deleted_by, r.created_at, r.created_by, r.name, r.owner_id, r.tenancy, r.spec,
+                        r.labels, coalesce(n.links, links_of(r.id)), r.conditions
+                 FROM unnest($11::uuid[], $12::jsonb[]) n (id, links) JOIN resources r ON r.id = n.id
+             ) DELETE FROM resources WHERE id = ANY($11)",
             changes,
             origin,
             &removed,
+            &links as _,
         );
         let result = statement.execute(self.wire()).await;
         self.complete(result, Delete(Resources), "remove resources")?;
         Ok(())
-    }
-
-    /// Removes at most `count_max` entries older than `before`; returns their number. Needs a transaction, because the
-    /// right to remove ends with it.
-    pub async fn delete_audit_before(
-        &mut self,
-        before: DateTime<Utc>,
-        count_max: i64,
-    ) -> Result<u64, Error> {
-        let result = sqlx::query!("SELECT set_config('hyperfleet.audit_retention', 'on', true)")
-            .fetch_one(self.wire())
-            .await;
-        self.complete(result, Raw, "open the audit trail for retention")?;
-        let result = sqlx::query!(
-            "DELETE FROM audit_entries WHERE sequence IN (SELECT sequence FROM audit_entries WHERE at < $1 ORDER BY at LIMIT $2)",
-            before,
-            count_max,
-        )
-        .execute(self.wire())
-        .await;
-        let done = self.complete(result, Delete(Audit), "remove expired audit entries")?;
-        Ok(done.rows_affected())
     }
 }

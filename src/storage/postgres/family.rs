@@ -1,6 +1,9 @@
 //! Several resources at a time: locked in one order, read after they are locked, changed by sets. The number of
 //! statements does not depend on the number of rows.
 
+use std::collections::HashMap;
+
+use serde_json::Value;
 use sqlx::types::Json;
 
 use super::measure::SqlOperation::{Create, Delete, Query};
@@ -17,6 +20,17 @@ pub struct LockedLineage {
     /// The topmost owner first, the resource last.
     pub rows: Vec<LockedRow>,
     pub kind: String,
+}
+
+/// References that a transaction has dropped, by their source: a recorded change has them as they were before.
+#[derive(Debug, Default)]
+pub(super) struct DroppedLinks(HashMap<ResourceId, Vec<Value>>);
+
+impl DroppedLinks {
+    /// Those of a resource; `None` if it has lost none.
+    pub(super) fn of(&self, source: ResourceId) -> Option<Json<&[Value]>> {
+        self.0.get(&source).map(|links| Json(links.as_slice()))
+    }
 }
 
 impl Db<'_> {
@@ -172,18 +186,21 @@ impl Db<'_> {
             failures: _,
         } = outcome;
         // A target cannot be removed before the references to it.
+        let mut dropped = DroppedLinks::default();
         if has_links && !(released.is_empty() && removed.is_empty()) {
-            self.delete_references(released, removed).await?;
+            dropped = self.delete_references(released, removed).await?;
         }
         if saved.is_empty() && removed.is_empty() {
             return Ok(());
         }
         if saved.is_empty() {
-            return self.remove_audited(removed, changes, origin).await;
+            return self
+                .remove_audited(removed, changes, &dropped, origin)
+                .await;
         }
-        self.save_audited(saved, changes, origin).await?;
+        self.save_audited(saved, changes, &dropped, origin).await?;
         if !removed.is_empty() {
-            self.delete_resources(removed).await?;
+            self.delete_resources(removed, &dropped, origin).await?;
         }
         Ok(())
     }
@@ -193,24 +210,51 @@ impl Db<'_> {
         &mut self,
         released: &[ResourceId],
         removed: &[ResourceId],
-    ) -> Result<(), Error> {
+    ) -> Result<DroppedLinks, Error> {
         let result = sqlx::query!(
-            "DELETE FROM resource_references WHERE source_id = ANY($1) OR target_id = ANY($2)",
+            r#"DELETE FROM resource_references WHERE source_id = ANY($1) OR target_id = ANY($2)
+               RETURNING source_id, jsonb_build_object('type', ref_type, 'kind', target_kind, 'id', target_id) AS "link!""#,
             &uuids(released.iter().copied()),
             &uuids(removed.iter().copied()),
         )
-        .execute(self.wire())
+        .fetch_all(self.wire())
         .await;
-        self.complete(result, Delete(ResourceReferences), "drop references")?;
-        Ok(())
+        let rows = self.complete(result, Delete(ResourceReferences), "drop references")?;
+        let mut dropped = DroppedLinks::default();
+        for row in rows {
+            let of_source = dropped.0.entry(row.source_id.into()).or_default();
+            of_source.push(row.link);
+        }
+        Ok(dropped)
     }
 
     /// Reports and references are removed with their resource.
-    async fn delete_resources(&mut self, ids: &[ResourceId]) -> Result<(), Error> {
-        let ids = uuids(ids.iter().copied());
-        let result = sqlx::query!("DELETE FROM resources WHERE id = ANY($1)", &ids)
-            .execute(self.wire())
-            .await;
+    async fn delete_resources(
+        &mut self,
+        ids: &[ResourceId],
+        dropped: &DroppedLinks,
+        origin: &ChangeOrigin,
+    ) -> Result<(), Error> {
+        let links: Vec<_> = ids.iter().map(|id| dropped.of(*id)).collect();
+        let result = sqlx::query!(
+            "WITH recorded AS (
+                 INSERT INTO changes (at, resource_id, kind, action, actor, request_id, revision, generation, updated_at,
+                                      updated_by, deleted_at, deleted_by, created_at, created_by, name, owner_id, tenancy,
+                                      spec, labels, links, conditions)
+                 SELECT $3, r.id, r.kind, 'removed', $4, $5, r.revision, r.generation, r.updated_at, r.updated_by,
+                        r.deleted_at, r.deleted_by, r.created_at, r.created_by, r.name, r.owner_id, r.tenancy, r.spec,
+                        r.labels, coalesce(n.links, links_of(r.id)), r.conditions
+                 FROM unnest($1::uuid[], $2::jsonb[]) n (id, links) JOIN resources r ON r.id = n.id
+             )
+             DELETE FROM resources WHERE id = ANY($1)",
+            &uuids(ids.iter().copied()),
+            &links as _,
+            origin.at,
+            origin.actor,
+            origin.request_id,
+        )
+        .execute(self.wire())
+        .await;
         self.complete(result, Delete(Resources), "remove resources")?;
         Ok(())
     }

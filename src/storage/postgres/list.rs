@@ -6,6 +6,7 @@ use sqlx::types::Json;
 use sqlx::{FromRow, Postgres, QueryBuilder, Row as _};
 use uuid::Uuid;
 
+use super::audit::position_of;
 use super::columns::{column, literal};
 use super::error::is_timeout;
 use super::keyset::push_after;
@@ -18,6 +19,7 @@ use crate::domain::audit::{AuditEntry, AuditFilter, SettledTrail, TrailPosition}
 use crate::domain::page::{Direction, Listing, Order, OrderField, PageRequest};
 use crate::domain::position::RowPosition;
 use crate::domain::tenancy::TenantScope;
+use crate::domain::watch::VisibleChanges;
 use crate::domain::{EntityRegistry, ListFilter, ResourceId, StoredResource};
 
 /// Number of items that a page may skip and still be read quickly: in an index, within a millisecond or two.
@@ -27,9 +29,9 @@ const SKIPPED_QUICKLY_MAX: i64 = 10_000;
 const OPEN_TRANSACTION: &str = "pg_snapshot_xmin(pg_current_snapshot())::text::bigint";
 /// Entries that the snapshot does not show are of this era and of that transaction or a later one, and their
 /// `commit_order` is not lower than their transaction.
-const IS_SETTLED: &str =
+pub(super) const IS_SETTLED: &str =
     "(era, commit_order) < (audit_era(), pg_snapshot_xmin(pg_current_snapshot())::text::bigint)";
-const BY_POSITION: &str = " ORDER BY era, commit_order, sequence";
+pub(super) const BY_POSITION: &str = " ORDER BY era, commit_order, sequence";
 /// Entries after a position that are counted at most: a reader at the start of a long trail asks for page after page.
 const FOLLOWING_COUNT_MAX: i64 = 1_000;
 
@@ -99,6 +101,8 @@ pub struct TrailRows {
     pub settled: SettledTrail,
     /// The position of the last entry, if more follow it in the order of positions.
     pub end: Option<TrailPosition>,
+    /// The end of the last seals.
+    pub sealed: TrailPosition,
 }
 
 impl Db<'_> {
@@ -107,7 +111,32 @@ impl Db<'_> {
         &mut self,
         request: &ListQuery<'_>,
     ) -> Result<Listing<StoredResource>, Error> {
-        let mut query = statement(request);
+        let (listing, _) = self.list_rows(request, false).await?;
+        Ok(listing)
+    }
+
+    /// The same, with the transactions that the page shows.
+    pub async fn list_watched(
+        &mut self,
+        request: &ListQuery<'_>,
+    ) -> Result<(Listing<StoredResource>, VisibleChanges), Error> {
+        let (listing, snapshot) = self.list_rows(request, true).await?;
+        let snapshot = snapshot.unwrap_or_default();
+        match VisibleChanges::parse(&snapshot) {
+            Some(visible) => Ok((listing, visible)),
+            None => Err(Error::Corrupt {
+                column: "snapshot",
+                value: snapshot,
+            }),
+        }
+    }
+
+    async fn list_rows(
+        &mut self,
+        request: &ListQuery<'_>,
+        has_snapshot: bool,
+    ) -> Result<(Listing<StoredResource>, Option<String>), Error> {
+        let mut query = statement(request, has_snapshot);
         // Texts of searches differ: kept, they would push out the statements that do not. Planned with its values,
         // each also gets the plan that fits them.
         let query = query.build().persistent(!request.is_counted_from_rows());
@@ -123,15 +152,19 @@ impl Db<'_> {
         let rows = rows?;
         let size = request.page.size as usize;
         let is_last = rows.len() <= size;
+        let first = rows.first().filter(|_| has_snapshot);
+        let snapshot = first.map(|row| row.try_get(COLUMNS_COUNT + 1)).transpose();
+        let snapshot = self.complete(snapshot, Raw, "read the snapshot of a list")?;
         let (total, items) = self.complete(read_resources(rows, size), Raw, "read a page")?;
         let last = items.last().filter(|_| !is_last);
         let next = last.map(|last| RowPosition::of(&request.order, last));
-        Ok(Listing {
+        let listing = Listing {
             page: request.page,
             items,
             total,
             next,
-        })
+        };
+        Ok((listing, snapshot))
     }
 
     /// One page of the visible audit trail, with the total of all pages: newest first, or after a position in the
@@ -156,6 +189,9 @@ impl Db<'_> {
         let first = rows.first().map(SettledTrail::from_row);
         let settled = first.unwrap_or(Err(sqlx::Error::RowNotFound));
         let settled = self.complete(settled, Raw, "read how far the trail is settled")?;
+        let sealed = rows.first().map(|row| position_of(row, "sealed"));
+        let sealed = sealed.transpose().map(Option::flatten);
+        let sealed = self.complete(sealed, Raw, "read how far the trail is sealed")?;
         let size = page.size as usize;
         let is_last = rows.len() <= size;
         rows.truncate(size);
@@ -173,6 +209,7 @@ impl Db<'_> {
             listing,
             settled,
             end,
+            sealed: sealed.unwrap_or(TrailPosition::START),
         })
     }
 
@@ -203,7 +240,7 @@ impl Db<'_> {
 
 /// The total, which every row repeats after the [`COLUMNS`], and the resources. An empty page has one row: the total.
 /// Each row is dropped once it is read, so that a page of large ones is not in memory twice.
-fn read_resources(
+pub(super) fn read_resources(
     rows: Vec<PgRow>,
     size: usize,
 ) -> Result<(i64, Vec<StoredResource>), sqlx::Error> {
@@ -226,7 +263,7 @@ fn audit_statement(
     page: PageRequest,
 ) -> QueryBuilder<Postgres> {
     let mut query = QueryBuilder::new(
-        "SELECT total.count AS total, settled.*, last.*, e.* FROM (SELECT audit_era() AS current_era, ",
+        "SELECT total.count AS total, settled.*, last.*, sealed.*, e.* FROM (SELECT audit_era() AS current_era, ",
     );
     query.push(OPEN_TRANSACTION).push(
         " AS open_transaction) settled
@@ -235,6 +272,8 @@ fn audit_statement(
     );
     query.push(IS_SETTLED).push(
         " ORDER BY era DESC, commit_order DESC, sequence DESC LIMIT 1) last ON true
+         LEFT JOIN (SELECT end_era AS sealed_era, end_commit_order AS sealed_commit_order, end_sequence AS sealed_sequence
+                    FROM audit_seals ORDER BY end_era DESC, end_commit_order DESC, end_sequence DESC LIMIT 1) sealed ON true
          CROSS JOIN (SELECT count(*) FROM ",
     );
     let order = if filter.after.is_some() {
@@ -318,7 +357,7 @@ fn push_audit_filter(
 ///
 /// Filtered rows are found once, for the total and for the page. Otherwise the server might walk the whole list in the
 /// hope that a page comes together early.
-fn statement(request: &ListQuery<'_>) -> QueryBuilder<Postgres> {
+fn statement(request: &ListQuery<'_>, has_snapshot: bool) -> QueryBuilder<Postgres> {
     let mut query = QueryBuilder::new("");
     if request.is_counted_from_rows() {
         query.push("WITH found AS MATERIALIZED (SELECT id");
@@ -337,7 +376,11 @@ fn statement(request: &ListQuery<'_>) -> QueryBuilder<Postgres> {
     query
         .push("SELECT ")
         .push(columns)
-        .push(", total.count AS total FROM (");
+        .push(", total.count AS total");
+    if has_snapshot {
+        query.push(", pg_current_snapshot()::text AS snapshot");
+    }
+    query.push(" FROM (");
     push_total(&mut query, request);
     query.push(") total LEFT JOIN (SELECT id FROM ");
     if request.is_counted_from_rows() {
@@ -438,7 +481,7 @@ fn push_filter(query: &mut QueryBuilder<Postgres>, request: &ListQuery<'_>) {
 
 /// Adds the condition that the caller sees rows of a table with a column `tenancy`. The second half is for the indexes
 /// of tenants; a caller that does not see everything has a tenancy.
-fn push_tenants(query: &mut QueryBuilder<Postgres>, tenants: &TenantScope) {
+pub(super) fn push_tenants(query: &mut QueryBuilder<Postgres>, tenants: &TenantScope) {
     if let Some(tenancy) = tenants.tenancy() {
         query
             .push(" AND tenancy = ")
@@ -455,7 +498,7 @@ fn push_visible(query: &mut QueryBuilder<Postgres>, tenants: &TenantScope, id: O
     }
 }
 
-fn push_order(query: &mut QueryBuilder<Postgres>, order: &Order, table: &'static str) {
+pub(super) fn push_order(query: &mut QueryBuilder<Postgres>, order: &Order, table: &'static str) {
     for (index, (field, direction)) in order.keys().enumerate() {
         query.push(if index == 0 { " ORDER BY " } else { ", " });
         query.push(table).push(column(field));

@@ -41,6 +41,8 @@ pub(super) enum SqlTable {
     AdapterReports,
     ResourceReferences,
     Audit,
+    Changes,
+    AuditSeals,
     IdempotencyKeys,
     Imports,
     ImportedResources,

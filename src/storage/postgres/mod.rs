@@ -17,16 +17,21 @@
 //! statements use rows that these have found.
 
 mod audit;
+mod audit_retention;
+mod audit_seals;
+mod changes;
 mod columns;
 mod condition_columns;
 mod error;
 mod family;
+mod history;
 mod idempotency;
 mod imports;
 mod keyset;
 mod lane;
 mod list;
 mod measure;
+mod past_list;
 mod pool;
 mod probe;
 mod reader;
@@ -37,6 +42,9 @@ mod schema;
 mod scope;
 mod search;
 mod snapshots;
+mod states;
+mod surroundings;
+mod trail;
 mod unreconciled;
 mod wire;
 
@@ -48,20 +56,25 @@ use sqlx::migrate::Migrator;
 use tokio::time::{Instant, timeout_at};
 use uuid::Uuid;
 
+pub use audit_seals::SealingState;
+pub use changes::{ChangeFeed, ChangesRead, ChangesSlice};
 pub use error::Error;
 pub use family::LockedLineage;
+pub use history::{RecordedGenerations, RecordedTimeline};
 pub use idempotency::ClaimedKey;
 pub use imports::{
     Conflict, Digests, ImportSource, ImportState, LeftOut, SourceSettings, WrittenReference,
 };
 pub use list::{ListQuery, TrailRows};
 pub use measure::count_from_zero;
+pub use past_list::PastListing;
 pub use pool::{ConnectionLifetime, Settings};
 pub use probe::Probe;
 pub use resources::Created;
 pub use schema::{Migration, MigrationState, SchemaStatus};
 pub use scope::{LockedRow, ResourceScope};
 pub use snapshots::{LockedSnapshots, WholeResource};
+pub use trail::TrailBounds;
 pub use unreconciled::Unreconciled;
 
 use crate::domain::{ResourceId, StoredResource};
@@ -85,9 +98,14 @@ static MIGRATOR: LazyLock<Migrator> = LazyLock::new(|| {
 const BEGIN_SETS: &str =
     "BEGIN; SET LOCAL plan_cache_mode = force_generic_plan; SET LOCAL enable_seqscan = off";
 
-/// The same for a request with an idempotency key. It waits 5 s at most for a repetition of itself, or for another change.
+/// The same for a request with an idempotency key, and for a dry run. It waits 5 s at most for a repetition of itself,
+/// or for another change.
 const BEGIN_KEYED: &str = "BEGIN; SET LOCAL plan_cache_mode = force_generic_plan; SET LOCAL enable_seqscan = off; \
                            SET LOCAL lock_timeout = '5s'";
+
+/// One state of the database for several statements. The reader may stop between two of them for ten minutes.
+const BEGIN_READING: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; \
+                             SET LOCAL idle_in_transaction_session_timeout = '10min'";
 
 /// A handle on the database. Cheap to clone.
 #[derive(Clone)]
@@ -226,6 +244,11 @@ impl Store {
         Ok(found.map(StoredResource::from))
     }
 
+    /// A connection of its own for the reader of changes. Connects to nothing yet.
+    pub fn change_feed(&self) -> ChangeFeed {
+        ChangeFeed::new(Settings::clone(&self.settings))
+    }
+
     pub async fn session(&self) -> Result<Session, Error> {
         Session::of(&self.pool, self.connected_by(), self.deadline).await
     }
@@ -267,9 +290,14 @@ impl Store {
         Tx::open(TxSession::Own(self.session().await?), BEGIN_SETS).await
     }
 
-    /// Opens a transaction (READ COMMITTED) for a request with an idempotency key, whatever it changes.
+    /// Opens a transaction (READ COMMITTED) for a request with an idempotency key or for a dry run, whatever it changes.
     pub async fn begin_keyed(&self) -> Result<Tx<'static>, Error> {
         Tx::open(TxSession::Own(self.session().await?), BEGIN_KEYED).await
+    }
+
+    /// Opens a transaction (REPEATABLE READ) that only reads: all its statements see the state of the first one.
+    pub async fn begin_reading(&self) -> Result<Tx<'static>, Error> {
+        Tx::open(TxSession::Own(self.session().await?), BEGIN_READING).await
     }
 
     /// The use of all connections, those of shares included.
@@ -402,6 +430,12 @@ impl<'s> Tx<'s> {
                 Err(error)
             }
         }
+    }
+
+    /// Rolls back, whatever the transaction did.
+    pub async fn roll_back(mut self) {
+        // If this fails, the connection is closed, with the same effect.
+        let _ = self.close("ROLLBACK", Rollback, "roll back").await;
     }
 
     async fn close(

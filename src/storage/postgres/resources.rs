@@ -1,4 +1,7 @@
-//! Table `resources`: one row at a time.
+//! Table `resources`: one row at a time. A statement that changes a row also records the change: the part of it that reads
+//! the table again sees the row as it was before.
+
+use std::collections::HashSet;
 
 use sqlx::types::Json;
 
@@ -6,8 +9,9 @@ use super::condition_columns::{ConditionColumns, SentConditions};
 use super::measure::SqlOperation::{Create, Query, Update};
 use super::measure::SqlTable::Resources;
 use super::row::ResourceRow;
-use super::{Db, Error, ResourceScope};
+use super::{Db, Error, ResourceScope, uuids};
 use crate::domain::audit::{Action, Change, ChangeOrigin};
+use crate::domain::change::ReplacedParts;
 use crate::domain::tenancy::TenantScope;
 use crate::domain::{Resource, ResourceId, ResourceState};
 
@@ -66,6 +70,31 @@ impl Db<'_> {
         self.complete(result, Query(Resources), "look for a resource")
     }
 
+    /// Which of these resources a tenant sees, including those that this transaction has removed: `origin` is the
+    /// origin of its changes.
+    pub async fn list_seen(
+        &mut self,
+        tenants: &TenantScope,
+        ids: &[ResourceId],
+        origin: &ChangeOrigin,
+    ) -> Result<HashSet<ResourceId>, Error> {
+        let result = sqlx::query_scalar!(
+            r#"SELECT id AS "id!" FROM resources
+               WHERE id = ANY($1) AND ($2::jsonb IS NULL OR tenancy = $2)
+               UNION
+               SELECT resource_id FROM audit_entries
+               WHERE resource_id = ANY($1) AND ($2::jsonb IS NULL OR tenancy = $2) AND request_id = $3 AND at = $4"#,
+            &uuids(ids.iter().copied()),
+            tenants.tenancy().map(Json) as _,
+            origin.request_id,
+            origin.at,
+        )
+        .fetch_all(self.wire())
+        .await;
+        let ids = self.complete(result, Query(Resources), "look for seen resources")?;
+        Ok(ids.into_iter().map(ResourceId::from).collect())
+    }
+
     /// Adds a resource and its audit entry, unless its parent is missing (not seen) or finalizing. The parent is
     /// locked, so that it cannot be deleted before this is committed. References are added separately. The id must be
     /// a new one: a statement with an unknown result is sent again, and a row with that id is its own.
@@ -110,6 +139,9 @@ impl Db<'_> {
                                         condition_states, reconciled_updated_at, reconciled_transition_at,
                                         last_known_generation, computed_revision)
                  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $9, $10, $13, $14, $15, $16, 1)
+             ), recorded AS (
+                 INSERT INTO changes (at, resource_id, kind, action, generation_after, actor, request_id)
+                 VALUES ($9, $1, $2, 'created', $8, $10, $11)
              )
              INSERT INTO audit_entries (at, actor, request_id, action, kind, resource_id, name, generation_after, tenancy)
              VALUES ($9, $10, $11, $12, $2, $1, $3, $8, $6)",
@@ -160,6 +192,9 @@ impl Db<'_> {
                    INSERT INTO audit_entries (at, actor, request_id, action, kind, resource_id, name, generation_after,
                                       tenancy)
                    SELECT $11, $12, $13, $14, $4, id, $5, $10, $8 FROM made
+               ), recorded AS (
+                   INSERT INTO changes (at, resource_id, kind, action, generation_after, actor, request_id)
+                   SELECT $11, id, $4, 'created', $10, $12, $13 FROM made
                )
                SELECT EXISTS (SELECT FROM made) AS "is_made!", EXISTS (SELECT FROM parent) AS "has_parent!""#,
             state.id.as_uuid(),
@@ -191,7 +226,7 @@ impl Db<'_> {
         })
     }
 
-    /// Saves a patch with its audit entry, unless the row has changed since `before`; true if saved. References are
+    /// Saves a patch with its audit entry and its change, unless the row has changed since `before`; true if saved. References are
     /// replaced separately.
     pub async fn save_patched(
         &mut self,
@@ -200,6 +235,7 @@ impl Db<'_> {
         origin: &ChangeOrigin,
     ) -> Result<bool, Error> {
         let state = &after.state;
+        let replaced = ReplacedParts::of(before, after);
         let sent = SentConditions::of(&before.state.conditions, &state.conditions);
         let computed = ConditionColumns::of(&state.conditions);
         let result = sqlx::query!(
@@ -212,6 +248,15 @@ impl Db<'_> {
                      computed_revision = revision + 1, revision = revision + 1
                  WHERE id = $1 AND revision = $2
                  RETURNING id, kind, name, tenancy
+             ), recorded AS (
+                 INSERT INTO changes (at, resource_id, kind, action, generation_after, actor, request_id, revision,
+                                      generation, updated_at, updated_by, deleted_at, deleted_by,
+                                      spec, labels, links, conditions)
+                 SELECT $7, c.id, c.kind, 'modified', $6, $8, $9, $2,
+                        r.generation, r.updated_at, r.updated_by, r.deleted_at, r.deleted_by,
+                        CASE WHEN $18 THEN r.spec END, CASE WHEN $19 THEN r.labels END,
+                        CASE WHEN $20 THEN links_of(c.id) END, CASE WHEN $21 THEN r.conditions END
+                 FROM changed c JOIN resources r ON r.id = c.id
              )
              INSERT INTO audit_entries (at, actor, request_id, action, kind, resource_id, name,
                                 generation_before, generation_after, tenancy)
@@ -233,6 +278,10 @@ impl Db<'_> {
             computed.reconciled_transition_at,
             computed.last_known_generation,
             sent.place,
+            replaced.spec,
+            replaced.labels,
+            replaced.references,
+            replaced.conditions,
         )
         .execute(self.wire())
         .await;
@@ -266,6 +315,12 @@ impl Db<'_> {
                      last_known_generation = $16, computed_revision = revision + 1, revision = revision + 1
                  WHERE id = $1 AND EXISTS (SELECT FROM locked l WHERE NOT has_dependents(l.id))
                  RETURNING id, kind, name, tenancy
+             ), recorded AS (
+                 INSERT INTO changes (at, resource_id, kind, action, generation_after, actor, request_id, revision,
+                                      generation, updated_at, updated_by, deleted_at, deleted_by, conditions)
+                 SELECT $8, c.id, c.kind, 'modified', $3, $9, $10, $2,
+                        r.generation, r.updated_at, r.updated_by, r.deleted_at, r.deleted_by, r.conditions
+                 FROM changed c JOIN resources r ON r.id = c.id
              )
              INSERT INTO audit_entries (at, actor, request_id, action, kind, resource_id, name,
                                 generation_before, generation_after, tenancy)

@@ -122,7 +122,7 @@ impl From<StoredRow> for StoredResource {
 }
 
 /// A `jsonb` column as text.
-pub(super) struct JsonbText(JsonText);
+pub(super) struct JsonbText(pub(super) JsonText);
 
 impl Type<Postgres> for JsonbText {
     fn type_info() -> PgTypeInfo {

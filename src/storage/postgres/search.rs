@@ -15,6 +15,11 @@ use crate::domain::{Entity, EntityRegistry, PATHS_BASE, ResourceId};
 /// Longest text of a spec that is compared with a pattern by `LIKE`, in bytes.
 const LIKE_BYTES_MAX: i32 = 1_000;
 
+/// Texts are ordered by their bytes, and cases differ for `A` to `Z` only, whatever the locale of the database: watches
+/// decide the same in memory (`domain::tsl::evaluate`). Equality is the same in every locale,
+/// and would lose its indexes.
+const BY_BYTES: &str = " COLLATE \"C\"";
+
 /// The kinds, which define the paths of their resources: URLs are compared, too.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Search<'a>(pub(super) &'a EntityRegistry);
@@ -73,10 +78,12 @@ impl Search<'_> {
             Predicate::Compares(comparison, value) => {
                 query.push(" ").push(comparison.into_str()).push(" ");
                 push_value(query, value);
+                push_collation(query, *comparison, test.value_type());
             }
             Predicate::ComparesWith(comparison, other) => {
                 query.push(" ").push(comparison.into_str()).push(" ");
                 self.push_field(query, other, test.value_type());
+                push_collation(query, *comparison, test.value_type());
             }
             Predicate::In(values) => {
                 query.push(" IN (");
@@ -87,10 +94,14 @@ impl Search<'_> {
                 query.push(")");
             }
             Predicate::Between(low, high) => {
-                query.push(" BETWEEN ");
+                // In parentheses: SQL takes no bare collation before `AND`.
+                query.push(" BETWEEN (");
                 push_value(query, low);
-                query.push(" AND ");
+                push_collation(query, Comparison::GreaterOrEqual, test.value_type());
+                query.push(") AND (");
                 push_value(query, high);
+                push_collation(query, Comparison::LessOrEqual, test.value_type());
+                query.push(")");
             }
             Predicate::Like {
                 pattern,
@@ -98,6 +109,7 @@ impl Search<'_> {
             } => {
                 query.push(if *ignores_case { " ILIKE " } else { " LIKE " });
                 query.push_bind(pattern.clone());
+                query.push(if *ignores_case { BY_BYTES } else { "" });
             }
         }
     }
@@ -249,16 +261,16 @@ fn push_spec_like(
     pattern: &str,
     ignores_case: bool,
 ) {
-    let (like, matches) = if ignores_case {
-        (" ILIKE ", " ~* ")
+    let (like, matches, collation) = if ignores_case {
+        (" ILIKE ", " ~* ", BY_BYTES)
     } else {
-        (" LIKE ", " ~ ")
+        (" LIKE ", " ~ ", "")
     };
     query.push("(SELECT CASE WHEN octet_length(v) <= ");
     query.push(LIKE_BYTES_MAX).push(" THEN v").push(like);
-    query.push_bind(pattern.to_owned());
+    query.push_bind(pattern.to_owned()).push(collation);
     query.push(" ELSE v").push(matches);
-    query.push_bind(regular_expression(pattern));
+    query.push_bind(regular_expression(pattern)).push(collation);
     query.push(" END FROM (SELECT spec #>> ");
     query.push_bind(path.to_vec()).push(" AS v OFFSET 0) s)");
 }
@@ -287,6 +299,13 @@ fn push_literal(expression: &mut String, literal: char) {
         expression.push('\\');
     }
     expression.push(literal);
+}
+
+fn push_collation(query: &mut QueryBuilder<Postgres>, comparison: Comparison, compared: Type) {
+    let is_ordered = !matches!(comparison, Comparison::Equal | Comparison::NotEqual);
+    if is_ordered && compared == Type::Text {
+        query.push(BY_BYTES);
+    }
 }
 
 fn push_value(query: &mut QueryBuilder<Postgres>, value: &Value) {

@@ -10,7 +10,8 @@ use super::names::KindNames;
 use super::object::{any_spec, object};
 use crate::domain::Entity;
 use crate::wire::fields::Member;
-use crate::wire::views::{LinkView, ListView, ResourceView};
+use crate::wire::history::{HistoryView, TombstoneView};
+use crate::wire::views::{LinkView, ListView, ReportView, ResourceView};
 
 /// A resource of one kind, or of any kind.
 pub(super) fn resource(entity: Option<&Entity>, names: &KindNames) -> Object {
@@ -18,6 +19,7 @@ pub(super) fn resource(entity: Option<&Entity>, names: &KindNames) -> Object {
     let reference = |suffix| RefOr::from(Ref::from_schema_name(names.schema(suffix)));
     let properties = &mut schema.properties;
     properties.insert("status".to_owned(), reference("Status"));
+    properties.insert("dry_run".to_owned(), plan());
     match entity {
         Some(entity) => {
             let spec = match &entity.spec_schema {
@@ -37,6 +39,17 @@ pub(super) fn resource(entity: Option<&Entity>, names: &KindNames) -> Object {
         None => schema.required.push("id".to_owned()),
     }
     schema
+}
+
+/// The latest report of one adapter.
+pub(super) fn report() -> Object {
+    let mut schema = object(ReportView::schema());
+    schema.properties.insert("dry_run".to_owned(), plan());
+    schema
+}
+
+fn plan() -> RefOr<Schema> {
+    Ref::from_schema_name("DryRun").into()
 }
 
 /// A resource with its selected members.
@@ -59,6 +72,7 @@ pub(super) fn sparse_resource() -> Object {
 pub(super) fn list(name: &str, item: &str) -> Object {
     let mut schema = any_list(name, item);
     schema.properties.remove("position");
+    schema.properties.remove("sealed");
     schema
 }
 
@@ -73,12 +87,27 @@ pub(super) fn numbered_list(name: &str, item: &str) -> Object {
 pub(super) fn trail(name: &str, item: &str) -> Object {
     let mut schema = any_list(name, item);
     schema.properties.remove("continue");
-    schema.required.push("position".to_owned());
+    schema
+        .required
+        .extend(["position", "sealed"].map(str::to_owned));
     schema
 }
 
+/// The same for what is known of one resource.
+pub(super) fn history(name: &str, item: &str) -> Object {
+    list_of(name, item, object(HistoryView::<LinkView<'_>>::schema()))
+}
+
+/// A removed resource.
+pub(super) fn tombstone() -> Object {
+    object(TombstoneView::<LinkView<'_>>::schema())
+}
+
 fn any_list(name: &str, item: &str) -> Object {
-    let mut schema = object(ListView::<Vec<LinkView<'_>>>::schema());
+    list_of(name, item, object(ListView::<Vec<LinkView<'_>>>::schema()))
+}
+
+fn list_of(name: &str, item: &str, mut schema: Object) -> Object {
     let items = ArrayBuilder::new().items(Ref::from_schema_name(item));
     schema
         .properties

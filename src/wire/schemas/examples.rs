@@ -2,19 +2,24 @@
 
 use std::sync::LazyLock;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use crate::domain::audit::{Action, AuditEntry, Change, ChangeOrigin, TrailPage, TrailPosition};
+use crate::domain::explain::{ExplainInput, Surroundings, explain};
+use crate::domain::history::{
+    Generation, GenerationAuthor, HistoryPage, TimelineEvent, TimelineEventKind, Tombstone,
+    Transition,
+};
 use crate::domain::lifecycle::{self, Draft, Family};
 use crate::domain::page::{Listing, PageRequest};
 use crate::domain::schema::SpecSchema;
 use crate::domain::tenancy::TenantScope;
 use crate::domain::{
-    Entity, EntityRegistry, Labels, Reference, Report, Resource, ResourceId, ResourceName,
-    ResourceSnapshot, Tenancy, Violations,
+    ConditionStatus, Entity, EntityRegistry, Labels, Reference, Report, Resource, ResourceId,
+    ResourceName, ResourceSnapshot, Tenancy, Violations,
 };
 use crate::wire::{ListKey, Params, Views};
 
@@ -87,12 +92,7 @@ impl<'a> Examples<'a> {
         let mut resource = self.resource();
         let family = Family {
             ancestors: Vec::new(),
-            root: ResourceSnapshot {
-                state: resource.state.clone(),
-                reports: Vec::new(),
-                children: 0,
-                facts: None,
-            },
+            root: snapshot(&resource),
             descendants: Vec::new(),
         };
         if let Ok((state, _)) = lifecycle::delete(&family, &[], self.registry, &origin()) {
@@ -101,12 +101,54 @@ impl<'a> Examples<'a> {
         self.shown(resource)
     }
 
+    /// The explanation of a new resource.
+    pub fn explained(self) -> Value {
+        let resource = self.resource();
+        let snapshot = snapshot(&resource);
+        let explanation = explain(&ExplainInput {
+            snapshot: &snapshot,
+            created_at: resource.created_at,
+            surroundings: &Surroundings::default(),
+            registry: self.registry,
+            now: moment() + TimeDelta::minutes(5),
+        });
+        json(&Views(self.registry).explanation(&explanation))
+    }
+
     /// A page of resources of the given kind, or of all kinds.
     pub fn listed(self, kind: Option<&str>) -> Value {
         // The list ends here, so any key will do.
         let key = ListKey::new("", &Params::default(), &[], &TenantScope::ALL);
         let listing = listing(self.resource().into());
         json(&Views(self.registry).resources(kind, listing, &key, None))
+    }
+
+    /// A page of generations.
+    pub fn generations(self) -> Value {
+        let origin = origin();
+        let generation = Generation {
+            state: self.resource().into(),
+            author: GenerationAuthor {
+                at: origin.at,
+                actor: Some(origin.actor),
+                request_id: Some(origin.request_id),
+            },
+            action: Action::Create,
+            changed: None,
+        };
+        json(&Views(self.registry).generations(&history(generation)))
+    }
+
+    /// A removed resource.
+    pub fn tombstone(self) -> Tombstone {
+        let origin = origin();
+        Tombstone {
+            last: self.resource().into(),
+            removed_at: origin.at,
+            removed_by: Some(origin.actor),
+            request_id: Some(origin.request_id),
+            reason: None,
+        }
     }
 
     fn shown(self, resource: Resource) -> Value {
@@ -153,6 +195,16 @@ impl<'a> Examples<'a> {
             name.push('0');
         }
         name
+    }
+}
+
+/// A resource without reports and children.
+fn snapshot(resource: &Resource) -> ResourceSnapshot {
+    ResourceSnapshot {
+        state: resource.state.clone(),
+        reports: Vec::new(),
+        children: 0,
+        facts: None,
     }
 }
 
@@ -221,7 +273,40 @@ pub fn audit(kind: &str, name: &str) -> Value {
             commit_order: 7_432,
             sequence: 1,
         },
+        sealed: TrailPosition::START,
     }))
+}
+
+/// A page of events.
+pub fn events() -> Value {
+    let origin = origin();
+    let transition = Transition {
+        condition: "Reconciled".to_owned(),
+        from: Some(ConditionStatus::False.into_str()),
+        to: Some(ConditionStatus::True.into_str()),
+        since: Some(origin.at - TimeDelta::seconds(90)),
+        lasted: Some(TimeDelta::seconds(90)),
+        reason: Some("ReconciledAll".to_owned()),
+        message: None,
+    };
+    let event = TimelineEvent {
+        at: origin.at,
+        kind: TimelineEventKind::Condition,
+        actor: Some(origin.actor),
+        request_id: Some(origin.request_id),
+        cause: Some("validation".to_owned()),
+        reason: None,
+        generation: Some(1),
+        transition: Some(transition),
+    };
+    json(&Views::timeline(&history(event)))
+}
+
+fn history<T>(item: T) -> HistoryPage<T> {
+    HistoryPage {
+        listing: listing(item),
+        is_complete: true,
+    }
 }
 
 /// The example of a report, read as every other report.

@@ -9,9 +9,12 @@ use strum::VariantNames as _;
 
 use crate::domain::Report;
 use crate::domain::audit::Action;
+use crate::domain::explain::{AdapterState, RuleState};
+use crate::domain::history::TimelineEventKind;
 use crate::wire::requests::REASON_CHARACTERS_MAX;
 
 /// The schemas that belong to no kind, by their names.
+#[expect(clippy::too_many_lines, reason = "a table")]
 pub(super) fn fixed() -> Map<String, Value> {
     let schemas = json!({
         "AdapterCondition": {
@@ -66,6 +69,23 @@ pub(super) fn fixed() -> Map<String, Value> {
                 "type": {"type": "string", "description": "What it is about.", "example": "Available", "minLength": 1, "maxLength": Report::TYPE_BYTES_MAX},
             },
         },
+        "ExplanationAdapterState": {
+            "type": "string",
+            "description": "How far an adapter is: `done`; `never_reported`; `old_generation`, `future_generation`: its latest report is about \
+                another generation; `unknown`, `failing`: it reports `Available=Unknown`, `Available=False`; `not_finalized`: it has not \
+                cleaned up after the deletion; `not_required`: the kind does not wait for it.",
+            "enum": AdapterState::VARIANTS,
+        },
+        "ExplanationRuleState": {
+            "type": "string",
+            "description": "Where a condition comes from: `derived`: the rule derives it; `not_applicable`: `when` of the rule is false; `failed`: \
+                the rule fails and the condition stays; `outdated`: the configuration has changed, and the next change or report updates it.",
+            "enum": RuleState::VARIANTS,
+        },
+        "EventType": {
+            "type": "string", "description": "What happened: `condition` is another status of a condition.",
+            "enum": TimelineEventKind::VARIANTS,
+        },
         "ForceDeleteRequest": {
             "type": "object", "description": "Why a resource is removed although its adapters are not done.", "required": ["reason"],
             "properties": {"reason": {
@@ -95,6 +115,15 @@ pub(super) fn fixed() -> Map<String, Value> {
             },
         },
         "ResourceConditionStatus": {"type": "string", "description": "Whether a condition of a resource holds.", "enum": ["True", "False"]},
+        "WatchEvent": {
+            "type": "object", "description": "One event of a watch: a line of `application/x-ndjson`, or the `data` of a server-sent event.", "required": ["type"],
+            "properties": {
+                "etag": {"type": "string", "description": "The tag of the resource, as in `ETag`."},
+                "object": {"type": "object", "description": "The resource; of an `ERROR` what is wrong; absent from a `BOOKMARK`."},
+                "position": {"type": "string", "description": "Where to continue after the event. Absent from the resources that a watch with `initial` begins with."},
+                "type": {"type": "string", "description": "What happened to the list.", "enum": ["ADDED", "BOOKMARK", "DELETED", "ERROR", "MODIFIED"]},
+            },
+        },
     });
     match schemas {
         Value::Object(schemas) => schemas,

@@ -18,7 +18,15 @@ use utoipa::openapi::schema::{Object, Schema};
 use utoipa::openapi::{Components, ComponentsBuilder};
 
 use crate::domain::{Entity, EntityRegistry};
-use crate::wire::views::{EntryView, LinkView, ReportView, StatusView};
+use crate::wire::history::{GenerationView, TimelineEventView, TransitionView};
+use crate::wire::views::dry_run::{
+    ConditionChangeView, DryRunView, EffectView, FailedRuleView, PlanAlone,
+};
+use crate::wire::views::explanation::{
+    AdapterProgressView, BlockedDeletionView, BlockingChildView, BlockingChildrenView,
+    BlockingReferrerView, BlockingReferrersView, ConditionOriginView, ResourceExplanationView,
+};
+use crate::wire::views::{EntryView, LinkView, StatusView};
 
 pub use names::{KindNames, Names};
 
@@ -37,6 +45,7 @@ pub fn answers(registry: &EntityRegistry, names: &Names) -> Components {
 /// describes, and of the specs of every kind, with what these refer to. A kind without a schema takes any object.
 pub fn written(registry: &EntityRegistry, names: &Names) -> Vec<(String, Value)> {
     let mut all: Vec<_> = fixed::fixed().into_iter().collect();
+    all.push(("Tombstone".to_owned(), json!(answers::tombstone())));
     let roots = registry.entities().iter().filter(|e| e.parent.is_none());
     all.extend(requests(None, &roots.collect::<Vec<_>>(), names));
     for entity in registry.entities() {
@@ -79,11 +88,30 @@ fn answers_of_kind(
 /// The schemas of answers that belong to no kind.
 fn fixed_answers() -> ComponentsBuilder {
     let list = |name, item| (name, Schema::Object(answers::numbered_list(name, item)));
+    let history = |name, item| (name, Schema::Object(answers::history(name, item)));
     ComponentsBuilder::new()
-        .schema_from::<ReportView<'_>>()
+        .schema_from::<DryRunView<'_>>()
+        .schema_from::<PlanAlone<'_>>()
+        .schema_from::<EffectView<'_>>()
+        .schema_from::<ConditionChangeView<'_>>()
+        .schema_from::<FailedRuleView<'_>>()
         .schema_from::<EntryView<'_>>()
         .schema_from::<LinkView<'_>>()
+        .schema_from::<ResourceExplanationView<'_>>()
+        .schema_from::<AdapterProgressView<'_>>()
+        .schema_from::<BlockingChildView<'_>>()
+        .schema_from::<BlockingChildrenView<'_>>()
+        .schema_from::<BlockingReferrerView<'_>>()
+        .schema_from::<BlockingReferrersView<'_>>()
+        .schema_from::<BlockedDeletionView<'_>>()
+        .schema_from::<ConditionOriginView<'_>>()
+        .schema_from::<GenerationView<'_>>()
+        .schema_from::<TimelineEventView<'_>>()
+        .schema_from::<TransitionView<'_>>()
         .schemas_from_iter([
+            ("AdapterStatus", Schema::Object(answers::report())),
+            history("GenerationList", "Generation"),
+            history("EventList", "Event"),
             list("AdapterStatusList", "AdapterStatus"),
             (
                 "AuditList",

@@ -8,9 +8,12 @@ use crate::domain::{Entity, EntityRegistry};
 
 /// Schemas of answers and problems that belong to no kind; those without a struct are in `fixed`.
 #[rustfmt::skip]
-const ANSWERS: [&str; 9] = [
-    "AdapterStatus", "AdapterStatusList", "AuditEntry", "AuditList", "Error", "ObjectReference",
-    "SparseResource", "ValidationError", "ValidationErrorConstraint",
+const ANSWERS: [&str; 28] = [
+    "AdapterStatus", "AdapterStatusList", "AuditEntry", "AuditList", "DryRun", "DryRunAnswer", "DryRunCondition",
+    "DryRunEffect", "DryRunFailedRule", "Error", "Event", "EventList", "Explanation", "ExplanationAdapter",
+    "ExplanationChild", "ExplanationChildren", "ExplanationCondition", "ExplanationDeletion", "ExplanationReferrer",
+    "ExplanationReferrers", "Generation", "GenerationList", "ObjectReference", "SparseResource", "Tombstone", "Transition",
+    "ValidationError", "ValidationErrorConstraint",
 ];
 /// Suffixes of a kind's name in the names of its schemas.
 #[rustfmt::skip]

@@ -77,8 +77,70 @@ pub fn resources() -> Vec<Parameter> {
     let described = [ListFilterKind::Kind, ListFilterKind::Search];
     let others = ListFilterKind::iter().filter(|kind| !described.contains(kind));
     parameters.extend(others.flat_map(|kind| filter(kind, &[])));
+    parameters.push(at());
     parameters.push(fields());
+    parameters.extend(watching());
     parameters
+}
+
+/// The moment of an earlier state.
+pub fn at() -> Parameter {
+    let mut time = text();
+    time.format = Some(SchemaFormat::KnownFormat(KnownFormat::DateTime));
+    query(
+        "at",
+        "The state at this time, such as `2026-01-02T12:00:00Z`, as long as changes since then are kept. Not together with \
+         `search`, `watch` or `generation`.",
+        time,
+        Value::Null,
+    )
+}
+
+/// The parameters of one resource that no list has.
+pub fn one() -> Vec<Parameter> {
+    let number = ObjectBuilder::new()
+        .schema_type(SchemaType::Type(Type::Integer))
+        .format(Some(SchemaFormat::KnownFormat(KnownFormat::Int32)))
+        .minimum(Some(1))
+        .build();
+    vec![
+        query(
+            "generation",
+            "The last state with this generation, such as `3`, as long as it is kept. Not together with `at`.",
+            number,
+            Value::Null,
+        ),
+        query(
+            "includeDeleted",
+            "Whether a removed resource is answered with 410 and what is known of it, as long as that is kept, in place of \
+             404.",
+            Object::with_type(Type::Boolean),
+            json!(false),
+        ),
+    ]
+}
+
+/// The parameters of a watch.
+fn watching() -> [Parameter; 3] {
+    let boolean = || Object::with_type(Type::Boolean);
+    [
+        query(
+            "watch",
+            "`watch=true`: the changes of the list, as they happen, instead of a page of it (docs/guides/watch.md).",
+            boolean(),
+            json!(false),
+        ),
+        plain(
+            "position",
+            "With `watch`: begin after this position of another answer or event, such as `0-7`.",
+        ),
+        query(
+            "initial",
+            "`initial=true` with `watch`: begin with the present state. Not together with `position`.",
+            boolean(),
+            Value::Null,
+        ),
+    ]
 }
 
 /// The parameters of one filter, in a service with these kinds.
@@ -129,6 +191,19 @@ pub fn fields() -> Parameter {
         .style(Some(ParameterStyle::Form))
         .explode(Some(false))
         .build()
+}
+
+/// Asks what a change would do.
+pub fn dry_run() -> Parameter {
+    let mut only_true = Object::with_type(Type::Boolean);
+    only_true.enum_values = Some(vec![json!(true)]);
+    query(
+        "dryRun",
+        "`dryRun=true`: nothing is changed. The answer is the real one, without `ETag`, and its member `dry_run` says what the \
+         request would do (docs/guides/plan-changes.md). Any other value is refused, also a blank one.",
+        only_true,
+        Value::Null,
+    )
 }
 
 /// The parameters of the audit trail.

@@ -298,13 +298,15 @@ fn every_parameter_of_lists_is_read() {
         let filters = ListFilterKind::iter().map(|kind| params.filter(kind));
         let filters: Vec<_> = filters.collect();
         let (page, fields) = (params.page_with_reference(), params.fields());
-        format!("{page:?} {filters:?} {order:?} {continued:?} {fields:?}")
+        let watch = params.watch(None);
+        format!("{page:?} {filters:?} {order:?} {continued:?} {fields:?} {watch:?}")
     };
     let kind = parameters::filter(ListFilterKind::Kind, &[]);
     for parameter in parameters::resources().into_iter().chain(kind) {
         let name = parameter.name;
-        let given = Params::new(vec![(name.clone(), "x".to_owned())]);
-        assert_ne!(read(&given), read(&Params::default()), "{name}");
+        let watch = ("watch".to_owned(), "true".to_owned());
+        let given = Params::new(vec![(name.clone(), "x".to_owned()), watch.clone()]);
+        assert_ne!(read(&given), read(&Params::new(vec![watch])), "{name}");
     }
 }
 

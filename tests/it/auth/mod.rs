@@ -11,4 +11,5 @@ mod outages;
 mod rotation;
 mod signer;
 pub(crate) mod tls;
+mod watches;
 mod world;

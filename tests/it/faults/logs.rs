@@ -107,6 +107,42 @@ async fn every_request_gets_one_line_that_says_what_became_of_it() {
 }
 
 #[tokio::test]
+async fn a_dry_run_is_one_line_that_says_so() {
+    let database = TestDatabase::create().await;
+    let mut program = serve(&database, &[]);
+    let api = program.serving(database).await;
+    let cluster = api.cluster("abc").await;
+    api.deleted(&cluster).await;
+    let forced = format!("{cluster}/force-delete?dryRun=true");
+    let reason = r#"{"reason": "it hangs"}"#;
+    for (id, method, path, body, status) in [
+        ("forced", "POST", &*forced, reason, 200),
+        ("refused", "POST", "/clusters?dryRun=true", "{}", 400),
+        (
+            "misspelled",
+            "DELETE",
+            &format!("{cluster}?dryrun=true"),
+            "",
+            400,
+        ),
+    ] {
+        assert_eq!(ask(&api, id, method, path, body).await, status, "{id}");
+        let lines = lines_of(&program, id).await;
+        let [line] = lines.as_slice() else {
+            panic!("{id}: {lines:?}");
+        };
+        assert_eq!(line["dry_run"], true, "{line}");
+        assert_eq!(line["caller"], "system@hyperfleet.local", "{line}");
+    }
+    assert_eq!(ask(&api, "real", "DELETE", &cluster, "").await, 202);
+    let lines = lines_of(&program, "real").await;
+    assert!(
+        lines.iter().all(|line| line.get("dry_run").is_none()),
+        "{lines:?}"
+    );
+}
+
+#[tokio::test]
 async fn a_force_delete_is_one_line_with_its_reason_its_request_and_the_ids_of_children() {
     let database = TestDatabase::create().await;
     let mut program = serve(&database, &[]);

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use super::document;
 use crate::support::{Answer, TestApi};
 
-/// Headers of repeated requests alone.
-const SOMETIMES: [&str; 1] = ["Idempotency-Replayed"];
+/// Headers of repeated requests, and of instances that follow changes.
+const SOMETIMES: [&str; 2] = ["Hyperfleet-Position", "Idempotency-Replayed"];
 
 /// The server with what it says of itself.
 struct Contract {
@@ -28,7 +28,9 @@ impl Contract {
         let described = self.resolved(&operation["responses"][answer.status.to_string()]);
         assert!(!described.is_null(), "{at} is not described");
         let headers = described["headers"].as_object().unwrap().keys();
-        for name in headers.filter(|name| !SOMETIMES.contains(&name.as_str())) {
+        let is_dry_run = path.contains("dryRun=");
+        let is_left_out = |name: &str| SOMETIMES.contains(&name) || is_dry_run && name == "ETag";
+        for name in headers.filter(|name| !is_left_out(name)) {
             assert!(answer.header(name).is_some(), "{at} has no {name}");
         }
         let Some(kinds) = described["content"].as_object() else {
@@ -113,6 +115,8 @@ async fn a_whole_life_is_as_the_document_says() {
             204
         );
         assert_eq!(send("GET", &statuses, Value::Null).await.status, 200);
+        let explain = format!("{path}/explain");
+        assert_eq!(send("GET", &explain, Value::Null).await.status, 200);
     }
     for list in [
         "/clusters",
@@ -129,10 +133,41 @@ async fn a_whole_life_is_as_the_document_says() {
         assert_eq!(send("POST", &force, reason.clone()).await.status, 409);
         assert_eq!(send("DELETE", path, Value::Null).await.status, 202);
         assert_eq!(send("PATCH", path, json!({"labels": {}})).await.status, 409);
+        let explain = format!("{path}/explain");
+        assert_eq!(send("GET", &explain, Value::Null).await.status, 200);
         assert_eq!(send("POST", &force, reason.clone()).await.status, 204);
         assert_eq!(send("GET", path, Value::Null).await.status, 404);
     }
     assert_eq!(send("GET", "/audit", Value::Null).await.status, 200);
+}
+
+#[tokio::test]
+async fn dry_runs_are_as_the_document_says() {
+    let contract = Contract::of(TestApi::spawn().await).await;
+    let cluster = contract.api.cluster("one").await;
+    let gone = contract.api.cluster("two").await;
+    contract.api.deleted(&gone).await;
+    let body = json!({"kind": "Cluster", "name": "three", "spec": {}});
+    let statuses = format!("{cluster}/statuses");
+    for (method, path, body, status) in [
+        ("POST", "/clusters", body, 201),
+        ("PATCH", &cluster, json!({"spec": {"a": 1}}), 200),
+        ("DELETE", &cluster, Value::Null, 202),
+        (
+            "POST",
+            &format!("{gone}/force-delete"),
+            json!({"reason": "x"}),
+            200,
+        ),
+        ("PUT", &statuses, report(1), 201),
+        ("PUT", &statuses, report(2), 200),
+        ("POST", "/clusters", json!({}), 400),
+    ] {
+        let path = format!("{path}?dryRun=true");
+        let answer = contract.send(method, &path, body).await;
+        assert_eq!(answer.status, status, "{path}: {}", answer.body);
+        assert_eq!(answer.body["dry_run"].is_object(), status < 300, "{path}");
+    }
 }
 
 #[tokio::test]

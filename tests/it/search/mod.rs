@@ -2,6 +2,7 @@
 
 mod documented;
 mod found;
+mod in_memory;
 mod indexes;
 mod model;
 mod scope;

@@ -93,6 +93,16 @@ impl fmt::Display for TaskReason {
     }
 }
 
+/// Whether an agent may act on orders that it read at one revision of etcd, when its machine was registered at
+/// another.
+///
+/// Until its registration the machine may have counted as lost, and the engine may have given its units to other
+/// machines. Older orders would run these units twice. From the registration on, the engine moves no unit for that
+/// reason, so orders of that revision or a later one are complete.
+pub const fn may_follow(read_at: i64, registered_at: i64) -> bool {
+    read_at >= registered_at
+}
+
 /// The tasks that bring the machine to its desired state, in order, each with its reason.
 ///
 /// # Guarantees

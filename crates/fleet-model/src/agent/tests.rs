@@ -242,6 +242,14 @@ fn a_launched_unit_is_restarted_when_that_is_asked_for() {
     }
 }
 
+#[test]
+fn orders_count_from_the_registration_on() {
+    for (read_at, registered_at, expected) in [(6, 7, false), (7, 7, true), (8, 7, true)] {
+        let found = may_follow(read_at, registered_at);
+        assert_eq!(found, expected, "{read_at} {registered_at}");
+    }
+}
+
 /// The current state after all tasks have succeeded.
 fn after(
     desired: &BTreeMap<String, Desired>,

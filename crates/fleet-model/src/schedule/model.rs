@@ -114,3 +114,14 @@ pub struct Task {
     pub to: Option<MachineId>,
     pub reason: Reason,
 }
+
+impl Task {
+    /// The machine whose absence is the reason of the task. If that machine has come back meanwhile, the task must
+    /// not be carried out: the machine may run the unit.
+    pub fn lost_machine(&self) -> Option<&MachineId> {
+        match &self.reason {
+            Reason::MachineGone(machine) => Some(machine),
+            _ => None,
+        }
+    }
+}

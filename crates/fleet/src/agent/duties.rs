@@ -13,7 +13,7 @@ use crate::keys::{KeyStore, Revision};
 use crate::registry::{
     Error, Global, Key, Registry, Run, RunKey, Snapshot, Watch, WatchScope, WatchUpdate,
 };
-use hyperfleet_fleet_model::agent::Desired;
+use hyperfleet_fleet_model::agent::{Desired, may_follow};
 use hyperfleet_fleet_model::schedule::{Job, Machine, MachineId, globals_on};
 use hyperfleet_fleet_model::unit::{FleetSection, NameParts, Options, Requirements, UnitName};
 use hyperfleet_server_kit::causes::chain;
@@ -31,6 +31,8 @@ pub(super) struct Duties {
     snapshots: BTreeMap<usize, Snapshot>,
     /// Scopes that must be listed again.
     expected: BTreeSet<usize>,
+    /// The machine's registration. What was read before it does not count.
+    registered_at: Revision,
 }
 
 /// News of one watched scope.
@@ -193,17 +195,20 @@ pub(super) struct Orders {
 
 impl Duties {
     pub(super) fn apply(&mut self, update: ScopeUpdate) {
-        let index = update.scope;
+        let (index, read_at) = (update.scope, update.revision());
         match update.update {
             WatchUpdate::Relisted { revision, found } => {
                 self.snapshots.insert(index, Snapshot::of(revision, found));
-                self.expected.remove(&index);
             }
             WatchUpdate::Changes { revision, changes } => {
                 let known = self.snapshots.entry(index).or_default();
                 known.extend(changes);
                 known.revision = revision;
             }
+        }
+        // Changes come after a list.
+        if may_follow(read_at, self.registered_at) {
+            self.expected.remove(&index);
         }
     }
 
@@ -212,9 +217,11 @@ impl Duties {
         self.snapshots.len() == scopes("").len()
     }
 
-    /// Marks every scope as outdated until it has been listed again.
-    pub(super) fn expect_all(&mut self) {
+    /// Marks every scope as outdated until it has been listed again, not before the machine's registration. Call it
+    /// together with [`follow`].
+    pub(super) fn expect_all(&mut self, registered_at: Revision) {
         self.expected = (0..scopes("").len()).collect();
+        self.registered_at = registered_at;
     }
 
     /// Whether some scope has not been listed since [`expect_all`](Self::expect_all).

@@ -278,9 +278,9 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
         if is_same && self.reports.is_some() == registration.is_some() {
             return;
         }
-        if !is_same && registration.is_some() {
-            // Decisions made while the machine was away may be missing.
-            self.follow_all();
+        if let Some(registration) = registration.as_ref().filter(|_| !is_same) {
+            // While the machine was away, the engine may have given its units to others.
+            self.follow_all(registration.revision());
         }
         let last_report = self.units.memory.history;
         let last_report = last_report.map_or(0, |history| history.last_report);
@@ -296,9 +296,9 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
         self.act_soon(Duration::ZERO);
     }
 
-    /// Lists everything that the agent follows again.
-    fn follow_all(&mut self) {
-        self.duties.expect_all();
+    /// Lists everything that the agent follows again. Until then it acts on no orders.
+    fn follow_all(&mut self, registered_at: Revision) {
+        self.duties.expect_all(registered_at);
         (self.following, self.news) = duties::follow(
             &self.agent.registry,
             &self.agent.settings.id,
@@ -368,8 +368,9 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
             last_report: 0,
         });
         self.units.remember();
-        // Last, because the followers compare what they read with the history.
-        self.follow_all();
+        // Last, because the followers compare what they read with the history. The registration's revision means
+        // nothing in this registry.
+        self.follow_all(0);
     }
 
     /// Resumes after a halt if an operator has ordered it since. Epochs start again with the registry.
@@ -408,7 +409,30 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
         if self.is_leaving() {
             let none = Orders::default();
             self.units.bring_about(systemd, &none, &self.files).await?;
-        } else if self.duties.are_listed() {
+        } else if !self.duties.are_expected() {
+            next = next.min(self.follow_orders(systemd, ends_at).await?);
+        }
+        if !self.report(systemd).await? || self.units.has_lost_some() {
+            next = Instant::now() + PAUSE;
+        }
+        // The expected lists wake the agent.
+        let retry_at = self.units.retry_at();
+        let retry_at = retry_at.filter(|_| !self.duties.are_expected());
+        for at in [retry_at, ends_at].into_iter().flatten() {
+            next = next.min(at.max(Instant::now() + GATHERING));
+        }
+        self.act_at = Some(self.act_at.map_or(next, |at| at.min(next)));
+        Ok(())
+    }
+
+    /// Carries out the last orders, or those of before the boot if etcd is away. Returns when to do so again.
+    async fn follow_orders(
+        &mut self,
+        systemd: &C::Systemd,
+        ends_at: Option<Instant>,
+    ) -> Result<Instant, Error> {
+        let mut next = Instant::now() + LOOK_PAUSE;
+        if self.duties.are_listed() {
             if !matches!(in_time(ends_at, self.read_files()).await, Some(Ok(()))) {
                 next = Instant::now() + PAUSE;
             }
@@ -429,14 +453,7 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
                 self.files.extend(files);
             }
         }
-        if !self.report(systemd).await? || self.units.has_lost_some() {
-            next = Instant::now() + PAUSE;
-        }
-        for at in [self.units.retry_at(), ends_at].into_iter().flatten() {
-            next = next.min(at.max(Instant::now() + GATHERING));
-        }
-        self.act_at = Some(self.act_at.map_or(next, |at| at.min(next)));
-        Ok(())
+        Ok(next)
     }
 
     /// Reports the states. Returns whether all of them could be reported.

@@ -5,13 +5,11 @@
 //! clients reconnect with the id of the last event.
 
 use std::collections::VecDeque;
-use std::rc::Rc;
 use std::time::Duration;
 
-use actix_web::http::header::HeaderName;
-use actix_web::http::{StatusCode, Version};
+use actix_web::http::StatusCode;
 use actix_web::web::Bytes;
-use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder};
+use actix_web::{HttpRequest, HttpResponse};
 use futures_util::stream;
 use serde::Serialize;
 use tokio::time::{Instant, sleep_until};
@@ -20,12 +18,11 @@ use super::Fault;
 use crate::{Error, EtcdFollower, FollowUpdate, Followed, Item};
 use hyperfleet_fleet_model::wire::{self, EVENT_STREAM, HEARTBEAT, Query, UnitGone};
 use hyperfleet_server_kit::causes::chain;
-use hyperfleet_server_kit::http::{Admission, Connection, Gate, PIECE, WATCHER_BYTES};
+use hyperfleet_server_kit::http::{self, Admission, Gate, PIECE, WATCHER_BYTES};
 
 /// Longest duration of a stream. The client then reconnects and authenticates again, which bounds the use of an
 /// expired or revoked token.
 pub(super) const TIME_MAX: Duration = Duration::from_mins(30);
-const LAST_EVENT_ID: &str = "last-event-id";
 
 /// The revision to resume after: that of `Last-Event-ID`, or of the parameter. Clients that reconnect send
 /// both.
@@ -46,15 +43,7 @@ pub(super) fn last_event_id<T>(
     request: &HttpRequest,
     parse: impl FnOnce(&str) -> Option<T>,
 ) -> Result<Option<T>, Fault> {
-    let mut given = request.headers().get_all(LAST_EVENT_ID);
-    let (first, second) = (given.next(), given.next());
-    let Some(first) = first.filter(|value| !value.is_empty() || second.is_some()) else {
-        return Ok(None);
-    };
-    let id = first.to_str().ok().filter(|_| second.is_none());
-    let id = id.and_then(parse);
-    let fault = || bad("invalid value of Last-Event-ID header");
-    id.map(Some).ok_or_else(fault)
+    http::last_event_id(request, parse).map_err(|fault| bad(&fault.to_string()))
 }
 
 /// Checks that the request can be answered by an endless response, and asks for nothing else.
@@ -62,8 +51,7 @@ pub(super) fn last_event_id<T>(
 /// # Errors
 /// 400.
 pub(super) fn check(request: &HttpRequest, query: &Query) -> Result<(), Fault> {
-    if request.version() < Version::HTTP_11 {
-        // HTTP/1.0 has no chunked encoding (RFC 9112 §6.1).
+    if !http::is_chunked(request) {
         return Err(bad("watching needs HTTP/1.1"));
     }
     match query.page_token()? {
@@ -102,7 +90,7 @@ pub(super) async fn answer<T: Watchable>(
     let reservation = admission.watch(WATCHER_BYTES);
     let reservation = reservation.ok_or_else(Fault::too_many_watch)?;
     let mut follow = follow(after).await?;
-    let mut answer = endless(request, admission);
+    let mut answer = http::endless(request, admission);
     let ask = async move || follow.next().await;
     let stream = Stream::new(ask, admission.gate().clone());
     let chunks = stream::unfold((stream, reservation), async |(mut stream, reservation)| {
@@ -111,17 +99,6 @@ pub(super) async fn answer<T: Watchable>(
     });
     answer.content_type(EVENT_STREAM);
     Ok(answer.streaming(chunks))
-}
-
-/// Head of a response that lasts until the service stops, with headers that keep proxies from buffering it.
-pub(super) fn endless(request: &HttpRequest, admission: &Admission) -> HttpResponseBuilder {
-    if let Some(connection) = request.conn_data::<Rc<Connection>>() {
-        connection.end_with(admission.gate());
-    }
-    let mut response = HttpResponse::Ok();
-    // Without it nginx buffers the response.
-    response.insert_header((HeaderName::from_static("x-accel-buffering"), "no"));
-    response
 }
 
 /// A resource that can be watched.

@@ -15,7 +15,7 @@ use crate::inspect::{
     TextStream,
 };
 use hyperfleet_fleet_model::wire::{EVENT_STREAM, InvalidParameter, Query};
-use hyperfleet_server_kit::http::{Admission, Gate};
+use hyperfleet_server_kit::http::{Admission, Gate, endless};
 
 /// Default number of lines of a journal.
 const LINES: u32 = 10;
@@ -106,7 +106,7 @@ async fn answer(
     let reservation = admission.watch(requested.inspection.bytes_max());
     let reservation = reservation.ok_or_else(Fault::too_many_watch)?;
     let inspected = inspector.inspect(fleet, requested).await?;
-    let mut answer = follow::endless(request, admission);
+    let mut answer = endless(request, admission);
     if requested.inspection.is_events() {
         answer.content_type(EVENT_STREAM);
     } else {

@@ -27,6 +27,13 @@ pub struct Registration {
     pub(super) created: Revision,
 }
 
+impl Registration {
+    /// The revision at which the machine was registered.
+    pub fn revision(&self) -> Revision {
+        self.created
+    }
+}
+
 /// A drain that an agent has started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BriefDrain {

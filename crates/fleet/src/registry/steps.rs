@@ -19,7 +19,8 @@ const TRANSACTION_BYTES_MAX: usize = 1 << 20;
 /// One change of one unit, with the revisions that it was decided on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
-    /// Places, moves or withdraws a unit. A moved unit is always placed somewhere.
+    /// Places, moves or withdraws a unit. A moved unit is always placed somewhere. A task that was decided on because
+    /// a machine is lost is stale once that machine is registered.
     Planned {
         task: Task,
         /// The order to its machine, if it is placed. The epoch is the writer's.
@@ -134,8 +135,11 @@ impl<S: KeyStore> Registry<S> {
     }
 
     fn batch(&self, leading: &Leading, steps: &[&Write<'_>]) -> Transaction {
-        let mut guards = vec![self.leads(leading)];
-        guards.extend(steps.iter().flat_map(|step| step.guards.iter().cloned()));
+        let leads = self.leads(leading);
+        let guards = steps.iter().flat_map(|step| &step.guards);
+        // Units of one lost machine have one guard for it.
+        let guards: BTreeSet<&Guard> = guards.chain([&leads]).collect();
+        let guards: Vec<Guard> = guards.into_iter().cloned().collect();
         let read = guards
             .iter()
             .map(|guard| KeyOperation::Get(guard.key().to_owned()));
@@ -168,6 +172,10 @@ impl<S: KeyStore> Registry<S> {
                     None => Guard::Absent(self.name(&placement_key)),
                 };
                 let mut guards = vec![placed, wanted(*desired)];
+                if let Some(lost) = task.lost_machine() {
+                    let machine_key = Key::Machine(lost.to_string());
+                    guards.push(Guard::Absent(self.name(&machine_key)));
+                }
                 let mut then = match &task.to {
                     Some(machine) => {
                         let run_key = Key::run(machine.as_str(), unit);
@@ -230,14 +238,15 @@ impl<S: KeyStore> Registry<S> {
 
 /// How many of the first steps fit one transaction: at least one.
 fn fitting(steps: &[Write<'_>]) -> usize {
-    let (mut guards, mut operations, mut bytes) = (1, 0, 0);
-    let mut units = BTreeSet::new();
+    let (mut operations, mut bytes) = (0, 0);
+    let (mut guards, mut units) = (BTreeSet::new(), BTreeSet::new());
     let mut count = 0;
     for step in steps {
-        guards += step.guards.len();
+        guards.extend(&step.guards);
         operations += step.then.len();
         bytes += step.then.iter().map(size).sum::<usize>();
-        let fits = guards <= TRANSACTION_OPERATIONS_MAX
+        // One more guard is that of the term.
+        let fits = guards.len() < TRANSACTION_OPERATIONS_MAX
             && operations <= TRANSACTION_OPERATIONS_MAX
             && bytes <= TRANSACTION_BYTES_MAX;
         if !fits || !units.insert(step.unit) {

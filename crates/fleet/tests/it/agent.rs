@@ -6,13 +6,16 @@ use std::time::Duration;
 use hyperfleet_fleet::agent::Leave;
 use hyperfleet_fleet::keys::{KeyOperation, KeyStore as _, Transaction};
 use hyperfleet_fleet::registry::{
-    Acquired, Body, Leader, Leading, Prefix, Registry, Snapshot, UnitState, Written,
+    Acquired, Body, Leader, Leading, MachineRecord, Prefix, Registered, Registration, Registry,
+    Snapshot, UnitState, Written,
 };
 use hyperfleet_fleet_model::unit::DesiredState::{self, Inactive, Launched, Loaded};
 use hyperfleet_fleet_model::unit::{Options, UnitName};
 use hyperfleet_testkit::{
     MemoryKeys, Random, SimulatedMachine, fresh_prefix, move_to, place, until, withdraw,
 };
+
+use super::interleaved::Interleaved;
 
 const LEASE_SECONDS: u32 = 30;
 
@@ -92,6 +95,31 @@ impl World {
             .carry_out(&self.leading, &[step])
             .await
             .unwrap();
+    }
+
+    /// Moves a unit to a machine without an agent.
+    async fn move_away(&self, unit: &str) {
+        let found = self.registry.find_unit(unit).await.unwrap().unwrap();
+        let steps = [move_to(&found, "m2")];
+        let carried = self.registry.carry_out(&self.leading, &steps);
+        assert!(matches!(carried.await.unwrap()[..], [Written::At(_)]));
+    }
+
+    /// A registration of m1 that no agent has made.
+    async fn registered(&self) -> Registration {
+        let machine = MachineRecord::default();
+        let registered = self.registry.register_machine("m1", &machine, 3600);
+        match registered.await.unwrap() {
+            Registered::As(registration) => registration,
+            Registered::Taken => panic!("m1 is taken"),
+        }
+    }
+
+    /// The registry of an agent whose reads can be held.
+    fn interleaved(&self) -> (Interleaved<MemoryKeys>, Registry<Interleaved<MemoryKeys>>) {
+        let store = Interleaved::new(self.store.clone());
+        let registry = Registry::new(store.clone(), Prefix::new(&self.prefix).unwrap());
+        (store, registry)
     }
 
     async fn destroy(&self, unit: &str) {
@@ -368,6 +396,91 @@ async fn a_machine_whose_key_was_deleted_is_registered_again() {
     world.until_state("a.service", "active").await;
     assert_eq!(machine.status().registrations, 2);
     assert_eq!(machine.stopped(), [""; 0]);
+}
+
+fn starts(machine: &SimulatedMachine) -> Vec<String> {
+    let calls = machine.systemd.with(|state| state.calls.clone());
+    let starts = calls.into_iter().filter(|call| call.starts_with("start "));
+    starts.collect()
+}
+
+/// A machine that boots again reads its orders while its earlier lease lasts. Then that ends, and the engine moves the unit.
+#[tokio::test(start_paused = true)]
+async fn orders_that_were_read_before_the_registration_start_nothing() {
+    let world = World::new().await;
+    let earlier = world.registered().await;
+    world.set("a.service", &file(1), Launched).await;
+    let (store, registry) = world.interleaved();
+    let machine = SimulatedMachine::start(registry, "m1", LEASE_SECONDS);
+    until("it follows all of its keys", async || store.watches() == 4).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    store.hold_reads(true);
+    world.move_away("a.service").await;
+    let ended = world.registry.deregister_machine(earlier);
+    ended.await.unwrap();
+    until("it is registered", async || machine.status().is_registered).await;
+    tokio::time::sleep(Duration::from_mins(5)).await;
+    let calls = machine.systemd.with(|state| state.calls.clone());
+    assert_eq!(calls, [""; 0], "nothing is started, nor loaded");
+    store.hold_reads(false);
+    world.set("b.service", &file(1), Launched).await;
+    world.until_state("b.service", "active").await;
+    assert_eq!(starts(&machine), ["start b.service"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn orders_of_before_the_boot_start_nothing_once_the_machine_is_registered() {
+    let world = World::new().await;
+    let folder = tempfile::tempdir().unwrap();
+    let (store, registry) = world.interleaved();
+    let boot = || {
+        let registry = registry.clone();
+        SimulatedMachine::start_offline(registry, "m1", LEASE_SECONDS, folder.path())
+    };
+    let mut machine = boot();
+    world.set("a.service", &file(1), Launched).await;
+    world.until_state("a.service", "active").await;
+    drop(machine);
+    world.delete("machine/m1").await;
+    world.move_away("a.service").await;
+    store.hold_reads(true);
+    machine = boot();
+    until("it is registered", async || machine.status().is_registered).await;
+    tokio::time::sleep(Duration::from_mins(5)).await;
+    assert_eq!(starts(&machine), [""; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_runs_is_left_running_until_the_orders_after_a_registration_are_read() {
+    let world = World::new().await;
+    let (store, registry) = world.interleaved();
+    let machine = SimulatedMachine::start(registry, "m1", LEASE_SECONDS);
+    machine
+        .systemd
+        .with(|state| state.refused.insert("b.service".to_owned()));
+    for unit in ["a.service", "b.service"] {
+        world.set(unit, &file(1), Launched).await;
+    }
+    world.until_state("a.service", "active").await;
+    world.until_error("b.service", "it is refused").await;
+    store.hold_reads(true);
+    world.delete("machine/m1").await;
+    let is_again = async || machine.status().registrations == 2;
+    // Keys are checked once in a while only.
+    tokio::time::sleep(Duration::from_secs(2 * u64::from(LEASE_SECONDS))).await;
+    until("it is registered again", is_again).await;
+    world.destroy("a.service").await;
+    world.move_away("b.service").await;
+    machine.systemd.with(|state| state.refused.clear());
+    tokio::time::sleep(Duration::from_mins(5)).await;
+    assert_eq!(machine.running(), ["a.service".to_owned()].into());
+    assert_eq!(starts(&machine), ["start a.service"]);
+    store.hold_reads(false);
+    until("the new orders are carried out", async || {
+        machine.running().is_empty()
+    })
+    .await;
+    assert_eq!(starts(&machine), ["start a.service"]);
 }
 
 #[tokio::test(start_paused = true)]

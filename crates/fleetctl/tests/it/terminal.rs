@@ -2,13 +2,13 @@
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
-use std::sync::{Arc, Mutex};
 
 use rustix::fs::{Mode, OFlags, open};
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use serde_json::json;
 use tokio::process::Child;
+use tokio::sync::watch;
 
 use crate::cluster::{Cluster, FIRST, SECOND};
 use crate::operations::machines;
@@ -19,7 +19,7 @@ use crate::stub::{Reply, Stub};
 struct OnTerminal {
     child: Child,
     terminal: File,
-    shown: Arc<Mutex<String>>,
+    shown: watch::Sender<String>,
 }
 
 impl OnTerminal {
@@ -37,15 +37,14 @@ impl OnTerminal {
             .stderr(side())
             .spawn()
             .unwrap();
-        let (terminal, shown) = (File::from(terminal), Arc::<Mutex<String>>::default());
+        let (terminal, shown) = (File::from(terminal), watch::Sender::<String>::default());
         let (mut reader, kept) = (terminal.try_clone().unwrap(), shown.clone());
         // Ends with the terminal's other side.
         std::thread::spawn(move || {
             let mut buffer = [0; 4096];
             while let Ok(count @ 1..) = reader.read(&mut buffer) {
-                kept.lock()
-                    .unwrap()
-                    .push_str(&String::from_utf8_lossy(&buffer[..count]));
+                let text = String::from_utf8_lossy(&buffer[..count]);
+                kept.send_modify(|shown| shown.push_str(&text));
             }
         });
         Self {
@@ -56,16 +55,15 @@ impl OnTerminal {
     }
 
     fn shown(&self) -> String {
-        self.shown.lock().unwrap().clone()
+        self.shown.borrow().clone()
     }
 
     async fn until_shown(&self, words: &str) {
-        let since = std::time::Instant::now();
-        while !self.shown().contains(words) {
-            let is_late = since.elapsed() > hyperfleet_testkit::PATIENCE;
-            assert!(!is_late, "not shown: {words:?} in {:?}", self.shown());
-            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-        }
+        let mut shown = self.shown.subscribe();
+        let waiting = shown.wait_for(|shown| shown.contains(words));
+        let waited = tokio::time::timeout(hyperfleet_testkit::PATIENCE, waiting);
+        let is_shown = waited.await.is_ok();
+        assert!(is_shown, "not shown: {words:?} in {:?}", self.shown());
     }
 
     fn signal(&self, signal: Signal) {

@@ -255,8 +255,9 @@ async fn a_unit_that_waits_in_the_queue_of_systemd_is_not_launched_yet() {
         })
         .await;
     }
-    // Longer than any wait for a report.
-    tokio::time::sleep(Duration::from_secs(2)).await;
+    // Its report was written after their starts were queued, and has all states.
+    api.put("later.service", &SLEEP, "launched").await;
+    api.until_state("later.service", "active").await;
     for unit in waiting {
         assert_eq!(current(unit).await, "loaded", "{unit}");
     }

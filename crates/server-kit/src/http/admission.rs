@@ -22,10 +22,11 @@ use super::rate::{self, RateLimit};
 use super::refusals;
 use super::telemetry::{RequestLog, RoutePath};
 
-/// Most clients that watch at a time. Each keeps a connection for as long as it likes.
-const WATCHERS_MAX: usize = 256;
-/// Memory of a watching client in bytes: roughly its last update, and the serialized form. Clients that need
-/// more count as several.
+/// Most clients that watch at a time, if each needs little memory. Each keeps a connection for as long as it likes.
+const WATCHERS_MAX: usize = 2048;
+/// Least memory of a watching client in bytes. Clients that need more count as several.
+pub const WATCHER_BYTES_MIN: usize = PIECE / 4;
+/// Memory of a watching client in bytes that holds an update of its own: roughly that, and the serialized form.
 pub const WATCHER_BYTES: usize = 2 * PIECE;
 /// Watching clients may use at most this part of the memory for clients.
 const WATCHERS_SHARE: usize = 4;
@@ -92,10 +93,10 @@ impl Admission {
     /// Reserves a place for a watching client with this much memory, if there is one. It does not count as a
     /// request in progress: an endless response would block others.
     pub fn watch(&self, bytes: usize) -> Option<Watching> {
-        let count = bytes.div_ceil(WATCHER_BYTES).max(1);
+        let count = bytes.div_ceil(WATCHER_BYTES_MIN).max(1);
         let slot = self.0.watchers.reserve(count);
         let watching = slot.and_then(|slot| {
-            let reservation = self.0.budget.reserve(count * WATCHER_BYTES)?;
+            let reservation = self.0.budget.reserve(count * WATCHER_BYTES_MIN)?;
             Some(Watching {
                 _slot: slot,
                 _reservation: reservation,
@@ -110,7 +111,7 @@ impl Admission {
 
 /// How many clients may watch with this memory for all clients, in bytes.
 fn watchers_max(buffered_bytes_max: usize) -> usize {
-    (buffered_bytes_max / WATCHERS_SHARE / WATCHER_BYTES).clamp(1, WATCHERS_MAX)
+    (buffered_bytes_max / WATCHERS_SHARE / WATCHER_BYTES_MIN).clamp(1, WATCHERS_MAX)
 }
 
 /// Admits a request: `identify` checks the caller's access, admission the limits.
@@ -208,15 +209,15 @@ mod tests {
     #[test]
     fn a_watching_client_with_more_memory_counts_as_several() {
         let limits = Limits {
-            buffered_bytes_max: 5 * WATCHER_BYTES * WATCHERS_SHARE,
+            buffered_bytes_max: 5 * WATCHER_BYTES_MIN * WATCHERS_SHARE,
             ..Limits::default()
         };
         let admission = Admission::new(Gate::serving(), &limits);
-        let large = admission.watch(3 * WATCHER_BYTES + 1);
+        let large = admission.watch(3 * WATCHER_BYTES_MIN + 1);
         let small = admission.watch(1);
         assert!(large.is_some() && small.is_some());
         assert!(admission.watch(1).is_none());
         drop(large);
-        assert!(admission.watch(4 * WATCHER_BYTES).is_some());
+        assert!(admission.watch(4 * WATCHER_BYTES_MIN).is_some());
     }
 }

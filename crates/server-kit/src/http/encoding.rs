@@ -20,6 +20,9 @@ use super::problem::{BODY_BYTES_MAX, Problem};
 /// Accepted encodings of a body.
 pub const UNDERSTOOD: [&str; 3] = ["gzip", "deflate", "identity"];
 
+/// The `Content-Encoding` of a response that must not be compressed.
+pub const PLAIN: HeaderValue = HeaderValue::from_static("identity");
+
 /// The encoding of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Packing {
@@ -46,6 +49,11 @@ pub async fn gzip_below(
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
     }
     let mut response = next.call(request).await?;
+    // The response asks not to be compressed: it must not wait until there is enough to compress.
+    let is_plain = response.headers().get(CONTENT_ENCODING) == Some(&PLAIN);
+    if is_plain {
+        response.headers_mut().remove(CONTENT_ENCODING);
+    }
     let is_packed = response.headers().contains_key(CONTENT_ENCODING);
     // A 304 has the headers that the response with a body would have.
     let is_not_modified = response.status() == StatusCode::NOT_MODIFIED;
@@ -55,7 +63,7 @@ pub async fn gzip_below(
     // Problems are never compressed, and responses without a body cannot be.
     let can_be_packed =
         response.status().is_success() && response.headers().contains_key(CONTENT_TYPE);
-    if is_below && (can_be_packed || is_not_modified) {
+    if is_below && !is_plain && (can_be_packed || is_not_modified) {
         caching::depends_on(&mut response, &ACCEPT_ENCODING);
     }
     Ok(response)

@@ -13,6 +13,7 @@ mod caching;
 mod capacity;
 mod connection;
 mod encoding;
+mod endless;
 mod frame;
 mod gate;
 mod headers;
@@ -26,12 +27,15 @@ mod request_id;
 mod routes;
 mod telemetry;
 
-pub use admission::{Admission, Limits, ProvenCaller, WATCHER_BYTES, Watching, admit};
+pub use admission::{
+    Admission, Limits, ProvenCaller, WATCHER_BYTES, WATCHER_BYTES_MIN, Watching, admit,
+};
 pub use answer::{PIECE, PendingResponse, pieces};
 pub use body::leave;
 pub use caching::{CallerHeaders, FOR_EVERYBODY, FOR_ITS_CALLER};
 pub use connection::Connection;
-pub use encoding::{UNDERSTOOD, gzip_below};
+pub use encoding::{PLAIN, UNDERSTOOD, gzip_below};
+pub use endless::{BadLastEventId, endless, is_chunked, last_event_id};
 pub use frame::{Arrival, ChooseWording, ErrorResponse, Wording, frame};
 pub use gate::{Gate, Phase, Readiness};
 pub use headers::ResponseHeaders;

@@ -36,6 +36,8 @@ pub struct Problem {
     pub detail: String,
     /// One entry per fault of the input.
     pub errors: Vec<Value>,
+    /// What the problem is about, for the products whose problems have such a member.
+    pub about: Option<Box<Value>>,
     /// Headers of the response.
     pub headers: Vec<(HeaderName, String)>,
     /// The full chain of causes, for the log only.
@@ -78,6 +80,7 @@ impl Problem {
             kind,
             detail: detail.into(),
             errors: Vec::new(),
+            about: None,
             headers: Vec::new(),
             cause: None,
         }
@@ -131,6 +134,12 @@ impl Problem {
         let detail = "Too many large requests and responses in progress, please try again later, \
                       or ask for smaller pages";
         Self::new(ProblemKind::UNAVAILABLE, detail).retry_after(BUSY_SECONDS)
+    }
+
+    /// The limit of watching clients is reached.
+    pub fn too_many_watchers() -> Self {
+        let detail = "Too many clients are watching, please try again later";
+        Self::new(ProblemKind::UNAVAILABLE, detail).retry_after(STARTING_SECONDS)
     }
 
     /// The caller exceeds its rate.

@@ -130,7 +130,10 @@ async fn an_engine_goes_on_when_etcd_is_killed_and_comes_back() {
         }
     }
     server.kill();
-    tokio::time::sleep(Duration::from_secs(1)).await;
+    until("requests fail", async || {
+        world.registry.snapshot().await.is_err()
+    })
+    .await;
     server.resume().await;
     until("etcd answers", async || {
         world.registry.snapshot().await.is_ok()

@@ -88,9 +88,15 @@ impl<S: KeyStore> World<S> {
     }
 
     pub(super) fn engine_of(&self, settings: Settings) -> Running {
+        self.engine_on(self.store.clone(), settings)
+    }
+
+    /// An engine with another way to the same store.
+    pub(super) fn engine_on(&self, store: impl KeyStore, settings: Settings) -> Running {
+        let registry = Registry::new(store, Prefix::new(&self.prefix).unwrap());
         let (stop, stopped) = oneshot::channel();
         let until = async { _ = stopped.await };
-        let task = tokio::spawn(run_engine(self.registry.clone(), settings, until));
+        let task = tokio::spawn(run_engine(registry, settings, until));
         Running {
             stop: Some(stop),
             task,

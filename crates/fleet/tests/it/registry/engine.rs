@@ -1,11 +1,13 @@
 //! Writes of engines, and who may make them.
 
+use std::collections::BTreeSet;
+
 use hyperfleet_fleet::keys::KeyStore;
 use hyperfleet_fleet::registry::{Acquired, EngineGate, Error, RefusalRecord, Step, Why, Written};
 use hyperfleet_fleet_model::unit::DesiredState;
 
 use super::{World, in_every_store, leader};
-use hyperfleet_testkit::{move_to, place, until, withdraw};
+use hyperfleet_testkit::{move_from_lost, move_to, place, until, withdraw};
 
 in_every_store! {
     one_engine_leads_at_a_time
@@ -19,6 +21,7 @@ in_every_store! {
     a_unit_is_placed_once
     what_was_decided_on_an_old_want_is_not_done
     a_unit_is_moved_in_one_transaction
+    units_leave_a_lost_machine_only_while_it_is_not_registered
     batches_of_any_size_are_carried_out
     one_stale_step_holds_up_no_other
     steps_about_one_unit_follow_each_other
@@ -267,6 +270,50 @@ async fn a_unit_is_moved_in_one_transaction<S: KeyStore>(world: World<S>) {
     );
     assert_eq!(world.get("run/m1/a.service").await, None);
     assert!(world.get("run/m2/a.service").await.is_some());
+}
+
+/// Many units of several machines, in as few transactions as the store allows.
+async fn units_leave_a_lost_machine_only_while_it_is_not_registered<S: KeyStore>(world: World<S>) {
+    const MACHINES: usize = 7;
+    let leading = world.lead("e").await;
+    let mut steps = Vec::new();
+    for number in 0..150 {
+        let unit = world.create(&format!("a{number}.service")).await;
+        steps.push(place(&unit, &format!("m{}", number % MACHINES)));
+    }
+    world.registry.carry_out(&leading, &steps).await.unwrap();
+    for returned in ["m3", "m5"] {
+        world.register(returned, 60).await;
+    }
+    let mut steps = Vec::new();
+    for number in 0..150 {
+        let unit = world.find(&format!("a{number}.service")).await;
+        steps.push(move_from_lost(&unit, "m9"));
+    }
+    let carried = world.registry.carry_out(&leading, &steps).await.unwrap();
+    let mut revisions = BTreeSet::new();
+    for (number, carried) in carried.iter().enumerate() {
+        let has_returned = [3, 5].contains(&(number % MACHINES));
+        match carried {
+            Written::At(revision) => _ = revisions.insert(*revision),
+            Written::Stale => assert!(has_returned, "{number}"),
+        }
+        let unit = world.find(&format!("a{number}.service")).await;
+        let now = unit.placement.unwrap().value.machine;
+        let expected = if has_returned {
+            format!("m{}", number % MACHINES)
+        } else {
+            "m9".to_owned()
+        };
+        assert_eq!(now, expected, "{number}");
+    }
+    let count = revisions.len();
+    assert_eq!(count, 5, "four comparisons each, and one of each machine");
+    // A move for another reason needs no absence.
+    let unit = world.find("a3.service").await;
+    let steps = [move_to(&unit, "m9")];
+    let carried = world.registry.carry_out(&leading, &steps).await.unwrap();
+    assert!(matches!(carried[..], [Written::At(_)]), "{carried:?}");
 }
 
 async fn batches_of_any_size_are_carried_out<S: KeyStore>(world: World<S>) {

@@ -43,6 +43,8 @@ pub struct RequestEntry {
     pub route: Option<RoutePath>,
     /// Whether its span is kept.
     pub is_traced: bool,
+    /// Whether it only asks what a change would do.
+    pub is_dry_run: bool,
     /// Name of the authenticated caller. Never a token.
     pub caller: Option<String>,
     /// Tenant of the request.
@@ -281,6 +283,7 @@ impl Watched {
                     duration_ms,
                     user_agent = self.user_agent,
                     remote_addr = self.remote_addr.map(tracing::field::display),
+                    dry_run = entry.is_dry_run.then_some(true),
                     caller = entry.caller,
                     tenant = entry.tenant,
                     code = entry.code,

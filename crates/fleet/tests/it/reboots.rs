@@ -1,0 +1,152 @@
+//! Machines that lose their power and boot again at any moment, with real agents and a real engine on a simulated clock.
+//! A seed determines everything; a failing one is printed:
+//!
+//! ```sh
+//! FLEET_SEED=17 cargo test -p hyperfleet-fleet --test it reboots
+//! ```
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use hyperfleet_fleet::keys::{KeyOperation, Transaction};
+use hyperfleet_fleet::registry::{Body, MachineRecord, Prefix, Registered, Registry, Written};
+use hyperfleet_fleet_model::unit::{DesiredState, Options, UnitName};
+use hyperfleet_testkit::{MemoryKeys, Random, SimulatedMachine};
+use tokio::time::sleep;
+
+use super::engine::{Running, World, settings, strings};
+use super::interleaved::Interleaved;
+
+const MACHINES: [&str; 3] = ["m1", "m2", "m3"];
+const UNITS: usize = 6;
+const LEASE_SECONDS: u32 = 6;
+/// How often the property is checked.
+const LOOK: Duration = Duration::from_millis(20);
+/// How late agents and engine see and write things. Short against the lease, which is never lost for that reason.
+const AGENT_DELAY: Duration = Duration::from_millis(300);
+const ENGINE_DELAY: Duration = Duration::from_secs(2);
+
+struct Scene {
+    world: World<MemoryKeys>,
+    machines: BTreeMap<&'static str, SimulatedMachine>,
+    random: Random,
+    seed: u64,
+}
+
+impl Scene {
+    async fn set(seed: u64) -> (Self, Running) {
+        let world = World::new(MemoryKeys::new());
+        let late = Interleaved::delayed(world.store.clone(), seed, ENGINE_DELAY);
+        let engine = world.engine_on(late, settings("e", 600));
+        let mut scene = Self {
+            world,
+            machines: BTreeMap::new(),
+            random: Random::seeded(seed),
+            seed,
+        };
+        for id in MACHINES {
+            scene.boot(id);
+        }
+        for number in 0..UNITS {
+            let name = format!("u{number}.service");
+            let file = Options::parse(b"[Service]\nExecStart=/bin/sleep 1\n").unwrap();
+            let body = Body::new(&UnitName::stored(name.as_str()), &file);
+            let registry = &scene.world.registry;
+            let created = registry.create_unit(&name, &body, DesiredState::Launched, None);
+            assert!(matches!(created.await, Ok(Written::At(_))));
+        }
+        (scene, engine)
+    }
+
+    /// A boot. If the machine runs, its power is lost first.
+    fn boot(&mut self, id: &'static str) {
+        self.machines.remove(id);
+        let seed = self.random.next();
+        let late = Interleaved::delayed(self.world.store.clone(), seed, AGENT_DELAY);
+        let registry = Registry::new(late, Prefix::new(self.world.prefix()).unwrap());
+        let machine = SimulatedMachine::start(registry, id, LEASE_SECONDS);
+        self.machines.insert(id, machine);
+    }
+
+    /// No unit runs on two machines.
+    fn check(&self) {
+        let running = self.machines.values().flat_map(SimulatedMachine::running);
+        let mut seen = BTreeSet::new();
+        for unit in running {
+            assert!(seen.insert(unit.clone()), "seed {}: {unit}", self.seed);
+        }
+    }
+
+    async fn pass(&self, time: Duration) {
+        for _ in 0..time.as_millis() / LOOK.as_millis() {
+            self.check();
+            sleep(LOOK).await;
+        }
+    }
+
+    fn running(&self) -> usize {
+        let machines = self.machines.values();
+        machines.map(|machine| machine.running().len()).sum()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn machines_that_boot_again_run_no_unit_twice() {
+    let given = |name: &str| std::env::var(name).ok().map(|text| text.parse().unwrap());
+    let seeds = match given("FLEET_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 0..given("FLEET_SEEDS").unwrap_or(10),
+    };
+    for seed in seeds {
+        let (mut scene, engine) = Scene::set(seed).await;
+        for _ in 0..10 {
+            let pause = scene.random.below(20_000).try_into().unwrap();
+            scene.pass(Duration::from_millis(pause)).await;
+            let id = scene.random.pick(&MACHINES);
+            if scene.machines.contains_key(id) && scene.random.below(4) == 0 {
+                scene.machines.remove(id);
+            } else {
+                scene.boot(id);
+            }
+        }
+        for id in MACHINES {
+            if !scene.machines.contains_key(id) {
+                scene.boot(id);
+            }
+        }
+        scene.pass(Duration::from_mins(1)).await;
+        assert_eq!(scene.running(), UNITS, "seed {seed}: all run in the end");
+        drop(engine);
+    }
+}
+
+/// The machine registers after the engine has decided to move its units, and before it has.
+#[tokio::test(start_paused = true)]
+async fn a_machine_that_registers_just_before_its_units_are_moved_keeps_them() {
+    let world = World::new(MemoryKeys::new());
+    let before = world.machine("m1", &[]).await;
+    let store = Interleaved::new(world.store.clone());
+    let engine = world.engine_on(store.clone(), settings("e", 600));
+    for name in ["a.service", "b.service"] {
+        world.launch(name, &[]).await;
+    }
+    let placed = [("a.service", "m1"), ("b.service", "m1")];
+    world.until_placed(&placed).await;
+    let _other = world.machine("m2", &[]).await;
+    let registry = world.registry.clone();
+    let is_move = |transaction: &Transaction| {
+        let is_deleted = |operation: &KeyOperation| matches!(operation, KeyOperation::Delete(key) if key.contains("/run/m1/"));
+        transaction.then.iter().any(is_deleted)
+    };
+    store.overtake(is_move, async move {
+        let machine = MachineRecord::default();
+        let registered = registry.register_machine("m1", &machine, 600);
+        assert!(matches!(registered.await, Ok(Registered::As(_))));
+    });
+    world.registry.deregister_machine(before).await.unwrap();
+    // Longer than any pause of the engine, and shorter than the lease of m2.
+    sleep(Duration::from_secs(10)).await;
+    assert!(store.has_overtaken(), "the engine had decided to move them");
+    assert_eq!(world.places().await, strings(&placed));
+    engine.stop().await;
+}

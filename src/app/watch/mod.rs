@@ -1,0 +1,159 @@
+//! Watches of lists (`docs/decisions/0074-watch.md`).
+//!
+//! ```text
+//! database ──tail: every change once──▶ groups of equal watches ──▶ watchers
+//!     └────────── a watcher that is behind reads for itself ──────────▲
+//! ```
+
+mod groups;
+mod metrics;
+mod tail;
+mod watcher;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use tokio::time::{Instant, timeout_at};
+
+pub use groups::HandedChange;
+pub use watcher::{WatchEnd, WatchStep, Watcher};
+
+use super::{Collection, Error, Service};
+use crate::domain::change::ChangePosition;
+use crate::domain::tenancy::TenantScope;
+use crate::domain::watch::{WatchFilter, WatchStart};
+use crate::domain::{Constraint, EntityRegistry, ListFilter, Violation};
+use crate::storage::postgres;
+use groups::{Groups, Progress};
+
+/// Changes that one statement of the retention removes at most: readers of changes wait for it.
+const EXPIRED_PER_STATEMENT: i64 = 1_000;
+/// How long the start of a watch waits for the reader of changes.
+const START_TIME_MAX: Duration = Duration::from_secs(5);
+
+/// The watches of one instance. Clones share them.
+#[derive(Clone)]
+pub(super) struct Watches(Arc<Groups>);
+
+/// A watch of a list, as a client asks for it.
+#[derive(Debug, Clone)]
+pub struct WatchRequest {
+    pub start: WatchStart,
+    /// Filters of the list, from [`Service::filters`].
+    pub filters: Vec<ListFilter>,
+    /// How events are written. Equal watches with the same text share what was written once.
+    pub form: String,
+    /// Whether events show specs.
+    pub has_specs: bool,
+}
+
+impl Watches {
+    pub(super) fn new(kinds: Arc<EntityRegistry>) -> Self {
+        Self(Arc::new(Groups::new(kinds)))
+    }
+}
+
+impl Service {
+    /// Where a watch begins that misses no change after an answer that is read from now on. `None` until the instance has
+    /// read it for the first time.
+    pub fn position(&self) -> Option<ChangePosition> {
+        self.watches.0.progress().map(Progress::position)
+    }
+
+    /// Reads changes and hands them to watchers, for ever.
+    pub async fn follow_changes(&self) {
+        tail::follow(&self.watches.0, self.store.change_feed()).await;
+    }
+
+    /// Begins a watch of what a caller sees of a list.
+    ///
+    /// # Errors
+    ///
+    /// The list does not exist; it cannot be watched; changes after the position are not stored any more.
+    pub async fn watch(
+        &self,
+        tenants: &TenantScope,
+        collection: Collection<'_>,
+        request: WatchRequest,
+    ) -> Result<Watcher, Error> {
+        let filter = WatchFilter {
+            tenants: tenants.clone(),
+            owner: Self::owner(collection)?,
+            filters: self.conditions(collection, request.filters),
+        };
+        self.require_collection(tenants, collection).await?;
+        refuse_times(&filter)?;
+        let begun = self.begin_at(request.start).await?;
+        let member = Groups::join(&self.watches.0, filter, request.form);
+        let is_initial = request.start == WatchStart::Initial;
+        let watcher = Watcher::new(self.clone(), member, begun);
+        Ok(if is_initial {
+            watcher.with_list(request.has_specs)
+        } else {
+            watcher
+        })
+    }
+
+    /// The position at which a watch begins.
+    async fn begin_at(&self, start: WatchStart) -> Result<ChangePosition, Error> {
+        let groups = &self.watches.0;
+        let known = match (start, groups.progress()) {
+            (WatchStart::After(position), Some(known)) if position.number <= known.drawn => known,
+            // Another instance may be ahead of this one.
+            _ => {
+                let until = Instant::now() + START_TIME_MAX;
+                let polled = timeout_at(until, groups.polled_from_now()).await;
+                polled.map_err(|_| not_following())?
+            }
+        };
+        match start {
+            WatchStart::Now | WatchStart::Initial => Ok(known.position()),
+            WatchStart::After(position) if known.reaches(position) => Ok(position),
+            WatchStart::After(_) => Err(Error::PositionGone),
+        }
+    }
+
+    /// Removes all changes that are older than `before`; returns their number.
+    pub async fn expire_changes(&self, before: DateTime<Utc>) -> Result<u64, Error> {
+        let mut removed = 0;
+        loop {
+            let mut session = self.store.session().await?;
+            let count = session
+                .db()
+                .delete_changes_before(before, EXPIRED_PER_STATEMENT)
+                .await?;
+            removed += count;
+            if count == 0 {
+                return Ok(removed);
+            }
+        }
+    }
+}
+
+/// Creates the series of watches with the value 0.
+pub(super) fn count_from_zero() {
+    metrics::count_from_zero(WatchEnd::REASONS);
+}
+
+/// Reports move times of conditions without a recorded change, so that nothing would tell when such a search begins or
+/// ceases to match.
+fn refuse_times(filter: &WatchFilter) -> Result<(), Error> {
+    let mentions = |filter: &ListFilter| match filter {
+        ListFilter::Search(search) => search.mentions_report_times(),
+        _ => false,
+    };
+    if filter.filters.iter().any(mentions) {
+        let message =
+            "cannot be watched: it names a time of a condition, which changes without an event";
+        return Err(Violation::new("search", Constraint::Format, message).into());
+    }
+    Ok(())
+}
+
+fn not_following() -> Error {
+    Error::Unavailable(postgres::Error::Unavailable {
+        doing: "follow changes",
+        source: "the reader of changes does not get on".into(),
+    })
+}

@@ -1,0 +1,120 @@
+//! Reads every change once, as soon as no earlier one can appear, and hands it to the watchers.
+
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+
+use super::groups::Groups;
+use super::metrics;
+use crate::domain::watch::{Horizon, HorizonMove};
+use crate::storage::postgres::{ChangeFeed, ChangesSlice, Error};
+use hyperfleet_server_kit::causes::chain;
+
+/// Time between polls while there are watchers.
+const PERIOD: Duration = Duration::from_millis(25);
+/// The same while a change waits for an open transaction: most of them end at once.
+const PERIOD_WAITING: Duration = Duration::from_millis(10);
+/// The same without watchers: only the positions in answers depend on it.
+const PERIOD_IDLE: Duration = Duration::from_millis(500);
+/// Time before another attempt after an error.
+const PAUSE: Duration = Duration::from_millis(250);
+/// Changes that are read at a time. Each may have a spec of a mebibyte.
+const COUNT_MAX: usize = 64;
+
+/// Follows the changes for ever. After an error it goes on where it was.
+pub(super) async fn follow(groups: &Groups, mut feed: ChangeFeed) {
+    let mut tail = Tail {
+        groups,
+        horizon: Horizon::default(),
+        waiting_since: None,
+        is_failing: false,
+    };
+    loop {
+        let result = tail.poll(&mut feed).await;
+        let pause = tail.pause(result);
+        metrics::lag(
+            tail.waiting_since
+                .map_or(Duration::ZERO, |since| since.elapsed()),
+        );
+        tokio::select! {
+            () = groups.woken(), if !tail.is_failing => {}
+            () = sleep(pause) => {}
+        }
+    }
+}
+
+struct Tail<'g> {
+    groups: &'g Groups,
+    horizon: Horizon,
+    /// Since when changes exist that were not handed on.
+    waiting_since: Option<Instant>,
+    is_failing: bool,
+}
+
+impl Tail<'_> {
+    async fn poll(&mut self, feed: &mut ChangeFeed) -> Result<(), Error> {
+        let end = feed.end().await?;
+        let known = self.groups.progress();
+        if self.horizon.observe(&end) == HorizonMove::Reset
+            || known.is_some_and(|known| known.era != end.era || known.drawn > end.drawn)
+        {
+            tracing::warn!(
+                era = end.era,
+                position = end.drawn,
+                "database set back: every watch ends"
+            );
+            self.groups.reset();
+        }
+        if !self.horizon.is_waiting() {
+            self.waiting_since = None;
+        } else if self.waiting_since.is_none() {
+            self.waiting_since = Some(Instant::now());
+        }
+        let upto = self.horizon.upto();
+        if upto == 0 && self.horizon.is_waiting() {
+            // Where it is, is known only when these writers have ended.
+            return Ok(());
+        }
+        let Some(mut from) = self.groups.polled(&end, upto) else {
+            return Ok(());
+        };
+        while from < upto {
+            let slice = ChangesSlice {
+                after: from,
+                upto,
+                kind: None,
+                count_max: COUNT_MAX,
+            };
+            let read = feed.read(slice).await?;
+            if read.era != end.era {
+                // The next poll ends the watches.
+                return Ok(());
+            }
+            from = read.reached;
+            self.groups.hand_on(read.changes, read.reached);
+        }
+        Ok(())
+    }
+
+    /// The time until the next poll. An outage is logged once.
+    fn pause(&mut self, result: Result<(), Error>) -> Duration {
+        let was_failing = std::mem::replace(&mut self.is_failing, result.is_err());
+        if let Err(error) = result {
+            self.waiting_since.get_or_insert_with(Instant::now);
+            if !was_failing {
+                tracing::warn!(error = chain(&error), "changes cannot be read: retrying");
+            }
+            return PAUSE;
+        }
+        if was_failing {
+            tracing::info!("changes are read again");
+        }
+        if !self.groups.is_watched() {
+            PERIOD_IDLE
+        } else if self.horizon.is_waiting() {
+            PERIOD_WAITING
+        } else {
+            PERIOD
+        }
+    }
+}

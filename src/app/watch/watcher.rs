@@ -1,0 +1,324 @@
+//! One watcher: the list first if it wants it, then every change of it, in order, each once.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use strum::{IntoStaticStr, VariantNames};
+use tokio::time::{Instant, sleep, timeout_at};
+
+use super::groups::{HandedChange, Member, Taken};
+use super::metrics;
+use crate::app::{Error, Service};
+use crate::domain::StoredResource;
+use crate::domain::change::ChangePosition;
+use crate::domain::page::{Order, PageRequest};
+use crate::domain::position::RowPosition;
+use crate::domain::watch::{InitialPages, WatchFilter};
+use crate::storage::postgres::{ChangesSlice, ListQuery};
+
+/// How long a watcher that has been up to date may be behind the changes.
+const BEHIND_TIME_MAX: Duration = Duration::from_mins(1);
+/// Positions that one statement of a watcher looks at, whether they concern it or not.
+const WINDOW: i64 = 5_000;
+/// Changes that it reads at a time.
+const COUNT_MAX: usize = 64;
+/// Time before another attempt while the database is unavailable.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// One watch. Dropping it ends it.
+pub struct Watcher {
+    service: Service,
+    member: Member,
+    /// Everything up to here was returned.
+    reached: ChangePosition,
+    stage: Stage,
+    /// Since when it has been behind, after it was up to date.
+    behind_since: Option<Instant>,
+    was_current: bool,
+}
+
+enum Stage {
+    /// The list is returned page by page.
+    Listing {
+        pages: InitialPages,
+        after: Option<RowPosition>,
+        has_specs: bool,
+    },
+    /// Changes are returned that the list does not show, up to the end of what it may show.
+    Settling {
+        pages: InitialPages,
+        /// Unset until it is known.
+        end: Option<i64>,
+    },
+    Following,
+}
+
+/// What a watcher has to show next.
+#[derive(Debug)]
+pub enum WatchStep {
+    /// Resources of the list that the watch begins with. They have no positions: a client that breaks off before the list
+    /// is complete begins again.
+    Listed(Vec<StoredResource>),
+    /// Changes, in their order. `has_positions` says whether a client may continue after one of them.
+    Changes {
+        changes: Vec<Arc<HandedChange>>,
+        has_positions: bool,
+    },
+    /// The list is complete, and everything up to the position is shown.
+    Complete(ChangePosition),
+    /// Nothing until the deadline.
+    Nothing,
+}
+
+/// Why a watch ends before its client wants it to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, VariantNames)]
+#[strum(const_into_str, serialize_all = "snake_case")]
+pub enum WatchEnd {
+    /// Changes after its position are not stored any more.
+    Gone,
+    /// The client takes changes more slowly than they happen.
+    Behind,
+    /// The caller may not watch any more.
+    Unauthorized,
+    /// The service failed.
+    Failed,
+}
+
+impl WatchEnd {
+    pub(super) const REASONS: &[&str] = Self::VARIANTS;
+
+    /// Counts a watch that ends like this.
+    pub fn count(self) {
+        metrics::ended(self.into_str());
+    }
+}
+
+impl Watcher {
+    pub(super) fn new(service: Service, member: Member, reached: ChangePosition) -> Self {
+        Self {
+            service,
+            member,
+            reached,
+            stage: Stage::Following,
+            behind_since: None,
+            was_current: false,
+        }
+    }
+
+    /// The same, beginning with the list.
+    pub(super) fn with_list(self, has_specs: bool) -> Self {
+        let stage = Stage::Listing {
+            pages: InitialPages::default(),
+            after: None,
+            has_specs,
+        };
+        Self { stage, ..self }
+    }
+
+    /// Everything up to this position was returned; `None` while the list is not complete.
+    pub fn position(&self) -> Option<ChangePosition> {
+        matches!(self.stage, Stage::Following).then_some(self.reached)
+    }
+
+    /// What to show next, at the deadline at the latest; a statement that is running then is waited for. If it is
+    /// cancelled, the next call returns the same.
+    ///
+    /// # Errors
+    ///
+    /// Why the watch ends.
+    pub async fn next(&mut self, deadline: Instant) -> Result<WatchStep, WatchEnd> {
+        loop {
+            let step = match &self.stage {
+                Stage::Listing { .. } => self.list().await,
+                Stage::Settling { .. } | Stage::Following => self.follow(deadline).await,
+            };
+            match step {
+                Ok(Some(step)) => return Ok(step),
+                Ok(None) => {}
+                Err(Stopped::End(end)) => return Err(end),
+                Err(Stopped::Storage(error)) => {
+                    if !matches!(error, Error::Unavailable(_) | Error::TooSlow) {
+                        tracing::error!(error = &error as &dyn std::error::Error, "watch failed");
+                        return Err(WatchEnd::Failed);
+                    }
+                    tracing::debug!(error = &error as &dyn std::error::Error, "watch waits");
+                    // The connection to the client outlives an outage of the database.
+                    if timeout_at(deadline, sleep(PAUSE)).await.is_err() {
+                        return Ok(WatchStep::Nothing);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The next page of the list.
+    async fn list(&mut self) -> Result<Option<WatchStep>, Stopped> {
+        let Stage::Listing {
+            pages,
+            after,
+            has_specs,
+        } = &mut self.stage
+        else {
+            return Ok(None);
+        };
+        let filter = &self.member.group.filter;
+        let query = query(&self.service, filter, after.clone(), *has_specs);
+        let store = &self.service.store;
+        let mut session = store.slow_session().await?;
+        let (listing, visible) = session.db().list_watched(&query).await?;
+        drop(session);
+        let last = listing.items.last().filter(|_| listing.next.is_some());
+        let end = last.map(|last| (last.created_at, last.id));
+        let is_last = end.is_none();
+        pages.push(end, visible);
+        *after = listing.next;
+        if is_last {
+            let pages = std::mem::take(pages);
+            self.stage = Stage::Settling { pages, end: None };
+        }
+        Ok((!listing.items.is_empty()).then_some(WatchStep::Listed(listing.items)))
+    }
+
+    /// The next changes.
+    async fn follow(&mut self, deadline: Instant) -> Result<Option<WatchStep>, Stopped> {
+        // Before the ring is read, so that no event is missed.
+        self.member.moved.mark_unchanged();
+        let (changes, reached) = match self.member.take(self.reached) {
+            Taken::Over => return Err(Stopped::End(WatchEnd::Gone)),
+            Taken::Behind => self.catch_up().await?,
+            Taken::Events(changes, reached) => {
+                self.was_current = true;
+                self.behind_since = None;
+                (changes, reached)
+            }
+        };
+        let is_further = reached > self.reached.number;
+        self.reached.number = reached.max(self.reached.number);
+        let step = self.step(changes);
+        if step.is_some() || is_further {
+            return Ok(step);
+        }
+        if Instant::now() >= deadline {
+            return Ok(Some(WatchStep::Nothing));
+        }
+        // Whatever ends the wait, the next call looks.
+        let _ = timeout_at(deadline, self.wait()).await;
+        Ok(None)
+    }
+
+    /// Waits for something to do.
+    async fn wait(&mut self) {
+        let groups = self.member.groups();
+        match &mut self.stage {
+            Stage::Settling { end, .. } => {
+                let known = match *end {
+                    Some(known) => known,
+                    // Everything that a page may show was drawn before this poll begins.
+                    None => *end.insert(groups.polled_from_now().await.drawn),
+                };
+                let end = ChangePosition {
+                    number: known,
+                    ..self.reached
+                };
+                let mut moved = self.member.moved.clone();
+                tokio::select! {
+                    () = groups.handed_upto(end) => {}
+                    _ = moved.changed() => {}
+                }
+            }
+            Stage::Listing { .. } | Stage::Following => {
+                let mut moved = self.member.moved.clone();
+                let _ = moved.changed().await;
+            }
+        }
+    }
+
+    /// What these changes are to the client, with what they complete.
+    fn step(&mut self, mut changes: Vec<Arc<HandedChange>>) -> Option<WatchStep> {
+        let Stage::Settling { pages, end } = &self.stage else {
+            return changes_step(changes, true);
+        };
+        changes.retain(|change| !pages.show(change.change()));
+        let is_settled = end.is_some_and(|end| self.reached.number >= end);
+        if changes.is_empty() && is_settled {
+            self.stage = Stage::Following;
+            return Some(WatchStep::Complete(self.reached));
+        }
+        changes_step(changes, false)
+    }
+
+    /// Reads changes for this watcher alone.
+    async fn catch_up(&mut self) -> Result<(Vec<Arc<HandedChange>>, i64), Stopped> {
+        if self.was_current {
+            let since = *self.behind_since.get_or_insert_with(Instant::now);
+            if since.elapsed() > BEHIND_TIME_MAX {
+                return Err(Stopped::End(WatchEnd::Behind));
+            }
+        }
+        metrics::catch_up();
+        let groups = self.member.groups();
+        let handed = groups.progress().map_or(0, |now| now.upto);
+        let after = self.reached.number;
+        let filter = &self.member.group.filter;
+        let slice = ChangesSlice {
+            after,
+            upto: handed.min(after.saturating_add(WINDOW)),
+            kind: filter.kind(),
+            count_max: COUNT_MAX,
+        };
+        let mut session = self.service.store.slow_session().await?;
+        let read = session.db().read_changes(slice).await?;
+        if read.era != self.reached.era || read.removed > after {
+            return Err(Stopped::End(WatchEnd::Gone));
+        }
+        let changes = read.changes.into_iter().filter_map(|change| {
+            let (kind, _) = filter.event(&change, groups.kinds())?;
+            Some(Arc::new(HandedChange::new(kind, Arc::new(change))))
+        });
+        Ok((changes.collect(), read.reached))
+    }
+}
+
+fn changes_step(changes: Vec<Arc<HandedChange>>, has_positions: bool) -> Option<WatchStep> {
+    for change in &changes {
+        metrics::sent(change.kind);
+    }
+    (!changes.is_empty()).then_some(WatchStep::Changes {
+        changes,
+        has_positions,
+    })
+}
+
+/// A page of the list that a watch begins with. Its resources are the newest first: an index has them in this order.
+fn query<'a>(
+    service: &'a Service,
+    filter: &'a WatchFilter,
+    after: Option<RowPosition>,
+    has_specs: bool,
+) -> ListQuery<'a> {
+    ListQuery {
+        tenants: &filter.tenants,
+        owner: filter.owner,
+        filters: filter.filters.clone(),
+        registry: service.registry(),
+        order: Order::newest_first(),
+        page: PageRequest {
+            number: 1,
+            size: PageRequest::SIZE_MAX,
+        },
+        after,
+        has_specs,
+    }
+}
+
+/// Why there is no next step.
+enum Stopped {
+    End(WatchEnd),
+    Storage(Error),
+}
+
+impl From<crate::storage::postgres::Error> for Stopped {
+    fn from(error: crate::storage::postgres::Error) -> Self {
+        Self::Storage(error.into())
+    }
+}

@@ -1,0 +1,198 @@
+//! The progress of each adapter.
+
+use chrono::{DateTime, Utc};
+use strum::{IntoStaticStr, VariantNames};
+
+use super::words::{age, because, quoted, since};
+use super::{ExplainInput, STALE_AFTER};
+use crate::domain::moment::rfc3339;
+use crate::domain::report::{AVAILABLE, FINALIZED};
+use crate::domain::{ConditionStatus, ReportState, ReportedCondition};
+
+/// How far an adapter is with the present generation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, VariantNames)]
+#[strum(const_into_str, serialize_all = "snake_case")]
+pub enum AdapterState {
+    /// Its report says what the resource waits for.
+    Done,
+    NeverReported,
+    /// Its latest report is about an earlier generation.
+    OldGeneration,
+    /// Its latest report is about a generation that the resource does not have, as after a restore of the database.
+    FutureGeneration,
+    /// It reports `Available=Unknown`.
+    Unknown,
+    /// It reports `Available=False`.
+    Failing,
+    /// It knows of the deletion, but has not cleaned up yet.
+    NotFinalized,
+    /// It reports, but the kind does not require it.
+    NotRequired,
+}
+
+/// One adapter in an explanation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AdapterProgress {
+    pub adapter: String,
+    pub state: AdapterState,
+    /// Since when it is in this state.
+    pub since: DateTime<Utc>,
+    /// The generation and the time of its latest report.
+    pub report: Option<(i32, DateTime<Utc>)>,
+    /// Whether its latest report is older than [`STALE_AFTER`].
+    pub is_stale: bool,
+    /// The condition that the state follows from, as the adapter reported it.
+    pub condition: Option<ReportedCondition>,
+    pub sentence: String,
+}
+
+impl AdapterProgress {
+    pub fn is_required(&self) -> bool {
+        self.state != AdapterState::NotRequired
+    }
+
+    pub fn is_waited_for(&self) -> bool {
+        !matches!(self.state, AdapterState::Done | AdapterState::NotRequired)
+    }
+
+    /// `dns: failing`.
+    pub(super) fn short(&self) -> String {
+        let state = self.state.into_str().replace('_', " ");
+        format!("{}: {state}", quoted(&self.adapter))
+    }
+}
+
+/// The required adapters in the order of the configuration, then the others by name.
+pub(super) fn progress(input: &ExplainInput<'_>) -> Vec<AdapterProgress> {
+    let required = input.entity().map_or(&[][..], |e| &e.required_adapters);
+    let reports = &input.snapshot.reports;
+    let others = reports.iter().filter(|r| !required.contains(&r.adapter));
+    let mut others: Vec<_> = others.collect();
+    others.sort_by(|a, b| a.adapter.cmp(&b.adapter));
+    let required = required.iter().map(|adapter| {
+        let report = reports.iter().find(|report| report.adapter == *adapter);
+        let judged = match report {
+            None => (AdapterState::NeverReported, input.created_at, None),
+            Some(report) => judge(input, report),
+        };
+        described(input, adapter, report, judged)
+    });
+    let others = others.into_iter().map(|report| {
+        let judged = (AdapterState::NotRequired, report.created_at, None);
+        described(input, &report.adapter, Some(report), judged)
+    });
+    required.chain(others).collect()
+}
+
+type Judged<'a> = (AdapterState, DateTime<Utc>, Option<&'a ReportedCondition>);
+
+/// The state of a required adapter that has reported.
+fn judge<'a>(input: &ExplainInput<'_>, report: &'a ReportState) -> Judged<'a> {
+    let state = &input.snapshot.state;
+    let available = report.condition(AVAILABLE);
+    if report.observed_generation > state.generation {
+        return (
+            AdapterState::FutureGeneration,
+            report.reported_at,
+            available,
+        );
+    }
+    if report.observed_generation < state.generation {
+        return (AdapterState::OldGeneration, state.updated_at, available);
+    }
+    let since = |condition: Option<&ReportedCondition>| {
+        condition.map_or(report.reported_at, |c| c.last_transition_at)
+    };
+    if !state.is_finalizing() {
+        let progress = match available.map(|c| c.status) {
+            Some(ConditionStatus::True) => AdapterState::Done,
+            Some(ConditionStatus::False) => AdapterState::Failing,
+            Some(ConditionStatus::Unknown) | None => AdapterState::Unknown,
+        };
+        return (progress, since(available), available);
+    }
+    let finalized = report.condition(FINALIZED);
+    if report.is_finalized() {
+        return (AdapterState::Done, since(finalized), finalized);
+    }
+    // Without a word about the clean-up, a failure is the best hint.
+    let failure = available.filter(|c| c.status == ConditionStatus::False);
+    let hint = finalized.or(failure);
+    (AdapterState::NotFinalized, state.updated_at, hint)
+}
+
+fn described(
+    input: &ExplainInput<'_>,
+    adapter: &str,
+    report: Option<&ReportState>,
+    judged: Judged<'_>,
+) -> AdapterProgress {
+    let observed = report.map(|r| r.observed_generation);
+    let mut sentence = sentence(input, adapter, observed, judged);
+    let stale = report.filter(|r| input.now - r.reported_at > STALE_AFTER);
+    if let Some(stale) = stale {
+        let (at, age) = (
+            rfc3339(stale.reported_at),
+            age(input.now - stale.reported_at),
+        );
+        sentence = format!("{sentence}; its latest report is stale, from {at} ({age} ago)");
+    }
+    let (progress, since, condition) = judged;
+    AdapterProgress {
+        adapter: adapter.to_owned(),
+        state: progress,
+        since,
+        report: report.map(|r| (r.observed_generation, r.reported_at)),
+        is_stale: stale.is_some(),
+        condition: condition.cloned(),
+        sentence: sentence + ".",
+    }
+}
+
+/// A sentence without its full stop.
+fn sentence(
+    input: &ExplainInput<'_>,
+    adapter: &str,
+    observed: Option<i32>,
+    (state, at, condition): Judged<'_>,
+) -> String {
+    let resource = &input.snapshot.state;
+    let (generation, observed) = (resource.generation, observed.unwrap_or_default());
+    let since = since(at, input.now);
+    let why = condition.map_or_else(String::new, |c| {
+        because(c.reason.as_deref(), c.message.as_deref())
+    });
+    // The end of an adapter's text does not end the sentence.
+    let why = why.trim_end_matches('.');
+    let goal = input.goal();
+    let rest = match state {
+        AdapterState::NeverReported => {
+            let (created, age) = (rfc3339(at), age(input.now - at));
+            format!("has never reported on the resource, created at {created} ({age} ago)")
+        }
+        AdapterState::Done => format!("reports {goal}=True at generation {generation} {since}"),
+        AdapterState::OldGeneration => {
+            let (declared, age) = (rfc3339(at), age(input.now - at));
+            format!(
+                "reported on generation {observed}, but not on generation {generation}, declared at {declared} ({age} ago)"
+            )
+        }
+        AdapterState::FutureGeneration => format!(
+            "reported on generation {observed}, but the resource is at generation {generation}: the report does not count"
+        ),
+        AdapterState::Unknown => {
+            format!("reports Available=Unknown at generation {generation} {since}{why}")
+        }
+        AdapterState::Failing => {
+            format!("reports Available=False at generation {generation} {since}{why}")
+        }
+        AdapterState::NotFinalized => {
+            format!("has reported on generation {generation}, but not Finalized=True {since}{why}")
+        }
+        AdapterState::NotRequired => {
+            let kind = &resource.kind;
+            format!("reports, but kind {kind} does not require it: its reports do not count")
+        }
+    };
+    format!("Adapter {} {rest}", quoted(adapter))
+}

@@ -1,0 +1,234 @@
+//! `?watch=true`: the changes of a list, as an answer that lasts as long as the client reads it.
+//!
+//! Events are written when the client has taken the previous ones. A client that is slower than the changes costs no more
+//! memory: its watcher reads for itself.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use actix_web::http::header::{ACCEPT, CONTENT_ENCODING, HeaderName};
+use actix_web::web::{Bytes, Data};
+use actix_web::{HttpResponse, HttpResponseBuilder};
+use futures_util::stream;
+use tokio::time::Instant;
+
+use super::identification::Credentials;
+use super::problem::{event_of, watch_ended};
+use super::request::Call;
+use crate::app::{HandedChange, WatchEnd, WatchRequest, WatchStep, Watcher};
+use crate::domain::change::ChangePosition;
+use crate::domain::watch::{WatchEventKind, WatchStart};
+use crate::domain::{Constraint, ListFilterKind, StoredResource, Violation, Violations};
+use crate::wire::{EventForm, Events, Fields, ParamsFault, Views};
+use hyperfleet_server_kit::http::{
+    self, Admission, Gate, PIECE, PLAIN, Problem, WATCHER_BYTES_MIN, Watching,
+};
+use strum::IntoEnumIterator as _;
+
+/// Where a watch begins that misses nothing after this answer.
+pub(super) const POSITION: HeaderName = HeaderName::from_static("hyperfleet-position");
+/// Longest time without an event: a bookmark is sent then.
+const HEARTBEAT: Duration = Duration::from_secs(15);
+
+/// Adds the header with the position, once the instance knows it. Call it before anything is read for the answer.
+pub(super) fn name_position(call: &Call, answer: &mut HttpResponseBuilder) {
+    if let Some(position) = call.service.position() {
+        answer.insert_header((POSITION, position.to_string()));
+    }
+}
+
+/// Where the watch begins that a request asks for; `None` if it asks for a list.
+pub(super) fn start(call: &Call) -> Result<Option<WatchStart>, Problem> {
+    let params = call.params();
+    if params.watch(None)?.is_none() {
+        return Ok(None);
+    }
+    let resumed = http::last_event_id(&call.request, ChangePosition::parse);
+    let resumed = resumed.map_err(|fault| {
+        let violation = Violation::new("Last-Event-ID", Constraint::Format, fault.to_string());
+        ParamsFault::Invalid(violation.into())
+    })?;
+    Ok(params.watch(resumed)?)
+}
+
+/// Answers with the events of a list.
+pub(super) async fn watch(call: Call, start: WatchStart) -> Result<HttpResponse, Problem> {
+    let collection = call.collection()?;
+    let params = call.params();
+    if !http::is_chunked(&call.request) {
+        let violation = Violation::new("watch", Constraint::Format, "needs HTTP/1.1");
+        return Err(ParamsFault::Invalid(Violations::from(violation)).into());
+    }
+    let filters = params.filters(ListFilterKind::iter())?;
+    let filters = call.service.filters(collection, filters)?;
+    let fields = params.fields()?;
+    let accept = call.request.headers().get(ACCEPT);
+    let form = EventForm::accepted(accept.and_then(|value| value.to_str().ok()));
+    let admission = call.request.app_data::<Data<Admission>>().cloned();
+    let admission = admission.ok_or_else(|| Problem::internal("routes without admission"))?;
+    let place = admission.watch(WATCHER_BYTES_MIN);
+    let place = place.ok_or_else(Problem::too_many_watchers)?;
+    let credentials = Credentials::of(&call.request);
+    let credentials =
+        credentials.ok_or_else(|| Problem::internal("an application without authentication"))?;
+    let request = WatchRequest {
+        start,
+        filters,
+        form: format!("{form:?} {fields:?}"),
+        has_specs: fields.as_ref().is_none_or(Fields::has_spec),
+    };
+    let timed = call.timed_service();
+    timed.require_collection(call.tenants(), collection).await?;
+    let watcher = call
+        .service
+        .watch(call.tenants(), collection, request)
+        .await?;
+    let mut answer = http::endless(&call.request, &admission);
+    answer.insert_header((CONTENT_ENCODING, PLAIN));
+    if let Some(position) = watcher.position() {
+        answer.insert_header((POSITION, position.to_string()));
+    }
+    let begins_with = watcher.position();
+    let events = EventStream {
+        call,
+        watcher,
+        form,
+        fields,
+        credentials,
+        gate: admission.gate().clone(),
+        unwritten: begins_with.map(Unwritten::Bookmark).into_iter().collect(),
+        is_over: false,
+        _place: place,
+    };
+    let chunks = stream::unfold(events, async |mut events| {
+        let chunk = events.next().await?;
+        Some((Ok::<_, actix_web::Error>(chunk), events))
+    });
+    answer.content_type(form.media_type());
+    Ok(answer.streaming(chunks))
+}
+
+/// One watching client.
+struct EventStream {
+    call: Call,
+    watcher: Watcher,
+    form: EventForm,
+    fields: Option<Fields>,
+    credentials: Credentials,
+    gate: Gate,
+    unwritten: VecDeque<Unwritten>,
+    is_over: bool,
+    _place: Watching,
+}
+
+/// Something that is not written yet.
+enum Unwritten {
+    Listed(Box<StoredResource>),
+    Change {
+        change: Arc<HandedChange>,
+        has_position: bool,
+    },
+    Bookmark(ChangePosition),
+    Nothing,
+}
+
+impl EventStream {
+    /// The next bytes to write; `None` at the end.
+    async fn next(&mut self) -> Option<Bytes> {
+        if self.is_over {
+            return None;
+        }
+        if self.unwritten.is_empty() {
+            let gate = self.gate.clone();
+            let step = tokio::select! {
+                biased;
+                () = gate.stopped() => return None,
+                step = self.watcher.next(Instant::now() + HEARTBEAT) => step,
+            };
+            match step {
+                Ok(step) => self.unwritten.extend(unwritten(step, &self.watcher)),
+                Err(end) => return self.end(end, &watch_ended(end)),
+            }
+        }
+        // Whatever is written now, the caller may still see.
+        if let Err(problem) = self.credentials.check().await {
+            return self.end(WatchEnd::Unauthorized, &problem);
+        }
+        let mut piece = String::new();
+        while piece.len() < PIECE {
+            let Some(next) = self.unwritten.pop_front() else {
+                break;
+            };
+            if self.write(&next, &mut piece).is_none() {
+                let end = WatchEnd::Failed;
+                return self.end(end, &watch_ended(end));
+            }
+        }
+        Some(piece.into())
+    }
+
+    fn events(&self) -> Events<'_> {
+        Events {
+            views: Views(self.call.service.registry()),
+            form: self.form,
+            fields: self.fields.as_ref(),
+        }
+    }
+
+    /// `None` if it cannot be written.
+    fn write(&self, next: &Unwritten, piece: &mut String) -> Option<()> {
+        let events = self.events();
+        match next {
+            Unwritten::Listed(resource) => {
+                piece.push_str(&events.change(WatchEventKind::Added, resource, None)?);
+            }
+            Unwritten::Change {
+                change,
+                has_position,
+            } => {
+                let write = |position| events.change(change.kind, change.resource()?, position);
+                if *has_position {
+                    piece.push_str(change.written(|| write(Some(change.position())))?);
+                } else {
+                    piece.push_str(&write(None)?);
+                }
+            }
+            Unwritten::Bookmark(position) => piece.push_str(&events.bookmark(*position)?),
+            Unwritten::Nothing => piece.push_str(events.nothing()),
+        }
+        Some(())
+    }
+
+    /// Ends the watch with an event that says why.
+    fn end(&mut self, end: WatchEnd, problem: &Problem) -> Option<Bytes> {
+        end.count();
+        self.is_over = true;
+        self.unwritten.clear();
+        self.events().error(event_of(problem)).map(Bytes::from)
+    }
+}
+
+fn unwritten(step: WatchStep, watcher: &Watcher) -> Vec<Unwritten> {
+    match step {
+        WatchStep::Listed(resources) => resources
+            .into_iter()
+            .map(|resource| Unwritten::Listed(Box::new(resource)))
+            .collect(),
+        WatchStep::Changes {
+            changes,
+            has_positions: has_position,
+        } => changes
+            .into_iter()
+            .map(|change| Unwritten::Change {
+                change,
+                has_position,
+            })
+            .collect(),
+        WatchStep::Complete(position) => vec![Unwritten::Bookmark(position)],
+        WatchStep::Nothing => {
+            let position = watcher.position();
+            vec![position.map_or(Unwritten::Nothing, Unwritten::Bookmark)]
+        }
+    }
+}

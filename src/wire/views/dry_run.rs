@@ -1,0 +1,176 @@
+//! The member `dry_run`, which the answer to a dry run has beside those of the real one.
+
+use std::ops::Not;
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::domain::ConditionStatus;
+use crate::domain::dry_run::{DryRunPlan, PlannedChange, PlannedCondition};
+use crate::domain::mapping::Failure;
+use crate::wire::members::{AuditAction, ResourceConditionStatus};
+use hyperfleet_server_kit::json;
+
+#[derive(Serialize, ToSchema)]
+#[schema(as = DryRun, description = "What the request would do. Only answers to dry runs have it.")]
+pub(in crate::wire) struct DryRunView<'a> {
+    /// The conditions that would appear, disappear or change their status.
+    conditions: Vec<ConditionChangeView<'a>>,
+    /// The changes that the audit trail would list, in its order.
+    effects: Vec<EffectView<'a>>,
+    /// The rules of derived conditions that would fail. Absent when there are none.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    failed_rules: Vec<FailedRuleView<'a>>,
+    /// `true` if resources of other tenants would change, too, which are not listed. Absent otherwise.
+    #[serde(skip_serializing_if = "Not::not")]
+    hidden_effects: bool,
+    /// Status of the real answer.
+    #[schema(value_type = i32)]
+    status: u16,
+}
+
+#[derive(Serialize, ToSchema)]
+#[schema(as = DryRunEffect, description = "One change of one resource, as the audit trail would list it.")]
+pub(in crate::wire) struct EffectView<'a> {
+    /// The kind of change.
+    #[schema(value_type = AuditAction)]
+    action: &'static str,
+    /// The required adapters that would have to report on the new generation.
+    adapters: &'a [String],
+    /// Whether another resource could take the name afterwards.
+    frees_name: bool,
+    /// The generation after it; absent when the resource would be removed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    generation_after: Option<i32>,
+    /// The generation before it; absent when the resource would be new.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    generation_before: Option<i32>,
+    /// Kind of the resource.
+    kind: &'a str,
+    /// Its name.
+    name: &'a str,
+    /// Id of the resource. That of a new one is not used again.
+    resource_id: String,
+}
+
+#[derive(Serialize, ToSchema)]
+#[schema(as = DryRunCondition, description = "A change of the status of one condition.")]
+pub(in crate::wire) struct ConditionChangeView<'a> {
+    /// Kind of the resource.
+    kind: &'a str,
+    /// Its name.
+    name: &'a str,
+    /// Id of the resource.
+    resource_id: String,
+    /// The status after the change; absent when the condition would disappear.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, value_type = Option<ResourceConditionStatus>)]
+    status_after: Option<&'static str>,
+    /// The status before the change; absent when the condition would be new.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, value_type = Option<ResourceConditionStatus>)]
+    status_before: Option<&'static str>,
+    /// Type of the condition.
+    r#type: &'a str,
+}
+
+#[derive(Serialize, ToSchema)]
+#[schema(as = DryRunFailedRule, description = "A rule of a derived condition that would fail: its condition stays as it is.")]
+pub(in crate::wire) struct FailedRuleView<'a> {
+    /// What would go wrong.
+    error: &'a str,
+    /// Kind of the resource.
+    kind: &'a str,
+    /// Id of the resource.
+    resource_id: String,
+    /// Type of the condition.
+    r#type: &'a str,
+}
+
+#[derive(Serialize, ToSchema)]
+#[schema(as = DryRunAnswer, description = "The answer to the dry run of a request whose real answer has no body.")]
+pub(in crate::wire) struct PlanAlone<'a> {
+    dry_run: DryRunView<'a>,
+}
+
+/// The body of the answer to a dry run: `real`, the object that the real answer has, with the member `dry_run` after
+/// its own. `status` is that of the real answer.
+pub fn dry_run(real: Option<&[u8]>, status: u16, plan: &DryRunPlan) -> serde_json::Result<Vec<u8>> {
+    let plan = PlanAlone {
+        dry_run: DryRunView::new(status, plan),
+    };
+    let plan = json::to_vec(&plan, 0)?;
+    Ok(match real.and_then(|real| real.strip_suffix(b"}")) {
+        None => plan,
+        Some(members) => [members, b",", &plan[1..]].concat(),
+    })
+}
+
+impl<'a> DryRunView<'a> {
+    fn new(status: u16, plan: &'a DryRunPlan) -> Self {
+        Self {
+            conditions: plan.conditions.iter().map(condition).collect(),
+            effects: plan.changes.iter().map(effect).collect(),
+            failed_rules: plan.failures.iter().map(failed_rule).collect(),
+            hidden_effects: plan.has_hidden,
+            status,
+        }
+    }
+}
+
+fn effect(planned: &PlannedChange) -> EffectView<'_> {
+    let change = &planned.change;
+    EffectView {
+        action: change.action.into_str(),
+        adapters: &planned.adapters,
+        frees_name: planned.frees_name,
+        generation_after: change.generation_after,
+        generation_before: change.generation_before,
+        kind: &change.kind,
+        name: &change.name,
+        resource_id: change.id.to_string(),
+    }
+}
+
+fn condition(planned: &PlannedCondition) -> ConditionChangeView<'_> {
+    ConditionChangeView {
+        kind: &planned.kind,
+        name: &planned.name,
+        resource_id: planned.id.to_string(),
+        status_after: planned.after.as_ref().map(ConditionStatus::into_str),
+        status_before: planned.before.as_ref().map(ConditionStatus::into_str),
+        r#type: &planned.condition,
+    }
+}
+
+fn failed_rule(failure: &Failure) -> FailedRuleView<'_> {
+    FailedRuleView {
+        error: &failure.error,
+        kind: &failure.kind,
+        resource_id: failure.id.to_string(),
+        r#type: &failure.rule,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_real_answer_is_kept_byte_for_byte() {
+        let plan = DryRunPlan::default();
+        let alone = dry_run(None, 204, &plan).unwrap();
+        assert_eq!(
+            String::from_utf8(alone).unwrap(),
+            r#"{"dry_run":{"conditions":[],"effects":[],"status":204}}"#
+        );
+        let real = br#"{"spec":{"a": 1.50}}"#;
+        let both = dry_run(Some(real), 200, &plan).unwrap();
+        assert_eq!(
+            String::from_utf8(both).unwrap(),
+            r#"{"spec":{"a": 1.50},"dry_run":{"conditions":[],"effects":[],"status":200}}"#
+        );
+    }
+}
