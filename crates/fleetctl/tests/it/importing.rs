@@ -58,7 +58,7 @@ async fn units_are_shown_first_and_then_taken_over() {
         idle.service\tinactive\tcreate\n\
         t@.service\tinactive\tcreate\n\
         web.service\tlaunched\tcreate\n";
-    let left = "Not taken over: 1 unit; see the list.\n";
+    let left = "Not imported: 1 unit; see the list.\n";
     cluster
         .run(&["import", "--file=dump.json", "--dry-run"])
         .await
@@ -96,7 +96,7 @@ async fn an_import_goes_on_where_it_stopped_and_leaves_other_files_alone() {
          t@.service\tinactive\tcreate\n\
          web.service\tlaunched\tset state\n\
          Imported 2 units\n",
-        "Not taken over: 1 unit; see the list.\n",
+        "Not imported: 1 unit; see the list.\n",
     );
     assert_eq!(
         cluster.get("units/web.service").await["desiredState"],
@@ -264,7 +264,7 @@ async fn the_units_of_a_real_etcd_v2_are_taken_over() {
         idle.service\tinactive\tcreate\n\
         t@.service\tinactive\tcreate\n\
         web.service\tlaunched\tcreate\n";
-    let left = "Not taken over: 1 unit; see the list.\n";
+    let left = "Not imported: 1 unit; see the list.\n";
     let endpoints = format!("--endpoints={}", etcd.url());
     for source in ["--file=dump.json", &endpoints] {
         let dry = cluster.run(&["import", source, "--dry-run"]).await;
