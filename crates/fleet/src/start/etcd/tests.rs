@@ -142,12 +142,14 @@ fn what_belongs_together_is_set_together() {
 
 #[test]
 fn an_unusable_server_is_reported_with_the_reason() {
-    // Bound, without a listener.
-    let bound = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = bound.local_addr().unwrap();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
     let said = diagnosis::diagnose(&Settings::plain(vec![format!("http://{address}")]));
     assert!(said.is_empty(), "{said:?}");
-    drop(bound);
+    // Bound, without a listener: no other test can take the port.
+    let bound = tokio::net::TcpSocket::new_v4().unwrap();
+    bound.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let address = bound.local_addr().unwrap();
     let said = diagnosis::diagnose(&Settings::plain(vec![format!("http://{address}")]));
     assert!(said[0].contains("cannot connect: "), "{said:?}");
 }
