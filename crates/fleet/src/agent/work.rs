@@ -32,9 +32,10 @@ const LOOK_PAUSE: Duration = Duration::from_mins(1);
 /// Pause before the registry or systemd is tried again.
 const PAUSE: Duration = Duration::from_millis(500);
 const PAUSE_MAX: Duration = Duration::from_secs(10);
-/// Why nothing is done before the first registration since the boot: orders are for a machine id, and another
-/// machine may have the same.
-const NOT_REGISTERED: &str = "the machine has not been registered under its id since it was booted";
+/// Why nothing is done before this process has registered the machine, or has resumed its registration: another machine
+/// may have the same id, and the engine may have moved units meanwhile.
+const NOT_REGISTERED: &str =
+    "the machine has not been registered under its id since fleetd started";
 
 pub(super) struct Work<S: KeyStore, C> {
     agent: Agent<S, C>,
@@ -48,6 +49,8 @@ pub(super) struct Work<S: KeyStore, C> {
     following: JoinSet<()>,
     progress: Arc<Progress>,
     lease: watch::Receiver<MachineLease>,
+    /// Whether this process has registered the machine, or has resumed its registration.
+    was_registered: bool,
     /// Unset until systemd was reached once: a machine that can run nothing is no member of the cluster.
     keeper: Option<RegistrationKeeper<S>>,
     keeping: JoinSet<()>,
@@ -120,6 +123,7 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
             following,
             progress,
             lease,
+            was_registered: false,
             keeper: Some(keeper),
             keeping: JoinSet::new(),
             handing_over: JoinSet::new(),
@@ -271,6 +275,7 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
             self.act_soon(Duration::ZERO);
         }
         let registration = self.lease.borrow_and_update().registration.clone();
+        self.was_registered |= registration.is_some();
         let saved = registration
             .as_ref()
             .map(|registration| self.saved(registration));
@@ -574,8 +579,7 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
         if let Some((reason, _)) = &self.units.memory.halt {
             return orders.halted(reason, &self.units.memory.units);
         }
-        let registration = self.units.memory.registration.as_ref();
-        if registration.is_none_or(|saved| saved.key != self.agent.own_key()) {
+        if !self.was_registered {
             return orders.halted(NOT_REGISTERED, &self.units.memory.units);
         }
         if !self.held_lease {
@@ -681,17 +685,21 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
 
     /// Stores the state, or leaves the cluster at once instead of waiting for the lease to expire.
     pub(super) async fn end(mut self) {
+        // The keeper may have registered the machine since the agent last looked.
+        let registration = self.lease.borrow().registration.clone();
+        if let Some(registration) = registration {
+            self.units.memory.registration = Some(self.saved(&registration));
+        }
         if self.is_leaving() {
             self.keeping.shutdown().await;
             let saved = self.units.memory.registration.take();
-            let saved = saved.map(|saved| saved.registration);
-            let registration = self.lease.borrow().registration.clone().or(saved);
             if let Some(history) = &mut self.units.memory.history {
                 history.last_report = 0;
                 self.units.remember();
             }
-            if let Some(registration) = registration {
-                let ended = self.agent.registry.deregister_machine(registration).await;
+            if let Some(saved) = saved {
+                let registry = &self.agent.registry;
+                let ended = registry.deregister_machine(saved.registration).await;
                 if let Err(error) = ended {
                     let error = chain(&error);
                     tracing::warn!(error, "revoking the machine's lease failed: it will expire");

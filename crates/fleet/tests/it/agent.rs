@@ -512,6 +512,26 @@ async fn after_another_boot_all_is_started_once_more() {
     assert_eq!(machine.running(), ["a.service".to_owned()].into());
 }
 
+/// Its memory is on a disk, so that it knows the registration of before the boot.
+#[tokio::test(start_paused = true)]
+async fn a_machine_that_boots_with_its_memory_starts_nothing_before_it_is_registered() {
+    let world = World::new().await;
+    let mut machine = world.machine();
+    world.set("a.service", &file(1), Launched).await;
+    world.until_state("a.service", "active").await;
+    // The machine is away for longer than its lease, and another has its id now.
+    world.delete("machine/m1").await;
+    world.registered().await;
+    machine.systemd.boot();
+    let before = starts(&machine).len();
+    machine.restart(world.registry.clone(), "m1", LEASE_SECONDS);
+    tokio::time::sleep(Duration::from_mins(5)).await;
+    assert!(!machine.status().is_registered);
+    assert_eq!(starts(&machine).len(), before);
+    world.delete("machine/m1").await;
+    until("it runs its unit", async || !machine.running().is_empty()).await;
+}
+
 /// As after a restore of etcd from a snapshot, or a new installation.
 #[tokio::test(start_paused = true)]
 async fn a_registry_that_went_back_stops_nothing_until_an_operator_says_resume() {
