@@ -83,11 +83,11 @@ pub use trail::TrailBounds;
 pub use unreconciled::Unreconciled;
 
 use crate::domain::{ResourceId, StoredResource};
+use desk::Unanswered;
 use error::{Doing as _, is_connection_lost};
 use lane::{Lane, LanePermit, WaitingCount};
 use measure::SqlOperation::{self, Begin, Commit, Rollback};
 use pool::{Health, Lease, Link, Pool};
-use desk::Unanswered;
 use reader::Reader;
 use row_access::ChangeDesks;
 use wire::Wire;

@@ -28,7 +28,7 @@ use crate::domain::{Condition, Report, Resource, ResourceSnapshot, ResourceState
 
 /// So many changes at once on one thread share statements. A shared statement takes longer than a single one: fewer
 /// changes are faster side by side.
-const GATHERED_FROM: usize = 4;
+const GATHERED_FROM: usize = 3;
 
 /// The desks of one thread, which share a connection: a write follows its read on the same connection.
 #[derive(Clone)]
@@ -176,7 +176,9 @@ impl RowAccess<'_> {
     ) -> Result<bool, Error> {
         let together = async |access: &TogetherAccess| {
             let question = SaveReport::new(before, conditions, report, origin);
-            access.write(&access.desks.reports, question, "save a report").await
+            access
+                .write(&access.desks.reports, question, "save a report")
+                .await
         };
         alone_or!(self, together, |db| db
             .save_report(before, conditions, report, origin)
@@ -212,9 +214,13 @@ impl RowAccess<'_> {
         origin: &ChangeOrigin,
     ) -> Result<Created, Error> {
         let RowAccess::Together(access) = self else {
-            return alone_or!(self, async |_: &TogetherAccess| Ok::<_, Error>(None), |db| db
-                .insert_resource(tenants, resource, parent_kind, origin)
-                .await);
+            return alone_or!(
+                self,
+                async |_: &TogetherAccess| Ok::<_, Error>(None),
+                |db| db
+                    .insert_resource(tenants, resource, parent_kind, origin)
+                    .await
+            );
         };
         let state = &resource.state;
         if state.owner.is_none() {
@@ -229,7 +235,9 @@ impl RowAccess<'_> {
         }
         let mut session = access.store.session().await?;
         let mut db = session.db();
-        let created = db.insert_resource(tenants, resource, parent_kind, origin).await;
+        let created = db
+            .insert_resource(tenants, resource, parent_kind, origin)
+            .await;
         // The shared statement may have been carried out without an answer. No other request makes this id.
         if matches!(created, Err(Error::Duplicate { .. }))
             && db.has_resource(tenants, &state.kind, state.id).await?

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use sqlx::Connection as _;
 
 use super::Busy;
-use crate::support::{Answer, Proxy};
+use crate::support::{Answer, Cut, Proxy};
 
 /// So many that all but the first few share statements.
 const MANY: usize = 48;
@@ -22,18 +22,34 @@ impl Busy {
     }
 
     async fn patch_all(&self, paths: &[String]) -> Vec<Answer> {
+        self.patch_each(paths, |number| json!({"n": number})).await
+    }
+
+    async fn patch_each(&self, paths: &[String], spec: impl Fn(usize) -> Value) -> Vec<Answer> {
         let requests = paths.iter().enumerate().map(|(number, path)| {
-            let (api, path) = (self.api.clone(), path.clone());
-            async move { api.patch(&path, json!({"spec": {"n": number}})).await }
+            let (api, path, spec) = (self.api.clone(), path.clone(), spec(number));
+            async move { api.patch(&path, json!({"spec": spec})).await }
         });
         self.at_once(requests).await
+    }
+
+    async fn generations(&self, paths: &[String]) -> Vec<i64> {
+        let mut generations = Vec::new();
+        for path in paths {
+            let body = self.api.get(path).await.body;
+            generations.push(body["generation"].as_i64().unwrap());
+        }
+        generations
     }
 
     async fn report_all(&self, paths: &[String]) -> Vec<Answer> {
         let requests = paths.iter().enumerate().map(|(number, path)| {
             let (api, path) = (self.api.clone(), path.clone());
             let adapter = ["dns", "validation"][number % 2];
-            async move { api.report(&path, adapter, 2, &[("Available", "True")]).await }
+            async move {
+                api.report(&path, adapter, 2, &[("Available", "True")])
+                    .await
+            }
         });
         self.at_once(requests).await
     }
@@ -62,7 +78,10 @@ async fn each_change_has_its_own_effect() {
             "{path}"
         );
         for (table, count) in [
-            ("SELECT count(*) FROM audit_entries WHERE resource_id = $1", 2),
+            (
+                "SELECT count(*) FROM audit_entries WHERE resource_id = $1",
+                2,
+            ),
             // Created, patched; the first usable report changes the message of `Reconciled`.
             ("SELECT count(*) FROM changes WHERE resource_id = $1", 3),
         ] {
@@ -72,17 +91,50 @@ async fn each_change_has_its_own_effect() {
     busy.assert_sound().await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn many_changes_take_few_statements() {
+/// A busy server whose connections lead through a proxy.
+async fn behind_a_proxy() -> (Busy, Proxy) {
     let mut proxy = None;
     let busy = Busy::spawn_through(|options| {
         let started = Proxy::start(options.clone());
         let options = started.options(options);
         proxy = Some(started);
         options
-    })
-    .await;
-    let proxy = proxy.unwrap();
+    });
+    (busy.await, proxy.unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_lost_connection_leaves_no_half_change() {
+    let (busy, proxy) = behind_a_proxy().await;
+    let paths = busy.clusters(MANY).await;
+    let (mut cuts, mut refused) = (0, 0);
+    for round_trip in 1..=16 {
+        for cut in [Cut::Before(round_trip), Cut::After(round_trip)] {
+            let before = busy.generations(&paths).await;
+            proxy.reset(Some(cut));
+            let spec = |_| json!({"cut": format!("{cut:?}")});
+            let answers = busy.patch_each(&paths, spec).await;
+            cuts += proxy.cuts();
+            proxy.reset(None);
+            let after = busy.generations(&paths).await;
+            for ((answer, before), after) in answers.iter().zip(before).zip(after) {
+                match answer.status {
+                    200 => assert_eq!(after, before + 1, "{cut:?} {}", answer.body),
+                    503 => assert!(after == before || after == before + 1, "{cut:?}"),
+                    other => panic!("{other} at {cut:?}: {}", answer.body),
+                }
+                refused += u32::from(answer.status == 503);
+            }
+        }
+    }
+    println!("{cuts} connections cut, {refused} changes refused");
+    assert!(cuts > 20 && refused > 0, "{cuts} {refused}");
+    busy.assert_sound().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn many_changes_take_few_statements() {
+    let (busy, proxy) = behind_a_proxy().await;
     let paths = busy.clusters(MANY).await;
     let created = proxy.sent().statements;
     proxy.reset(None);
