@@ -128,7 +128,7 @@ async fn a_lost_connection_leaves_no_half_change() {
         }
     }
     println!("{cuts} connections cut, {refused} changes refused");
-    assert!(cuts > 20 && refused > 0, "{cuts} {refused}");
+    assert!(cuts > 8 && refused > 0, "{cuts} {refused}");
     busy.assert_sound().await;
 }
 
