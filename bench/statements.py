@@ -15,7 +15,7 @@ NEW_ID = "('01990001-' || lpad(:run::text, 4, '0') || '-7000-80' || lpad(:client
 NEW_NAME = "'ceiling-' || :run::text || '-' || :client_id::text || '-' || :seq::text"
 
 TYPES = {"Uuid": "uuid", "Text": "text", "Int4": "int4", "Int8": "int8", "Timestamptz": "timestamptz", "Jsonb": "jsonb",
-         "TextArray": "text[]"}
+         "TextArray": "text[]", "Bool": "bool"}
 
 # src/storage/postgres/list.rs, page of one kind without filter, newest first.
 LIST = """SELECT total.count AS total, r.*, (SELECT jsonb_agg(jsonb_build_object('type', ref_type, 'kind', target_kind, 'id', target_id)) FROM resource_references WHERE source_id = r.id) AS links
@@ -64,12 +64,12 @@ class Statements:
         without_rules = "THEN NULL::jsonb END AS \"facts: _\""
         snapshot, whole = [self.find(f"{without_rules}{rest}", "WHERE r.id = $4", *also, arguments=["'{}'", "1", "1", *place])
                            for rest, *also in [[" FROM resources r"], [", r.spec", "NULL::boolean AS"]]]
-        save_report = self.find("UPDATE resources SET conditions = CASE", arguments=[
+        save_report = self.find("UPDATE resources SET conditions = CASE", "RETURNING id ) INSERT", arguments=[
             SEEDED_ID, ":row_revision", FIRST_CONDITION, "'hypershift'", "1", "now()", "now()",
             ":report_conditions", ":report_data", ":report_metadata", *COMPUTED, "'0'"])
         save_patched = self.find("SET spec = $3, labels = $4", arguments=[
             SEEDED_ID, ":row_revision", ":spec", ":labels", FIRST_CONDITION, ":row_generation + 1", "now()",
-            ":actor", ":request_id", "'patch'", ":row_generation", "now()", *COMPUTED, "'0'"])
+            ":actor", ":request_id", "'patch'", ":row_generation", "now()", *COMPUTED, "'0'", "true", "false", "false", "true"])
         insert = self.find("INSERT INTO resources (id, kind", "VALUES ($1, $2, $3", arguments=[
             NEW_ID, ":kind", NEW_NAME, ":spec", ":labels", ":tenancy", ":conditions",
             "1", "now()", ":actor", ":request_id", "'create'", *COMPUTED])

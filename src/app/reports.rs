@@ -9,7 +9,7 @@ use crate::domain::audit::ChangeOrigin;
 use crate::domain::lifecycle::{self, Outcome, ReportDecision};
 use crate::domain::page::{Listing, PageRequest};
 use crate::domain::{InvalidReport, Report, ReportOutcome, ResourceSnapshot, ResourceState};
-use crate::storage::postgres::{Db, ResourceScope, Tx};
+use crate::storage::postgres::{ResourceScope, RowAccess, Tx};
 
 /// The adapter's stored report, `None` if the incoming one was discarded; and the effects to emit after commit.
 type ReportResult = (Option<Report>, Effects);
@@ -57,16 +57,16 @@ impl Service {
     ) -> Result<Option<Report>, Error> {
         let scope = path.scope().ok_or_else(|| path.not_found())?;
         for _ in 0..UNLOCKED_ATTEMPTS_MAX {
-            let mut session = self.store.session().await?;
-            let mut db = session.db();
+            let mut access = self.store.row_access().await?;
             let with_rules = self.registry.kinds_with_rules();
-            let snapshot = db.find_snapshot(scope, with_rules).await?;
+            let snapshot = access.find_snapshot(scope, with_rules).await?;
             let snapshot = snapshot.ok_or_else(|| path.not_found())?;
             let decision = self.decide(&snapshot, &mut report);
             if decision.completes {
                 break;
             }
-            let result = carry_out(&mut db, path, &snapshot, (&report, origin), decision).await?;
+            let result =
+                carry_out(&mut access, path, &snapshot, (&report, origin), decision).await?;
             if let Some((stored, effects)) = result {
                 let unrequired = self.unrequired(&snapshot, stored.as_ref());
                 effects.stored(unrequired).emit();
@@ -95,16 +95,16 @@ impl Service {
             has_links,
             decision,
         } = locked;
-        let mut db = tx.db();
         let completes = decision.completes;
-        let result = carry_out(&mut db, path, &snapshot, (report, origin), decision).await?;
+        let mut access = RowAccess::Within(tx.db());
+        let result = carry_out(&mut access, path, &snapshot, (report, origin), decision).await?;
         let (stored, effects) = result.ok_or_else(still_changing)?;
         let effects = effects.stored(self.unrequired(&snapshot, stored.as_ref()));
         if !completes {
             return Ok((stored, effects));
         }
         let outcome = lifecycle::remove(&snapshot, &ancestors, &self.registry);
-        db.carry_out(&outcome, has_links, origin).await?;
+        tx.db().carry_out(&outcome, has_links, origin).await?;
         let before = ancestors.iter().map(|ancestor| &ancestor.state);
         let effects = effects.and(Effects::effects_of(before, outcome));
         Ok((stored, effects))
@@ -129,7 +129,6 @@ impl Service {
         if let ReportOutcome::Rejected(invalid) = decision.outcome {
             return Err(invalid.into());
         }
-        let mut db = tx.db();
         let mut outcome = Outcome::default();
         if decision.completes {
             outcome = lifecycle::remove(&snapshot, &ancestors, &self.registry);
@@ -141,10 +140,11 @@ impl Service {
         }
         outcome.failures.extend(decision.failures.iter().cloned());
         let completes = decision.completes;
-        let result = carry_out(&mut db, path, &snapshot, (report, origin), decision).await?;
+        let mut access = RowAccess::Within(tx.db());
+        let result = carry_out(&mut access, path, &snapshot, (report, origin), decision).await?;
         let (stored, _) = result.ok_or_else(still_changing)?;
         if completes {
-            db.carry_out(&outcome, has_links, origin).await?;
+            tx.db().carry_out(&outcome, has_links, origin).await?;
         }
         let before = ancestors.into_iter().chain([snapshot]);
         let before = before.map(|snapshot| snapshot.state).collect();
@@ -194,7 +194,7 @@ impl Service {
 
 /// Carries out a decision, except for a removal. Returns `None` if the row changed since it was read.
 async fn carry_out(
-    db: &mut Db<'_>,
+    access: &mut RowAccess<'_>,
     path: ResourcePath<'_>,
     snapshot: &ResourceSnapshot,
     (report, origin): (&Report, &ChangeOrigin),
@@ -206,14 +206,17 @@ async fn carry_out(
         ReportOutcome::Accepted if decision.completes => Some(report.clone()),
         ReportOutcome::Accepted => {
             let conditions = &decision.conditions;
-            if !db.save_report(state, conditions, report, origin).await? {
+            if !access
+                .save_report(state, conditions, report, origin)
+                .await?
+            {
                 return Ok(None);
             }
             effects = effects.moved(state, &state.conditions, &decision.conditions);
             Some(report.clone())
         }
         ReportOutcome::Repeated => {
-            let found = db.find_report(state, &report.state.adapter).await?;
+            let found = access.find_report(state, &report.state.adapter).await?;
             Some(found.ok_or_else(|| path.not_found())?)
         }
         ReportOutcome::Discarded(why) => {

@@ -14,7 +14,7 @@ use crate::domain::{
     Entity, References, RequestedPatch, RequestedResource, Resource, ResourceId, ResourceState,
     StoredResource, Violations,
 };
-use crate::storage::postgres::{self, Created, Db, ResourceScope, Tx};
+use crate::storage::postgres::{self, Created, ResourceScope, RowAccess, Tx};
 
 /// A resource before and after a patch that is carried out.
 pub(super) struct PatchedResource {
@@ -57,8 +57,8 @@ impl Service {
     ) -> Result<Resource, Error> {
         let creation = self.prepare(entity, parent, new, author).await?;
         let created = if creation.resource.references.is_empty() {
-            let mut session = self.store.session().await?;
-            creation.insert(&mut session.db()).await?
+            let mut access = self.store.row_access().await?;
+            creation.insert(&mut access).await?
         } else {
             let mut tx = self.store.begin().await?;
             let result = self.create_in(&mut tx, &creation).await;
@@ -166,7 +166,7 @@ impl Service {
             ..
         } = creation;
         if resource.references.is_empty() {
-            return creation.insert(&mut tx.db()).await;
+            return creation.insert(&mut RowAccess::Within(tx.db())).await;
         }
         let position = owner.map(|(parent, id)| (self.registry.depth(&parent.kind), id));
         let locked = self
@@ -184,7 +184,7 @@ impl Service {
                 Some(_) => Err(violation.into()),
             };
         }
-        let created = creation.insert(&mut tx.db()).await?;
+        let created = creation.insert(&mut RowAccess::Within(tx.db())).await?;
         if created == Created::Yes {
             tx.db()
                 .replace_references(resource.state.id, &resource.references)
@@ -226,10 +226,9 @@ impl Service {
         };
         if change.references.is_none() {
             for _ in 0..UNLOCKED_ATTEMPTS_MAX {
-                let mut session = self.store.session().await?;
-                let mut db = session.db();
+                let mut access = self.store.row_access().await?;
                 if let Some(patched) = self
-                    .try_patch(&mut db, path, scope, (change, conditions), origin)
+                    .try_patch(&mut access, path, scope, (change, conditions), origin)
                     .await?
                 {
                     let (patched, effects) = patched.with_effects();
@@ -275,27 +274,36 @@ impl Service {
         } else {
             tx.db().lock_resource(scope.tenants, scope.id).await?;
         }
-        match self
-            .try_patch(&mut tx.db(), path, scope, (change, conditions), origin)
-            .await?
+        let mut access = RowAccess::Within(tx.db());
+        let patched = self
+            .try_patch(&mut access, path, scope, (change, conditions), origin)
+            .await?;
+        let patched = patched.ok_or_else(still_changing)?;
+        if change.references.is_some()
+            && let Some((after, _)) = &patched.after
         {
-            Some(patched) => Ok(patched),
-            None => Err(still_changing()),
+            tx.db()
+                .replace_references(scope.id, &after.references)
+                .await?;
         }
+        Ok(patched)
     }
 
-    /// Returns `None` if the row changed between reading and saving it.
+    /// Returns `None` if the row changed between reading and saving it. References are replaced separately.
     async fn try_patch(
         &self,
-        db: &mut Db<'_>,
+        access: &mut RowAccess<'_>,
         path: ResourcePath<'_>,
         scope: ResourceScope<'_>,
         (change, conditions): Conditional<'_>,
         origin: &ChangeOrigin,
     ) -> Result<Option<PatchedResource>, Error> {
         let with_rules = self.registry.kinds_with_rules();
-        let Some(found) = db.find_whole(scope, with_rules).await? else {
-            return Err(path.missing(self, db).await);
+        let Some(found) = access.find_whole(scope, with_rules).await? else {
+            return Err(match access.db() {
+                Some(mut db) => path.missing(self, &mut db).await,
+                None => self.missing(path).await,
+            });
         };
         let resource = found.resource;
         require(conditions, &resource.state)?;
@@ -310,12 +318,9 @@ impl Service {
         let after = lifecycle::patch(&resource, snapshot, entity, &checked, origin)?;
         let before = resource;
         if let Some((patched, _)) = &after
-            && !db.save_patched(&before, patched, origin).await?
+            && !access.save_patched(&before, patched, origin).await?
         {
             return Ok(None);
-        }
-        if let Some(references) = &checked.references {
-            db.replace_references(scope.id, references).await?;
         }
         Ok(Some(PatchedResource { before, after }))
     }
@@ -347,9 +352,9 @@ impl Service {
 }
 
 impl Creation<'_> {
-    async fn insert(&self, db: &mut Db<'_>) -> Result<Created, Error> {
+    async fn insert(&self, access: &mut RowAccess<'_>) -> Result<Created, Error> {
         let parent_kind = self.owner.map(|(parent, _)| parent.kind.as_str());
-        let created = db
+        let created = access
             .insert_resource(self.tenants, &self.resource, parent_kind, self.origin)
             .await;
         created.map_err(|error| match error {

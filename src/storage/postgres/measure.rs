@@ -135,9 +135,10 @@ fn span(sql: &str) -> Span {
     )
 }
 
-/// The span of a statement that answers the request of `parent`, too.
-pub(super) fn shared(parent: &Span, sql: &str, operation: SqlOperation) -> Span {
-    let span = parent.in_scope(|| span(sql));
+/// The span of a statement that answers the request of `parent`, too. Its text is in the span of the request that was
+/// first.
+pub(super) fn shared(parent: &Span, operation: SqlOperation) -> Span {
+    let span = parent.in_scope(|| span("(shared with other requests)"));
     name(&span, operation, None);
     span
 }

@@ -22,6 +22,7 @@ mod audit_seals;
 mod changes;
 mod columns;
 mod condition_columns;
+mod desk;
 mod error;
 mod family;
 mod history;
@@ -38,6 +39,9 @@ mod reader;
 mod reports;
 mod resources;
 mod row;
+mod row_access;
+mod saved_reports;
+mod saved_resources;
 mod schema;
 mod scope;
 mod search;
@@ -71,6 +75,7 @@ pub use past_list::PastListing;
 pub use pool::{ConnectionLifetime, Settings};
 pub use probe::Probe;
 pub use resources::Created;
+pub use row_access::{ChangeInProgress, RowAccess, TogetherAccess};
 pub use schema::{Migration, MigrationState, SchemaStatus};
 pub use scope::{LockedRow, ResourceScope};
 pub use snapshots::{LockedSnapshots, WholeResource};
@@ -78,11 +83,13 @@ pub use trail::TrailBounds;
 pub use unreconciled::Unreconciled;
 
 use crate::domain::{ResourceId, StoredResource};
+use desk::Unanswered;
 use error::{Doing as _, is_connection_lost};
 use lane::{Lane, LanePermit, WaitingCount};
 use measure::SqlOperation::{self, Begin, Commit, Rollback};
 use pool::{Health, Lease, Link, Pool};
-use reader::{Reader, Unanswered};
+use reader::Reader;
+use row_access::ChangeDesks;
 use wire::Wire;
 
 /// The schema, embedded so that the binary and the tests apply the same one.
@@ -112,6 +119,8 @@ const BEGIN_READING: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; \
 pub struct Store {
     pool: Pool,
     reader: Option<Reader>,
+    /// For changes of single rows that share statements; unset if there are too few connections.
+    desks: Option<ChangeDesks>,
     lane: Lane,
     /// Statements that wait in the lanes of this store and of all its shares.
     waiting: WaitingCount,
@@ -170,6 +179,7 @@ impl Store {
             pools: Arc::new(Mutex::new(vec![pool.clone()])),
             pool,
             reader: None,
+            desks: None,
             lane: Lane::new(settings.connections_max, waiting.clone()),
             waiting,
             settings: Arc::new(settings),
@@ -181,23 +191,26 @@ impl Store {
     /// one. For threads that answer requests: a connection that stays on one thread wakes no other thread for its
     /// answers.
     ///
-    /// | connections | for [`Store::find_resource`] | for everything | of these for slow statements, at most |
-    /// | ---: | ---: | ---: | ---: |
-    /// | 1 | 0 | 1 | 1 |
-    /// | 2 | 0 | 2 | 1 |
-    /// | 3 | 1 | 2 | 1 |
-    /// | 8 | 1 | 7 | 3 |
+    /// | connections | for [`Store::find_resource`] | for changes that share statements | for everything | of these for slow statements, at most |
+    /// | ---: | ---: | ---: | ---: | ---: |
+    /// | 1 | 0 | 0 | 1 | 1 |
+    /// | 2 | 0 | 0 | 2 | 1 |
+    /// | 3 | 1 | 0 | 2 | 1 |
+    /// | 5 | 1 | 1 | 3 | 1 |
+    /// | 8 | 1 | 1 | 6 | 3 |
     pub fn share(&self, shares: usize) -> Self {
         let connections = (self.settings.connections_max / shares.max(1)).max(1);
         // Of two, one must be left that no search holds: that is worth more than faster reads.
         let has_reader = connections > 2;
+        let has_desks = connections > 4;
         let settings = Settings {
-            connections_max: connections - usize::from(has_reader),
+            connections_max: connections - usize::from(has_reader) - usize::from(has_desks),
             ..Settings::clone(&self.settings)
         };
         let share = Self {
             pool: pool::pool(&settings),
             reader: has_reader.then(|| Reader::new(&settings)),
+            desks: has_desks.then(|| ChangeDesks::new(&settings)),
             lane: Lane::new(settings.connections_max, self.waiting.clone()),
             waiting: self.waiting.clone(),
             settings: Arc::new(settings),
@@ -207,6 +220,7 @@ impl Store {
         let mut pools = self.pools();
         pools.push(share.pool.clone());
         pools.extend(share.reader.as_ref().map(Reader::pool));
+        pools.extend(share.desks.as_ref().map(ChangeDesks::pool));
         drop(pools);
         share
     }
@@ -236,7 +250,7 @@ impl Store {
             match reader.find(scope, until, self.deadline).await {
                 Ok(found) => return Ok(found),
                 Err(Unanswered::NoConnection) => {}
-                Err(Unanswered::Failed) => until = self.connected_by(),
+                Err(_) => until = self.connected_by(),
             }
         }
         let mut session = Session::of(&self.pool, until, self.deadline).await?;

@@ -198,6 +198,22 @@ fn maker(settings: &Settings, name: &str) -> Maker {
     }
 }
 
+/// A pool of one connection, for statements that answer several requests.
+pub(super) fn gathering_pool(settings: &Settings) -> Pool {
+    let connect = settings.connect.clone().options([
+        // The server would plan for each number of rows, which takes longer than to read or to write them.
+        ("plan_cache_mode", "force_generic_plan"),
+        ("enable_seqscan", "off"),
+        // One request must not make the others wait for a lock: each goes on alone.
+        ("lock_timeout", "100ms"),
+    ]);
+    pool(&Settings {
+        connect,
+        connections_max: 1,
+        ..settings.clone()
+    })
+}
+
 /// Makes the pool. Connects to nothing yet.
 pub(super) fn pool(settings: &Settings) -> Pool {
     let wait = Duration::from_secs(settings.acquire_seconds_max);

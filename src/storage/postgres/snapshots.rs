@@ -10,9 +10,11 @@ use serde_json::{Map, Value};
 use sqlx::types::Json;
 use uuid::Uuid;
 
-use super::measure::SqlOperation::Query;
+use super::desk::{Question, by_place};
+use super::measure::SqlOperation::{self, Query};
 use super::measure::SqlTable::Resources;
 use super::row::{Link, references, state_of};
+use super::scope::{WantedColumns, WantedResource};
 use super::{Db, Error, LockedRow, ResourceScope, uuids};
 use crate::domain::mapping::{Data, Facts};
 use crate::domain::{
@@ -88,6 +90,7 @@ macro_rules! snapshot_row {
 
 snapshot_row!(SnapshotRow {});
 snapshot_row!(LockedSnapshotRow { has_links: bool });
+snapshot_row!(WantedSnapshotRow { place: i64 });
 snapshot_row!(WholeRow {
     spec: Json<Map<String, Value>>,
     labels: Json<Labels>,
@@ -96,7 +99,8 @@ snapshot_row!(WholeRow {
     created_by: String,
     updated_by: String,
     links: Option<Json<Vec<Link>>>,
-    has_dependents: Option<bool>
+    has_dependents: Option<bool>,
+    place: i64
 });
 
 #[derive(Deserialize)]
@@ -193,10 +197,33 @@ macro_rules! snapshot_in {
     };
 }
 
-/// The whole resource, and `$dependents`.
-macro_rules! whole_in {
-    ($dependents:literal, $db:expr, $scope:expr, $kinds_with_rules:expr) => {
-        snapshot_in!(
+/// The snapshots of the resources of [`WantedColumns`], with `$more` columns.
+macro_rules! wanted_snapshots {
+    ($row:ident, $db:expr, $more:tt, $wanted:expr, $kinds_with_rules:expr) => {
+        snapshots!(
+            fetch_all,
+            $row,
+            $db,
+            $more,
+            "JOIN unnest($4::uuid[], $5::text[], $6::uuid[], $7::jsonb[])
+                  WITH ORDINALITY wanted (id, kind, owner_id, tenancy, place) ON wanted.id = r.id
+             WHERE (wanted.kind IS NULL OR r.kind = wanted.kind)
+               AND (wanted.owner_id IS NULL OR r.owner_id = wanted.owner_id)
+               AND (wanted.tenancy IS NULL OR r.tenancy = wanted.tenancy
+                    AND (wanted.owner_id IS NULL OR has_tenancy(wanted.owner_id, wanted.tenancy)))",
+            $kinds_with_rules,
+            &$wanted.ids,
+            &$wanted.kinds as _,
+            &$wanted.owners as _,
+            &$wanted.tenancies as _,
+        )
+    };
+}
+
+/// Whole resources by `$which` macro, `$dependents`, and `$place`.
+macro_rules! whole {
+    ($which:ident, $dependents:literal, $place:literal, $db:expr, $scope:expr, $kinds_with_rules:expr) => {
+        $which!(
             WholeRow,
             $db,
             [
@@ -205,12 +232,71 @@ macro_rules! whole_in {
                    (SELECT jsonb_agg(jsonb_build_object('type', ref_type, 'kind', target_kind, 'id', target_id))
                     FROM resource_references WHERE source_id = r.id) AS "links: _", "#
                 $dependents
-                r#" AS "has_dependents?""#
+                r#" AS "has_dependents?", "#
+                $place
+                r#" AS "place!""#
             ],
             $scope,
             $kinds_with_rules
         )
     };
+}
+
+/// Which resource to read for a report.
+pub(super) struct FindSnapshot {
+    pub(super) wanted: WantedResource,
+    /// The same for every request of a program.
+    pub(super) kinds_with_rules: Vec<String>,
+}
+
+/// Which whole resource to read for a change.
+pub(super) struct FindWhole(pub(super) FindSnapshot);
+
+impl Question for FindSnapshot {
+    type Answer = Option<ResourceSnapshot>;
+
+    const OPERATION: SqlOperation = Query(Resources);
+
+    async fn answer(db: &mut Db<'_>, questions: &[Self]) -> Result<Vec<Self::Answer>, Error> {
+        let wanted = WantedColumns::of(questions.iter().map(|question| &question.wanted));
+        let kinds_with_rules = kinds_with_rules(questions.first());
+        let result = wanted_snapshots!(
+            WantedSnapshotRow,
+            db,
+            [r#", wanted.place AS "place!""#],
+            wanted,
+            kinds_with_rules
+        );
+        let rows = db.complete(result, Self::OPERATION, "find resources and their reports")?;
+        let found = rows.into_iter().map(|row| (row.place, row.snapshot()));
+        Ok(by_place(questions.len(), found))
+    }
+}
+
+impl Question for FindWhole {
+    type Answer = Option<WholeResource>;
+
+    const OPERATION: SqlOperation = Query(Resources);
+
+    async fn answer(db: &mut Db<'_>, questions: &[Self]) -> Result<Vec<Self::Answer>, Error> {
+        let wanted = WantedColumns::of(questions.iter().map(|question| &question.0.wanted));
+        let kinds_with_rules = kinds_with_rules(questions.first().map(|question| &question.0));
+        let result = whole!(
+            wanted_snapshots,
+            "NULL::boolean",
+            "wanted.place",
+            db,
+            wanted,
+            kinds_with_rules
+        );
+        let rows = db.complete(result, Self::OPERATION, "find resources to change")?;
+        let found = rows.into_iter().map(|row| (row.place, row.into()));
+        Ok(by_place(questions.len(), found))
+    }
+}
+
+fn kinds_with_rules(first: Option<&FindSnapshot>) -> &[String] {
+    first.map_or(&[], |question| &question.kinds_with_rules)
 }
 
 impl Db<'_> {
@@ -231,7 +317,14 @@ impl Db<'_> {
         scope: ResourceScope<'_>,
         kinds_with_rules: &[String],
     ) -> Result<Option<WholeResource>, Error> {
-        let result = whole_in!("NULL::boolean", self, scope, kinds_with_rules);
+        let result = whole!(
+            snapshot_in,
+            "NULL::boolean",
+            "1::bigint",
+            self,
+            scope,
+            kinds_with_rules
+        );
         let row = self.complete(result, Query(Resources), "find a resource to change")?;
         Ok(row.map(WholeResource::from))
     }
@@ -242,7 +335,14 @@ impl Db<'_> {
         scope: ResourceScope<'_>,
         kinds_with_rules: &[String],
     ) -> Result<Option<WholeResource>, Error> {
-        let result = whole_in!("has_dependents(r.id)", self, scope, kinds_with_rules);
+        let result = whole!(
+            snapshot_in,
+            "has_dependents(r.id)",
+            "1::bigint",
+            self,
+            scope,
+            kinds_with_rules
+        );
         let row = self.complete(result, Query(Resources), "find a resource to delete")?;
         Ok(row.map(WholeResource::from))
     }

@@ -109,7 +109,7 @@ async fn until_error(mut answers: BoxStream<'_, Answer>) -> Vec<Answer> {
 
 /// The connection is open, and no answer arrives: no working server takes longer than the statement may. It counts as
 /// lost, so that it is closed, and not waited for again.
-fn silent() -> Error {
+pub(super) fn silent() -> Error {
     Error::Io(io::Error::new(
         io::ErrorKind::TimedOut,
         "the server does not answer",

@@ -65,7 +65,7 @@ async fn a_change_takes_few_bytes() {
         ("POST", created, 1_000),
         ("PATCH of the spec", patched, 2_500),
         ("report, another status", reported, 2_000),
-        ("DELETE", deleted, 2_000),
+        ("DELETE", deleted, 3_000),
         ("removal", removed, 4_000),
     ] {
         println!("| {what}, spec of {bytes} bytes | {found} |");

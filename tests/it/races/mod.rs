@@ -3,6 +3,7 @@
 mod dependents;
 mod families;
 mod followed;
+mod gathered;
 mod mixed;
 mod single;
 
@@ -11,6 +12,7 @@ use std::sync::Arc;
 use futures_util::future::join_all;
 use hyperfleet::domain::entity_config::{self, EntityConfig};
 use hyperfleet::storage::postgres::{ConnectionLifetime, Settings, Store};
+use sqlx::postgres::PgConnectOptions;
 
 use crate::support::{TestApi, TestDatabase, assert_sound};
 
@@ -27,9 +29,21 @@ impl Busy {
     }
 
     async fn spawn_with(entities: Vec<EntityConfig>) -> Self {
+        Self::spawn_connected(entities, |options| options).await
+    }
+
+    /// With the built-in kinds, over other connections than directly to the database.
+    async fn spawn_through(connect: impl FnOnce(PgConnectOptions) -> PgConnectOptions) -> Self {
+        Self::spawn_connected(entity_config::built_in(), connect).await
+    }
+
+    async fn spawn_connected(
+        entities: Vec<EntityConfig>,
+        connect: impl FnOnce(PgConnectOptions) -> PgConnectOptions,
+    ) -> Self {
         let database = TestDatabase::create().await;
         let store = Store::new(Settings {
-            connect: database.options(),
+            connect: connect(database.options()),
             connections_max: 12,
             acquire_seconds_max: 60,
             statement_milliseconds_max: 60_000,

@@ -1,0 +1,246 @@
+//! Gathers questions that arrive at the same time: one statement answers all of them.
+//!
+//! ```text
+//! request ─▶ question ─┐
+//! request ─▶ question ─┼─▶ one statement at a time ─▶ to each its own answer
+//! request ─▶ question ─┘
+//! ```
+//!
+//! A single question is sent immediately. Questions that arrive while a statement is in progress share the next
+//! statement: the busier the service, the more requests share a round trip and a commit. Every answer is as current as
+//! that of a separate statement, because the statement begins after the question was asked.
+
+use std::collections::VecDeque;
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures_util::FutureExt as _;
+use tokio::sync::oneshot;
+use tokio::time::{Instant, timeout_at};
+use tracing::{Instrument as _, Span};
+
+use super::measure::{self, SqlOperation};
+use super::pool::{Health, Pool};
+use super::{Db, Error, Session};
+
+/// Questions in one statement at most.
+const BATCH_MAX: usize = 32;
+
+/// Bytes in one statement at most, unless a single question has more. Limits the memory of a batch of large ones.
+const BATCH_BYTES_MAX: usize = 1 << 20;
+
+/// A question that one statement can answer together with others of its sort.
+pub(super) trait Question: Sized + Send + Sync + 'static {
+    type Answer: Send + 'static;
+
+    /// What the statement does, for the spans of the requests that share it.
+    const OPERATION: SqlOperation;
+
+    /// Bytes that the question adds to the statement, about.
+    fn bytes(&self) -> usize {
+        0
+    }
+
+    /// Answers each question, in their order. On an error, no question has had an effect, unless the connection is
+    /// lost.
+    fn answer(
+        db: &mut Db<'_>,
+        questions: &[Self],
+    ) -> impl Future<Output = Result<Vec<Self::Answer>, Error>> + Send;
+}
+
+/// Why a question has no answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unanswered {
+    /// There was no connection in time. The question had no effect.
+    NoConnection,
+    /// The statement failed, perhaps because of another request's question. The question had no effect.
+    Failed,
+    /// The connection was lost. Whether the question had an effect is unknown.
+    Lost,
+    /// The request's deadline passed. Whether the question had an effect is unknown.
+    Late,
+}
+
+/// Where questions of one sort wait for the next statement. Cheap to clone.
+pub(super) struct Desk<Q: Question> {
+    /// The connections that statements use: as many as may be in progress at once, those of other desks included.
+    pool: Pool,
+    queue: Arc<Mutex<Queue<Q>>>,
+}
+
+struct Queue<Q: Question> {
+    /// Whether a task is answering; a request that finds it unset starts one.
+    is_busy: bool,
+    waiting: VecDeque<Waiting<Q>>,
+}
+
+struct Waiting<Q: Question> {
+    question: Q,
+    /// How long to wait for a connection.
+    until: Instant,
+    answer: oneshot::Sender<Result<Q::Answer, Unanswered>>,
+    span: Span,
+}
+
+impl<Q: Question> Desk<Q> {
+    pub(super) fn new(pool: Pool) -> Self {
+        let queue = Queue {
+            is_busy: false,
+            waiting: VecDeque::new(),
+        };
+        Self {
+            pool,
+            queue: Arc::new(Mutex::new(queue)),
+        }
+    }
+
+    /// Asks a question. A connection is awaited until `until`, the answer until the deadline. A question whose request
+    /// leaves before the statement begins is not asked.
+    pub(super) async fn ask(
+        &self,
+        question: Q,
+        until: Instant,
+        deadline: Option<Instant>,
+    ) -> Result<Q::Answer, Unanswered> {
+        let (answer, answered) = oneshot::channel();
+        let waiting = Waiting {
+            question,
+            until,
+            answer,
+            span: Span::current(),
+        };
+        let was_busy = {
+            let mut queue = self.queue();
+            queue.waiting.push_back(waiting);
+            std::mem::replace(&mut queue.is_busy, true)
+        };
+        if !was_busy {
+            // In a task of its own: a client that leaves must not cancel the others' answers.
+            tokio::spawn(self.clone().answer_all());
+        }
+        let answered = match deadline {
+            None => answered.await,
+            // Requests that gather may wait for each other.
+            Some(deadline) => match timeout_at(deadline, answered).await {
+                Ok(answered) => answered,
+                Err(_) => return Err(Unanswered::Late),
+            },
+        };
+        // The task panicked, or ended with the program.
+        answered.unwrap_or(Err(Unanswered::Lost))
+    }
+
+    fn queue(&self) -> MutexGuard<'_, Queue<Q>> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn answer_all(self) {
+        while let Some(batch) = self.next_batch() {
+            // The statement's log and trace are those of the first request.
+            let span = batch.first().map_or_else(Span::none, |w| w.span.clone());
+            let answer = self.answer(batch).instrument(span);
+            // If this panics, the questions are dropped with it.
+            let _ = AssertUnwindSafe(answer).catch_unwind().await;
+        }
+    }
+
+    fn next_batch(&self) -> Option<Vec<Waiting<Q>>> {
+        let mut queue = self.queue();
+        let mut batch = Vec::new();
+        let mut bytes = 0;
+        while batch.len() < BATCH_MAX {
+            let Some(next) = queue.waiting.front() else {
+                break;
+            };
+            bytes += next.question.bytes();
+            if bytes > BATCH_BYTES_MAX && !batch.is_empty() {
+                break;
+            }
+            batch.extend(queue.waiting.pop_front());
+        }
+        queue.is_busy = !batch.is_empty();
+        queue.is_busy.then_some(batch)
+    }
+
+    /// Refuses the waiting questions together with those of this batch: each would wait in vain in turn.
+    fn send_away(&self, batch: Vec<Waiting<Q>>) {
+        let waiting = std::mem::take(&mut self.queue().waiting);
+        for asked in batch.into_iter().chain(waiting) {
+            // The request may have left.
+            let _ = asked.answer.send(Err(Unanswered::NoConnection));
+        }
+    }
+
+    async fn answer(&self, mut batch: Vec<Waiting<Q>>) {
+        // The request with the earliest deadline has waited longest.
+        let until = batch.iter().map(|asked| asked.until).min();
+        let until = until.unwrap_or_else(Instant::now);
+        let Ok(mut session) = Session::of(&self.pool, until, None).await else {
+            self.send_away(batch);
+            return;
+        };
+        // What a request has given up must not happen after it.
+        batch.retain(|asked| !asked.answer.is_closed());
+        if batch.is_empty() {
+            return;
+        }
+        let others = batch.iter().skip(1);
+        let shared: Vec<_> = others
+            .map(|asked| measure::shared(&asked.span, Q::OPERATION))
+            .collect();
+        let (questions, requests): (Vec<_>, Vec<_>) = batch
+            .into_iter()
+            .map(|asked| (asked.question, asked.answer))
+            .unzip();
+        let mut db = session.db();
+        let answers = Q::answer(&mut db, &questions).await;
+        let is_lost = db.link.health == Health::Lost;
+        drop(shared);
+        // Before the requests go on: their next statements share one, too.
+        drop(session);
+        // The requests may have left.
+        match answers {
+            Ok(answers) => {
+                for (request, answer) in requests.into_iter().zip(answers) {
+                    let _ = request.send(Ok(answer));
+                }
+            }
+            Err(_) => {
+                let why = if is_lost {
+                    Unanswered::Lost
+                } else {
+                    Unanswered::Failed
+                };
+                for request in requests {
+                    let _ = request.send(Err(why));
+                }
+            }
+        }
+    }
+}
+
+impl<Q: Question> Clone for Desk<Q> {
+    fn clone(&self) -> Self {
+        Self {
+            pool: self.pool.clone(),
+            queue: Arc::clone(&self.queue),
+        }
+    }
+}
+
+/// The answers in the order of the questions, from rows that name the question's place, counted from 1. A question
+/// without a row has none.
+pub(super) fn by_place<T>(
+    count: usize,
+    rows: impl IntoIterator<Item = (i64, T)>,
+) -> Vec<Option<T>> {
+    let mut answers: Vec<_> = std::iter::repeat_with(|| None).take(count).collect();
+    for (place, answer) in rows {
+        let place = usize::try_from(place - 1).ok();
+        if let Some(slot) = place.and_then(|place| answers.get_mut(place)) {
+            *slot = Some(answer);
+        }
+    }
+    answers
+}
