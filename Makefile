@@ -176,7 +176,7 @@ fuzz-units: setup ## Look for a unit file that breaks a law of unit files (cargo
 
 test-cluster: setup ## Boot machines with a systemd of their own, and break fleet on them (root; OUTAGE_SECONDS=300 without etcd)
 	@cargo build --quiet --bin hyperfleet-api
-	SYSTEMD_REQUIRED=1 OUTAGE_SECONDS=$(or $(OUTAGE_SECONDS),300) cargo test -p fleetd --test it -- machines:: agent:: --nocapture
+	SYSTEMD_REQUIRED=1 CLUSTER_ALONE=1 OUTAGE_SECONDS=$(or $(OUTAGE_SECONDS),300) RUST_TEST_THREADS=1 cargo test -p fleetd --test it -- machines:: agent:: --nocapture
 
 fleet-seeds: setup ## Simulate engines that freeze, fail and are killed, and machines that boot again (SEEDS=1000; FLEET_SEED=n repeats one)
 	FLEET_SEEDS=$(if $(SEEDS),$(SEEDS),1000) cargo test -p hyperfleet-fleet --test it -- engine::simulation reboots --nocapture

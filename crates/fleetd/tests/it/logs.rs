@@ -33,6 +33,7 @@ async fn a_line_is_short_whatever_its_path_and_names_nobody_who_was_not_asked_fo
     assert!(path.len() < 600 && path.ends_with("bb…"), "{path}");
     let line = line_of(&fleetd, "/fleet/v1/units").await;
     assert_eq!(line.get("caller"), None, "{line}");
+    assert_eq!(line["component"], "fleetd", "{line}");
 }
 
 /// The outage itself is logged separately.

@@ -339,6 +339,12 @@ impl Cluster {
     }
 }
 
+/// Additional time for a machine that does other work too: none if `make test-cluster` says that one test runs at a time.
+pub(super) fn busy_time(seconds: u64) -> Duration {
+    let is_alone = std::env::var_os("CLUSTER_ALONE").is_some();
+    Duration::from_secs(if is_alone { 0 } else { seconds })
+}
+
 /// How long etcd is unreachable: `OUTAGE_SECONDS`, or three times as long as machines count as members without
 /// it.
 pub(super) fn outage() -> Duration {

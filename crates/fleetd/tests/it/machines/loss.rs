@@ -6,10 +6,7 @@ use std::time::{Duration, Instant};
 use hyperfleet_testkit::{PrivateMachine, until};
 
 use super::super::fleet_socket::SLEEP;
-use super::cluster::{AGENT_TTL, Cluster, Placed, files, names, units_on};
-
-/// Additional time for a busy machine.
-const BUSY: Duration = Duration::from_secs(8);
+use super::cluster::{AGENT_TTL, Cluster, Placed, busy_time, files, names, units_on};
 
 #[tokio::test]
 async fn units_of_a_machine_that_dies_run_elsewhere_and_the_others_are_not_touched() {
@@ -36,7 +33,7 @@ async fn units_of_a_machine_that_dies_run_elsewhere_and_the_others_are_not_touch
     let moved = since.elapsed();
     println!("machine killed: missed after {missed:?}, all active elsewhere after {moved:?}");
     let limit = AGENT_TTL + Duration::from_secs(2);
-    assert!(moved < limit + BUSY, "{moved:?}, limit {limit:?}");
+    assert!(moved < limit + busy_time(8), "{moved:?}, limit {limit:?}");
     assert!(after.iter().all(|(_, machine)| *machine != id), "{after:?}");
     let now = cluster.processes(&after);
     for (unit, pid) in &before {
@@ -70,7 +67,7 @@ async fn the_machine_of_the_leading_engine_dies() {
     .await;
     let moved = since.elapsed();
     println!("machine of the leading engine killed: all active elsewhere after {moved:?}");
-    assert!(moved < limit + BUSY, "{moved:?}, limit {limit:?}");
+    assert!(moved < limit + busy_time(8), "{moved:?}, limit {limit:?}");
     let now = cluster.processes(&after);
     for (unit, pid) in &before {
         assert_eq!(now[unit], *pid, "{unit:?}");
