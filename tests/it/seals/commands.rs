@@ -2,6 +2,7 @@
 
 use std::process::Command;
 
+use hyperfleet_testkit::until;
 use serde_json::{Value, json};
 
 use super::{Sealed, audit};
@@ -80,6 +81,11 @@ async fn verify_as_json_has_the_same() {
 async fn an_export_is_verified_elsewhere() {
     let sealed = Sealed::filled().await;
     sealed.api.speaking(ACME).cluster("unsealed").await;
+    // An entry is exported once its place in the order is certain: transactions of other tests may delay that.
+    until("the last entry is exported", async || {
+        sealed.audit(&["export"]).await.1.contains("unsealed")
+    })
+    .await;
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| {
         let file = folder.path().join(name);

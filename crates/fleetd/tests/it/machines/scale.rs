@@ -69,6 +69,9 @@ async fn three_hundred_units_come_move_and_go() {
     let left = cluster.machines[leader].run(&["systemctl", "list-units", "--plain", "u*.service"]);
     let left = String::from_utf8(left.stdout).unwrap();
     assert!(!left.contains(".service"), "{left}");
-    assert!(started < Duration::from_secs(10) + busy_time(30), "{started:?}");
+    assert!(
+        started < Duration::from_secs(10) + busy_time(30),
+        "{started:?}"
+    );
     assert!(gone < Duration::from_secs(10) + busy_time(20), "{gone:?}");
 }
