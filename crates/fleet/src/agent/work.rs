@@ -37,6 +37,10 @@ const PAUSE_MAX: Duration = Duration::from_secs(10);
 const NOT_REGISTERED: &str =
     "the machine has not been registered under its id since fleetd started";
 
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a fact that changes by itself"
+)]
 pub(super) struct Work<S: KeyStore, C> {
     agent: Agent<S, C>,
     /// Whether the agent must stop, and how.
