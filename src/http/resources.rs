@@ -36,8 +36,10 @@ pub(super) async fn list(call: Call) -> Result<HttpResponse, Problem> {
     let response = PendingResponse::of_page(&call.request, request.page.size)?;
     let timed = call.timed_service();
     let mut answer = HttpResponse::Ok();
-    // Read first: a watch from here misses nothing that the list does not show.
-    watching::name_position(&call, &mut answer);
+    if at.is_none() {
+        // Read first: a watch from here misses nothing that the list does not show.
+        watching::name_position(&call, &mut answer);
+    }
     let listing = match at {
         None => timed.list(tenants, collection, request).await?,
         Some(at) => timed.list_at(tenants, collection, request, at).await?,

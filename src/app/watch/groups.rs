@@ -145,10 +145,15 @@ impl HandedChange {
     }
 
     fn bytes(&self) -> usize {
-        let texts = self.resource().map_or(0, |r| {
-            r.spec.as_str().len() + r.labels.as_str().len() + r.conditions.as_str().len()
+        let images = [&self.change.before, &self.change.after];
+        let texts = images.into_iter().flatten().map(|image| {
+            let resource = &image.stored;
+            resource.spec.as_str().len()
+                + resource.labels.as_str().len()
+                + resource.conditions.as_str().len()
         });
-        EVENT_BYTES + texts
+        // Once more for the text that is written of it.
+        EVENT_BYTES + 2 * texts.sum::<usize>()
     }
 }
 
@@ -257,13 +262,14 @@ impl Groups {
         } else {
             handed
         };
-        self.polls.fetch_add(1, Ordering::SeqCst);
         self.progress.send_replace(Some(Progress {
             era: end.era,
             upto: next,
             drawn: end.drawn,
             removed: end.removed,
         }));
+        // Last: a watch that counts polls must not see the progress of the one before.
+        self.polls.fetch_add(1, Ordering::SeqCst);
         (next < upto).then_some(next)
     }
 
@@ -271,13 +277,22 @@ impl Groups {
     pub(super) fn hand_on(&self, changes: Vec<WatchedChange>, upto: i64) {
         let by_scope = self.by_scope();
         for change in changes {
-            let change = Arc::new(change);
+            let mut concerned = Vec::new();
             for scope in scopes(&change) {
-                for group in by_scope.get(&scope).into_iter().flatten() {
-                    if let Some((kind, _)) = group.filter.event(&change, &self.kinds) {
-                        group.push(HandedChange::new(kind, Arc::clone(&change)));
-                    }
-                }
+                let groups = by_scope.get(&scope).into_iter().flatten();
+                concerned.extend(groups.filter_map(|group| {
+                    let (kind, _) = group.filter.event(&change, &self.kinds)?;
+                    Some((group, kind))
+                }));
+            }
+            if concerned.is_empty() {
+                continue;
+            }
+            // Groups keep events for a while: only what is shown.
+            let kinds = concerned.iter().map(|(_, kind)| *kind);
+            let change = Arc::new(change.shown_as(kinds));
+            for (group, kind) in concerned {
+                group.push(HandedChange::new(kind, Arc::clone(&change)));
             }
         }
         self.progress.send_modify(|progress| {

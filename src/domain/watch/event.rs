@@ -30,7 +30,7 @@ pub enum WatchEventKind {
     Deleted,
 }
 
-/// A state of a resource. Parsed once, and only for searches.
+/// A state of a resource. Parsed once, and only while searches judge it.
 #[derive(Debug)]
 pub struct ResourceImage {
     pub stored: StoredResource,
@@ -65,6 +65,28 @@ impl ResourceImage {
             .parsed
             .get_or_init(|| self.stored.parse().map(Box::new));
         parsed.as_deref()
+    }
+}
+
+impl WatchedChange {
+    /// The change with only what events of these kinds show: a parsed state takes many times the memory of its texts.
+    pub fn shown_as(self, kinds: impl Iterator<Item = WatchEventKind>) -> Self {
+        let (mut shows_before, mut shows_after) = (false, false);
+        for kind in kinds {
+            match kind {
+                WatchEventKind::Added | WatchEventKind::Modified => shows_after = true,
+                WatchEventKind::Deleted => shows_before = true,
+            }
+        }
+        let unparsed = |image: Option<ResourceImage>, is_shown: bool| {
+            let image = image.filter(|_| is_shown);
+            image.map(|image| image.stored.into())
+        };
+        Self {
+            before: unparsed(self.before, shows_before),
+            after: unparsed(self.after, shows_after),
+            ..self
+        }
     }
 }
 

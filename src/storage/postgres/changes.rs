@@ -223,7 +223,9 @@ impl Db<'_> {
     ) -> Result<u64, Error> {
         let result = sqlx::query_scalar!(
             r#"WITH oldest AS MATERIALIZED (
-                   SELECT position, at FROM changes ORDER BY position LIMIT $2
+                   -- Rows that were removed before stay in the index while another transaction may see them.
+                   SELECT position, at FROM changes
+                   WHERE position > coalesce((SELECT upto FROM changes_removed), 0) ORDER BY position LIMIT $2
                ), gone AS (
                    DELETE FROM changes c USING oldest o
                    WHERE c.position = o.position AND o.at < $1

@@ -200,22 +200,19 @@ impl<Q: Question> Desk<Q> {
         // Before the requests go on: their next statements share one, too.
         drop(session);
         // The requests may have left.
-        match answers {
-            Ok(answers) => {
-                for (request, answer) in requests.into_iter().zip(answers) {
-                    let _ = request.send(Ok(answer));
-                }
+        let Ok(answers) = answers else {
+            let why = if is_lost {
+                Unanswered::Lost
+            } else {
+                Unanswered::Failed
+            };
+            for request in requests {
+                let _ = request.send(Err(why));
             }
-            Err(_) => {
-                let why = if is_lost {
-                    Unanswered::Lost
-                } else {
-                    Unanswered::Failed
-                };
-                for request in requests {
-                    let _ = request.send(Err(why));
-                }
-            }
+            return;
+        };
+        for (request, answer) in requests.into_iter().zip(answers) {
+            let _ = request.send(Ok(answer));
         }
     }
 }
