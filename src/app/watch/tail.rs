@@ -90,6 +90,15 @@ impl Tail<'_> {
                 // The next poll ends the watches.
                 return Ok(());
             }
+            if read.removed > from {
+                tracing::warn!(
+                    position = from,
+                    removed = read.removed,
+                    "changes expired before they were read: every watch ends"
+                );
+                self.groups.reset();
+                return Ok(());
+            }
             from = read.reached;
             self.groups.hand_on(read.changes, read.reached);
         }

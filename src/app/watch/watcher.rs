@@ -273,6 +273,7 @@ impl Watcher {
         }
         let changes = read.changes.into_iter().filter_map(|change| {
             let (kind, _) = filter.event(&change, groups.kinds())?;
+            let change = change.shown_as([kind].into_iter());
             Some(Arc::new(HandedChange::new(kind, Arc::new(change))))
         });
         Ok((changes.collect(), read.reached))

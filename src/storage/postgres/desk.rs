@@ -11,6 +11,7 @@
 //! that of a separate statement, because the statement begins after the question was asked.
 
 use std::collections::VecDeque;
+use std::error::Error as StdError;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -73,9 +74,13 @@ struct Queue<Q: Question> {
     /// Whether a task is answering; a request that finds it unset starts one.
     is_busy: bool,
     waiting: VecDeque<Waiting<Q>>,
+    /// Number of questions asked.
+    asked: u64,
 }
 
 struct Waiting<Q: Question> {
+    /// Counts the questions of the desk.
+    number: u64,
     question: Q,
     /// How long to wait for a connection.
     until: Instant,
@@ -88,6 +93,7 @@ impl<Q: Question> Desk<Q> {
         let queue = Queue {
             is_busy: false,
             waiting: VecDeque::new(),
+            asked: 0,
         };
         Self {
             pool,
@@ -95,29 +101,37 @@ impl<Q: Question> Desk<Q> {
         }
     }
 
-    /// Asks a question. A connection is awaited until `until`, the answer until the deadline. A question whose request
-    /// leaves before the statement begins is not asked.
+    /// Asks a question. The begin of its statement is awaited until `until`, the answer until the deadline. A question
+    /// whose request leaves before the statement begins is not asked.
     pub(super) async fn ask(
         &self,
         question: Q,
         until: Instant,
         deadline: Option<Instant>,
     ) -> Result<Q::Answer, Unanswered> {
-        let (answer, answered) = oneshot::channel();
-        let waiting = Waiting {
-            question,
-            until,
-            answer,
-            span: Span::current(),
-        };
-        let was_busy = {
+        let (answer, mut answered) = oneshot::channel();
+        let (was_busy, number) = {
             let mut queue = self.queue();
-            queue.waiting.push_back(waiting);
-            std::mem::replace(&mut queue.is_busy, true)
+            queue.asked += 1;
+            let number = queue.asked;
+            queue.waiting.push_back(Waiting {
+                number,
+                question,
+                until,
+                answer,
+                span: Span::current(),
+            });
+            (std::mem::replace(&mut queue.is_busy, true), number)
         };
         if !was_busy {
             // In a task of its own: a client that leaves must not cancel the others' answers.
             tokio::spawn(self.clone().answer_all());
+        }
+        // The statement before may wait for a server that is silent: other connections may be better.
+        match timeout_at(until, &mut answered).await {
+            Ok(answered) => return answered.unwrap_or(Err(Unanswered::Lost)),
+            Err(_) if self.withdraw(number) => return Err(Unanswered::NoConnection),
+            Err(_) => {}
         }
         let answered = match deadline {
             None => answered.await,
@@ -127,8 +141,15 @@ impl<Q: Question> Desk<Q> {
                 Err(_) => return Err(Unanswered::Late),
             },
         };
-        // The task panicked, or ended with the program.
+        // The task panicked, or the program ends.
         answered.unwrap_or(Err(Unanswered::Lost))
+    }
+
+    /// Takes a question back, unless its statement has begun or waits for a connection.
+    fn withdraw(&self, number: u64) -> bool {
+        let mut queue = self.queue();
+        let place = queue.waiting.iter().position(|w| w.number == number);
+        place.is_some_and(|place| queue.waiting.remove(place).is_some())
     }
 
     fn queue(&self) -> MutexGuard<'_, Queue<Q>> {
@@ -137,11 +158,8 @@ impl<Q: Question> Desk<Q> {
 
     async fn answer_all(self) {
         while let Some(batch) = self.next_batch() {
-            // The statement's log and trace are those of the first request.
-            let span = batch.first().map_or_else(Span::none, |w| w.span.clone());
-            let answer = self.answer(batch).instrument(span);
             // If this panics, the questions are dropped with it.
-            let _ = AssertUnwindSafe(answer).catch_unwind().await;
+            let _ = AssertUnwindSafe(self.answer(batch)).catch_unwind().await;
         }
     }
 
@@ -182,9 +200,11 @@ impl<Q: Question> Desk<Q> {
         };
         // What a request has given up must not happen after it.
         batch.retain(|asked| !asked.answer.is_closed());
-        if batch.is_empty() {
+        let Some(first) = batch.first() else {
             return;
-        }
+        };
+        // The statement's log and trace are those of the first request.
+        let span = first.span.clone();
         let others = batch.iter().skip(1);
         let shared: Vec<_> = others
             .map(|asked| measure::shared(&asked.span, Q::OPERATION))
@@ -194,22 +214,30 @@ impl<Q: Question> Desk<Q> {
             .map(|asked| (asked.question, asked.answer))
             .unzip();
         let mut db = session.db();
-        let answers = Q::answer(&mut db, &questions).await;
+        let answers = Q::answer(&mut db, &questions).instrument(span).await;
         let is_lost = db.link.health == Health::Lost;
         drop(shared);
-        // Before the requests go on: their next statements share one, too.
+        // The requests' next statements need the connection.
         drop(session);
         // The requests may have left.
-        let Ok(answers) = answers else {
-            let why = if is_lost {
-                Unanswered::Lost
-            } else {
-                Unanswered::Failed
-            };
-            for request in requests {
-                let _ = request.send(Err(why));
+        let answers = match answers {
+            Ok(answers) => answers,
+            Err(error) => {
+                tracing::warn!(
+                    error = &error as &dyn StdError,
+                    requests = requests.len(),
+                    "shared statement failed"
+                );
+                let why = if is_lost {
+                    Unanswered::Lost
+                } else {
+                    Unanswered::Failed
+                };
+                for request in requests {
+                    let _ = request.send(Err(why));
+                }
+                return;
             }
-            return;
         };
         for (request, answer) in requests.into_iter().zip(answers) {
             let _ = request.send(Ok(answer));

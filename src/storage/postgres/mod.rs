@@ -249,8 +249,8 @@ impl Store {
         if let Some(reader) = &self.reader {
             match reader.find(scope, until, self.deadline).await {
                 Ok(found) => return Ok(found),
-                Err(Unanswered::NoConnection) => {}
-                Err(_) => until = self.connected_by(),
+                Err(Unanswered::NoConnection | Unanswered::Late) => {}
+                Err(Unanswered::Failed | Unanswered::Lost) => until = self.connected_by(),
             }
         }
         let mut session = Session::of(&self.pool, until, self.deadline).await?;

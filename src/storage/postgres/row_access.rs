@@ -10,13 +10,13 @@
 //! What a shared statement leaves undone, each request does alone: after an error, after a lock that was not free, and
 //! for what no desk can do.
 
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::time::Instant;
 
 use super::desk::{Desk, Question, Unanswered};
-use super::error::Doing as _;
 use super::pool::{Pool, gathering_pool};
 use super::saved_reports::SaveReport;
 use super::saved_resources::{InsertRoot, SavePatched};
@@ -144,7 +144,7 @@ impl RowAccess<'_> {
     ) -> Result<Option<ResourceSnapshot>, Error> {
         let together = async |access: &TogetherAccess| {
             let question = wanted(scope, kinds_with_rules);
-            Ok::<_, Error>(access.read(&access.desks.snapshots, question).await)
+            access.read(&access.desks.snapshots, question).await
         };
         alone_or!(self, together, |db| db
             .find_snapshot(scope, kinds_with_rules)
@@ -159,14 +159,14 @@ impl RowAccess<'_> {
     ) -> Result<Option<WholeResource>, Error> {
         let together = async |access: &TogetherAccess| {
             let question = FindWhole(wanted(scope, kinds_with_rules));
-            Ok::<_, Error>(access.read(&access.desks.wholes, question).await)
+            access.read(&access.desks.wholes, question).await
         };
         alone_or!(self, together, |db| db
             .find_whole(scope, kinds_with_rules)
             .await)
     }
 
-    /// As [`Db::save_report`]. False also if another transaction holds the row.
+    /// As [`Db::save_report`]. A shared statement does not wait for a locked row: the answer is false.
     pub async fn save_report(
         &mut self,
         before: &ResourceState,
@@ -185,7 +185,7 @@ impl RowAccess<'_> {
             .await)
     }
 
-    /// As [`Db::save_patched`]. False also if another transaction holds the row.
+    /// As [`Db::save_patched`]. A shared statement does not wait for a locked row: the answer is false.
     pub async fn save_patched(
         &mut self,
         before: &Resource,
@@ -228,7 +228,9 @@ impl RowAccess<'_> {
             let desk = &access.desks.roots;
             match access.ask(desk, question).await {
                 Ok(()) => return Ok(Created::Yes),
-                Err(Unanswered::Late) => return Err(late("insert a resource")),
+                Err(why @ Unanswered::Late) => {
+                    return Err(without_answer("insert a resource", why));
+                }
                 // Another resource of the statement may be the one whose name is taken.
                 Err(Unanswered::NoConnection | Unanswered::Failed | Unanswered::Lost) => {}
             }
@@ -274,8 +276,16 @@ impl TogetherAccess {
     }
 
     /// `None` if the request must read alone.
-    async fn read<Q: Question>(&self, desk: &Desk<Q>, question: Q) -> Option<Q::Answer> {
-        self.ask(desk, question).await.ok()
+    async fn read<Q: Question>(
+        &self,
+        desk: &Desk<Q>,
+        question: Q,
+    ) -> Result<Option<Q::Answer>, Error> {
+        match self.ask(desk, question).await {
+            Ok(answer) => Ok(Some(answer)),
+            Err(Unanswered::Late) => Err(without_answer("read a resource", Unanswered::Late)),
+            Err(Unanswered::NoConnection | Unanswered::Failed | Unanswered::Lost) => Ok(None),
+        }
     }
 
     /// `None` if nothing was written, and the request must write alone.
@@ -288,16 +298,23 @@ impl TogetherAccess {
         match self.ask(desk, question).await {
             Ok(answer) => Ok(Some(answer)),
             Err(Unanswered::NoConnection | Unanswered::Failed) => Ok(None),
-            Err(Unanswered::Lost | Unanswered::Late) => Err(late(doing)),
+            Err(why @ (Unanswered::Lost | Unanswered::Late)) => Err(without_answer(doing, why)),
         }
     }
 }
 
 /// The error of a statement whose answer did not come.
-fn late(doing: &'static str) -> Error {
-    match Err::<(), _>(wire::silent()).doing(doing) {
-        Err(error) => error,
-        Ok(()) => unreachable!("an error was given"),
+fn without_answer(doing: &'static str, why: Unanswered) -> Error {
+    let source = match why {
+        Unanswered::Late => wire::silent(),
+        _ => sqlx::Error::Io(io::Error::new(
+            io::ErrorKind::ConnectionAborted,
+            "the connection was lost",
+        )),
+    };
+    Error::Unavailable {
+        doing,
+        source: Box::new(source),
     }
 }
 
