@@ -100,6 +100,13 @@ impl SimulatedMachine {
         self.agent = RunningAgent::start(registry, &self.systemd, settings);
     }
 
+    /// Turns the machine off: its agent and its units end. Its agent's memory stays, as on a disk, for
+    /// [`restart`](Self::restart).
+    pub fn lose_power(&self) {
+        self.agent.task.abort();
+        self.systemd.boot();
+    }
+
     /// Stops the agent gracefully.
     pub async fn leave(&mut self, leave: Leave) {
         let stop = self.agent.stop.take().expect("stopped once");

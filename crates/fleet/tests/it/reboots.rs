@@ -1,4 +1,5 @@
-//! Machines that lose their power and boot again at any moment, with real agents and a real engine on a simulated clock.
+//! Machines that lose their power and boot again at any moment, with their agent's memory or without it, and agents that are
+//! killed. Agents and engine are real, on a simulated clock.
 //! A seed determines everything; a failing one is printed:
 //!
 //! ```sh
@@ -29,6 +30,8 @@ const ENGINE_DELAY: Duration = Duration::from_secs(2);
 struct Scene {
     world: World<MemoryKeys>,
     machines: BTreeMap<&'static str, SimulatedMachine>,
+    /// Machines without power that keep their agent's memory.
+    off: BTreeSet<&'static str>,
     random: Random,
     seed: u64,
 }
@@ -41,6 +44,7 @@ impl Scene {
         let mut scene = Self {
             world,
             machines: BTreeMap::new(),
+            off: BTreeSet::new(),
             random: Random::seeded(seed),
             seed,
         };
@@ -58,14 +62,48 @@ impl Scene {
         (scene, engine)
     }
 
-    /// A boot. If the machine runs, its power is lost first.
-    fn boot(&mut self, id: &'static str) {
-        self.machines.remove(id);
+    /// Its view of the registry.
+    fn registry(&mut self) -> Registry<Interleaved<MemoryKeys>> {
         let seed = self.random.next();
         let late = Interleaved::delayed(self.world.store.clone(), seed, AGENT_DELAY);
-        let registry = Registry::new(late, Prefix::new(self.world.prefix()).unwrap());
-        let machine = SimulatedMachine::start(registry, id, LEASE_SECONDS);
+        Registry::new(late, Prefix::new(self.world.prefix()).unwrap())
+    }
+
+    /// A boot without the agent's memory. If the machine runs, its power is lost first.
+    fn boot(&mut self, id: &'static str) {
+        self.machines.remove(id);
+        let machine = SimulatedMachine::start(self.registry(), id, LEASE_SECONDS);
         self.machines.insert(id, machine);
+    }
+
+    /// Another agent on the same machine, with the memory of the one before, which is killed if it runs.
+    fn restart(&mut self, id: &'static str) {
+        let registry = self.registry();
+        let machine = self.machines.get_mut(id).unwrap();
+        machine.restart(registry, id, LEASE_SECONDS);
+    }
+
+    /// What may happen to a machine at any moment.
+    fn disturb(&mut self, id: &'static str) {
+        let event = self.random.below(6);
+        match self.machines.get(id) {
+            None => self.boot(id),
+            Some(_) if event == 0 => drop(self.machines.remove(id)),
+            // Off until a later event, unless that loses the memory.
+            Some(machine) if event == 1 => {
+                machine.lose_power();
+                self.off.insert(id);
+            }
+            Some(machine) if event == 2 => {
+                machine.lose_power();
+                self.restart(id);
+            }
+            Some(_) if event == 3 || self.off.contains(id) => self.restart(id),
+            Some(_) => self.boot(id),
+        }
+        if event != 1 {
+            self.off.remove(id);
+        }
     }
 
     /// No unit runs on two machines.
@@ -103,15 +141,13 @@ async fn machines_that_boot_again_run_no_unit_twice() {
             let pause = scene.random.below(20_000).try_into().unwrap();
             scene.pass(Duration::from_millis(pause)).await;
             let id = scene.random.pick(&MACHINES);
-            if scene.machines.contains_key(id) && scene.random.below(4) == 0 {
-                scene.machines.remove(id);
-            } else {
-                scene.boot(id);
-            }
+            scene.disturb(id);
         }
         for id in MACHINES {
             if !scene.machines.contains_key(id) {
                 scene.boot(id);
+            } else if scene.off.remove(id) {
+                scene.restart(id);
             }
         }
         scene.pass(Duration::from_mins(1)).await;
