@@ -54,6 +54,7 @@ pub(super) fn machine_view(known: KnownMachine) -> MachineView {
     MachineView {
         cordoned,
         draining,
+        halted: known.machine.value.halted,
         id: known.id,
         ip: known.machine.value.ip,
         metadata: known.metadata,

@@ -6,6 +6,8 @@ use hyperfleet_fleet_model::unit::MachineIdentity;
 
 use hyperfleet_fleet_model::wire::MachineView;
 
+use crate::output::{counted, notice};
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Detail {
     Short,
@@ -81,6 +83,39 @@ pub(crate) fn id_legend(id: &str, detail: Detail) -> String {
             let end = id.char_indices().nth(MachineIdentity::SHORT);
             format!("{}...", &id[..end.map_or(id.len(), |(at, _)| at)])
         }
+    }
+}
+
+/// Whether units are started on a machine, in one word.
+pub(crate) fn state(machine: &MachineView) -> &'static str {
+    match (machine.halted, machine.draining, machine.cordoned) {
+        (true, ..) => "halted",
+        (false, true, _) => "draining",
+        (false, false, true) => "cordoned",
+        (false, false, false) => "ready",
+    }
+}
+
+/// What halted machines mean; `None` without any.
+pub(crate) fn halted<'m>(machines: impl IntoIterator<Item = &'m MachineView>) -> Option<String> {
+    let machines = machines.into_iter().filter(|machine| machine.halted);
+    let count = machines.count();
+    (count > 0).then(|| {
+        format!(
+            "{} halted and will start and stop no unit, because etcd went back in time or is another one",
+            counted(count, "machine")
+        )
+    })
+}
+
+/// What to do about halted machines.
+pub(crate) const HALTED_HINT: &str =
+    "check that etcd has the right units, then run: fleetctl resume";
+
+/// Prints a warning on standard error if machines are halted.
+pub(crate) fn warn_of_halted<'m>(machines: impl IntoIterator<Item = &'m MachineView>) {
+    if let Some(text) = halted(machines) {
+        notice(&format!("Warning: {text}; {HALTED_HINT}"));
     }
 }
 

@@ -126,6 +126,7 @@ fn machine(settings: &settings::AgentSettings) -> MachineRecord {
         address: settings.advertise_address.clone(),
         metadata: settings.pairs(),
         version: BUILD.version.to_owned(),
+        halted: false,
         capacity: BTreeMap::new(),
     }
 }

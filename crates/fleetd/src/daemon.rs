@@ -99,7 +99,8 @@ struct Daemon {
     running: Running,
     facts: Facts,
     gate: Gate,
-    serving: Serving,
+    /// `None` if the API is disabled.
+    serving: Option<Serving>,
     engine: Option<Engine>,
     agent: Option<Agent>,
     /// Aborted when dropped.
@@ -130,7 +131,9 @@ impl Daemon {
             metrics: telemetry.metrics.clone(),
             machine_id: plan.machine_id.clone(),
         };
-        let serving = serve::start(listeners, config, served, &running.started)?;
+        let has_api = !settings.listen.is_disabled;
+        let serving = has_api.then(|| serve::start(listeners, config, served, &running.started));
+        let serving = serving.transpose()?;
         tls::watch(watched.into_iter().collect()).context("cannot watch the certificates")?;
         let mut beside = JoinSet::new();
         beside.spawn(telemetry.metrics.upkeep());
@@ -145,7 +148,13 @@ impl Daemon {
             Agent::start(&prepared.fleet, &settings.agent, lease, &plan.machine_id)
         });
         let address = shown.join(", ");
-        tracing::info!(address, engine = has_engine, agent = has_agent, "serving");
+        tracing::info!(
+            address,
+            api = has_api,
+            engine = has_engine,
+            agent = has_agent,
+            "serving"
+        );
         let facts = Facts {
             machine_id: plan.machine_id,
             listeners: shown,
@@ -179,7 +188,7 @@ impl Daemon {
             tokio::select! {
                 () = signals.next() => break Ok(()),
                 () = watchdog.beat() => {}
-                error = self.serving.failed() => break Err(error),
+                error = failed(&mut self.serving) => break Err(error),
                 request = requests.next() => match request {
                     // A stop interrupts whatever this waits for.
                     SignalRequest::Reload => tokio::select! {
@@ -190,7 +199,10 @@ impl Daemon {
                         }
                         () = signals.next() => break Ok(()),
                     },
-                    SignalRequest::Describe => describe(&self.facts, self.serving.open_connections()),
+                    SignalRequest::Describe => {
+                        let connections = self.serving.as_ref().map(Serving::open_connections);
+                        describe(&self.facts, connections.unwrap_or(0));
+                    }
                 },
             }
         };
@@ -234,7 +246,10 @@ impl Daemon {
             }
         };
         let ended = tokio::spawn(async { tokio::join!(left, resigned) });
-        let drained = shutdown::drain(&self.gate, &self.serving, &mut signals, times).await;
+        let drained = match &self.serving {
+            Some(serving) => shutdown::drain(&self.gate, serving, &mut signals, times).await,
+            None => Ok(()),
+        };
         drop(self.files);
         let mut beside = self.beside;
         tokio::select! {
@@ -243,6 +258,14 @@ impl Daemon {
         }
         beside.shutdown().await;
         drained
+    }
+}
+
+/// Waits until the API ends by itself, which it should not.
+async fn failed(serving: &mut Option<Serving>) -> anyhow::Error {
+    match serving {
+        Some(serving) => serving.failed().await,
+        None => std::future::pending().await,
     }
 }
 

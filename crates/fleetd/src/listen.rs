@@ -9,7 +9,7 @@ use hyperfleet_server_kit::server::Listener;
 use hyperfleet_server_kit::sockets;
 use hyperfleet_server_kit::unix_socket::{self as socket, SocketFile};
 
-/// Takes the passed sockets, or binds those of the settings if there are none. The files must be dropped when
+/// Takes the passed sockets, or binds those of the settings if there are none; nothing if the API is disabled. The files must be dropped when
 /// no further client should connect.
 ///
 /// # Errors
@@ -20,7 +20,7 @@ pub(super) fn open(
     write_time: Duration,
 ) -> anyhow::Result<(Vec<Listener>, Vec<SocketFile>)> {
     let (mut listeners, mut files) = (handed_over, Vec::new());
-    if listeners.is_empty() {
+    if listeners.is_empty() && !listen.is_disabled {
         for address in &listen.addresses {
             listeners.push(bind(address, listen.socket_mode, &mut files)?);
         }
@@ -78,10 +78,16 @@ impl Doors {
         Self::HandedOver(reachable.map(activation::shown))
     }
 
+    /// Whether the service manager has passed listeners.
+    pub(super) fn are_handed_over(&self) -> bool {
+        matches!(self, Self::HandedOver(_))
+    }
+
     /// The first listener that other machines can reach.
     pub(super) fn reachable(&self, listen: &Listen) -> Option<String> {
         match self {
             Self::HandedOver(reachable) => reachable.clone(),
+            Self::Named if listen.is_disabled => None,
             Self::Named => {
                 let mut addresses = listen.addresses.iter();
                 let reachable = addresses.find(|address| match address {

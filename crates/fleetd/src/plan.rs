@@ -74,6 +74,13 @@ impl Plan {
         let machine_id = faults.part_if(is_known, || own_machine_id(settings));
         let tls = faults.part_if(loaded.are_known(&of_tls), || tls(settings));
         faults.part_if(loaded.are_known(&of_listen), || guarded(settings, doors));
+        let of_roles = [
+            "disable_api",
+            "disable_engine",
+            "disable_agent",
+            "advertise_address",
+        ];
+        faults.part_if(loaded.are_known(&of_roles), || without_api(settings, doors));
         let of_peers = [of_tls.as_slice(), &["advertise_address"]].concat();
         faults.part_if(loaded.are_known(&of_peers), || reachable_by_peers(settings));
         loaded.refuse(faults.0)?;
@@ -150,6 +157,30 @@ fn reachable_by_peers(settings: &Settings) -> anyhow::Result<()> {
         "advertise_address: other machines prove who they are only by their certificates: set listen_cert_file, \
          listen_key_file and listen_client_ca_file"
     )
+}
+
+/// Refuses settings that need the API if it is disabled.
+fn without_api(settings: &Settings, doors: &Doors) -> anyhow::Result<()> {
+    if !settings.listen.is_disabled {
+        return Ok(());
+    }
+    if settings.engine.is_disabled && settings.agent.is_disabled {
+        bail!(
+            "disable_api: disable_engine and disable_agent are set, too, so fleetd would do nothing: unset one of them"
+        )
+    }
+    if doors.are_handed_over() {
+        // Nothing would accept their clients, which would wait forever.
+        bail!(
+            "disable_api: systemd passes sockets to fleetd: run systemctl mask --now fleetd.socket"
+        )
+    }
+    if !settings.agent.advertise_address.is_empty() {
+        bail!(
+            "advertise_address: with disable_api no other machine reaches this one: unset one of them"
+        )
+    }
+    Ok(())
 }
 
 fn notes(

@@ -95,6 +95,7 @@ mod tests {
             key_file: "".into(),
             client_ca_file: "".into(),
             is_anonymous: false,
+            is_disabled: false,
         };
         assert!(matches!(hosts(&listen), Hosts::Own(_)));
         listen.is_anonymous = true;

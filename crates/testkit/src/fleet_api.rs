@@ -171,6 +171,7 @@ impl TestFleet {
             ip: "192.0.2.7".to_owned(),
             metadata: BTreeMap::from([("zone".to_owned(), "east".to_owned())]),
             version: "1".to_owned(),
+            halted: false,
             capacity: BTreeMap::new(),
         };
         let registered = self.registry.register_machine(id, &machine, 600).await;

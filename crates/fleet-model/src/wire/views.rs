@@ -149,6 +149,10 @@ pub struct MachineView {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     #[schema(required = false)]
     pub draining: bool,
+    /// Whether its agent does nothing until an operator orders it to resume, because etcd went back in time; absent if not.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[schema(required = false)]
+    pub halted: bool,
     /// Machine id.
     #[schema(required = false)]
     pub id: String,
@@ -433,6 +437,7 @@ mod tests {
         let machine = MachineView {
             cordoned: true,
             draining: true,
+            halted: true,
             id: of("m"),
             metadata: BTreeMap::from([(of("k"), of("v"))]),
             ip: of("i"),

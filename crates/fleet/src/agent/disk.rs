@@ -12,6 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde::de::DeserializeOwned;
@@ -39,8 +40,70 @@ pub(super) struct Memory {
     pub(super) history: Option<History>,
     /// Why the agent is halted, and the revision at which the registry had gone back in time.
     pub(super) halt: Option<(String, Revision)>,
+}
+
+/// What the state file contains.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Stored {
+    #[serde(flatten)]
+    memory: Memory,
     /// The registration to resume while its lease lives.
-    pub(super) registration: Option<SavedRegistration>,
+    #[serde(default)]
+    registration: Option<SavedRegistration>,
+}
+
+/// The state file. Clones write the same one.
+///
+/// The registration is stored as soon as the machine has registered, also while the agent is busy with units: without it the
+/// next process could not resume it, and the engine would move the machine's units.
+#[derive(Debug, Clone)]
+pub(super) struct MemoryFile {
+    disk: Disk,
+    stored: Arc<Mutex<Stored>>,
+}
+
+impl MemoryFile {
+    /// Reads the state. If it is lost, the unit files show which units exist.
+    pub(super) fn open(disk: Disk) -> Self {
+        let stored = disk.read(MEMORY).unwrap_or_else(|error| {
+            tracing::warn!(error, "agent state unreadable: starting without it");
+            None
+        });
+        let stored = Arc::new(Mutex::new(stored.unwrap_or_default()));
+        Self { disk, stored }
+    }
+
+    /// The state of the agent as it was stored last.
+    pub(super) fn memory(&self) -> Memory {
+        self.lock().memory.clone()
+    }
+
+    /// The registration as it was stored last.
+    pub(super) fn registration(&self) -> Option<SavedRegistration> {
+        self.lock().registration.clone()
+    }
+
+    pub(super) fn remember(&self, memory: &Memory) {
+        self.store(|stored| stored.memory = memory.clone());
+    }
+
+    pub(super) fn remember_registration(&self, registration: Option<SavedRegistration>) {
+        self.store(|stored| stored.registration = registration);
+    }
+
+    /// A failure is logged only: after a restart the agent would start units once more, which is better than doing nothing
+    /// now.
+    fn store(&self, change: impl FnOnce(&mut Stored)) {
+        let mut stored = self.lock();
+        change(&mut stored);
+        if let Err(error) = self.disk.write_json(MEMORY, &*stored) {
+            tracing::warn!(%error, "saving the agent's state failed");
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Stored> {
+        self.stored.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// A position in the history of a registry.
@@ -119,19 +182,6 @@ impl Disk {
         self.folder.join(unit)
     }
 
-    /// Reads the stored state. If it is lost, the files show which units exist.
-    pub(super) fn recall(&self) -> Memory {
-        let memory = self.read(MEMORY).unwrap_or_else(|error| {
-            tracing::warn!(error, "agent state unreadable: starting without it");
-            None
-        });
-        memory.unwrap_or_default()
-    }
-
-    pub(super) fn remember(&self, memory: &Memory) -> io::Result<()> {
-        self.write_json(MEMORY, memory)
-    }
-
     /// Reads a JSON file; `None` if it does not exist. Errors name the file.
     pub(super) fn read<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, String> {
         let path = self.folder.join(name);
@@ -198,7 +248,8 @@ mod tests {
     fn what_is_remembered_is_there_after_a_restart() {
         let folder = tempfile::tempdir().unwrap();
         let disk = Disk::open(&folder.path().join("units")).unwrap();
-        assert_eq!(disk.recall(), Memory::default());
+        let open = || MemoryFile::open(disk.clone());
+        assert_eq!(open().memory(), Memory::default());
         let known = UnitMemory {
             restarts: None,
             state: DesiredState::Launched,
@@ -211,7 +262,6 @@ mod tests {
             units: [("a.service".to_owned(), known)].into(),
             needs_reload: true,
             reported: ["b.service".to_owned()].into(),
-            registration: None,
             halt: Some(("it went back".to_owned(), 7)),
             history: Some(History {
                 store: u64::MAX,
@@ -219,10 +269,10 @@ mod tests {
                 last_report: 8,
             }),
         };
-        disk.remember(&memory).unwrap();
-        assert_eq!(disk.recall(), memory);
+        open().remember(&memory);
+        assert_eq!(open().memory(), memory);
         fs::write(folder.path().join("units").join(MEMORY), "junk").unwrap();
-        assert_eq!(disk.recall(), Memory::default());
+        assert_eq!(open().memory(), Memory::default());
     }
 
     #[test]
@@ -233,7 +283,7 @@ mod tests {
             .unwrap();
         disk.write("b.service", "[Service").unwrap();
         disk.write("t@.service", "[Service]\n").unwrap();
-        disk.remember(&Memory::default()).unwrap();
+        MemoryFile::open(disk.clone()).remember(&Memory::default());
         fs::write(folder.path().join("notes.txt"), "x").unwrap();
         let files = disk.files().unwrap();
         let read: Vec<_> = files

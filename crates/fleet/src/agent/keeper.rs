@@ -9,8 +9,9 @@ use std::time::Duration;
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
+use super::disk::{MemoryFile, SavedRegistration};
 use crate::keys::{self, KEPT_PER_LEASE, KeyStore};
-use crate::registry::{Error, MachineRecord, Registered, Registration, Registry};
+use crate::registry::{Error, Key, MachineRecord, Registered, Registration, Registry};
 use hyperfleet_server_kit::causes::chain;
 
 /// One keep-alive in this many also checks the machine's key, because an operator can delete it while the lease
@@ -57,15 +58,19 @@ pub(super) struct RegistrationKeeper<S> {
     pub(super) id: String,
     pub(super) machine: watch::Receiver<MachineRecord>,
     pub(super) lease: Duration,
+    /// The registration of the previous process.
+    pub(super) before: Option<Registration>,
+    /// Where the registration is stored for the next one.
+    pub(super) file: MemoryFile,
     pub(super) lease_sender: watch::Sender<MachineLease>,
     /// Signals that a write found the registration void: its lease expired, or its key was deleted.
     pub(super) is_void: Arc<Notify>,
 }
 
 impl<S: KeyStore> RegistrationKeeper<S> {
-    /// Runs until it is dropped. `before` is the registration of the previous process.
-    pub(super) async fn run(mut self, before: Option<Registration>) {
-        if let Some(before) = before {
+    /// Runs until it is dropped.
+    pub(super) async fn run(mut self) {
+        if let Some(before) = self.before.take() {
             self.renew_until_void(before, false).await;
         }
         loop {
@@ -85,6 +90,12 @@ impl<S: KeyStore> RegistrationKeeper<S> {
             let cause = match registered.await {
                 Ok(Registered::As(registration)) => {
                     tracing::info!(machine = self.id, "machine registered");
+                    let saved = SavedRegistration {
+                        key: registry.name(&Key::Machine(self.id.clone())),
+                        lease: self.lease,
+                        registration: registration.clone(),
+                    };
+                    self.file.remember_registration(Some(saved));
                     self.record_renewal(&registration, asked_at);
                     return registration;
                 }

@@ -10,7 +10,7 @@ use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
-use super::disk::{History, SavedRegistration};
+use super::disk::{Disk, History, MemoryFile};
 use super::duties::{self, Duties, Files, Orders, Progress, ScopeUpdate};
 use super::keeper::{MachineLease, RegistrationKeeper};
 use super::offline::Offline;
@@ -55,11 +55,17 @@ pub(super) struct Work<S: KeyStore, C> {
     lease: watch::Receiver<MachineLease>,
     /// Whether this process has registered the machine, or has resumed its registration.
     was_registered: bool,
+    /// The last registration, which may have expired; first that of the previous process.
+    registration: Option<Registration>,
+    /// Where the keeper stores it.
+    file: MemoryFile,
     /// Unset until systemd was reached once: a machine that can run nothing is no member of the cluster.
     keeper: Option<RegistrationKeeper<S>>,
     keeping: JoinSet<()>,
-    /// The machine's description.
+    /// The machine's description by the settings.
     machine: watch::Receiver<MachineRecord>,
+    /// The same with what the agent knows, as the keeper publishes it.
+    described: watch::Sender<MachineRecord>,
     /// Notifies the keeper that the registration is void.
     is_void: Arc<Notify>,
     reports: Option<Reports>,
@@ -92,25 +98,34 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
         leave_order: watch::Receiver<Option<Leave>>,
     ) -> io::Result<Self> {
         let settings = &agent.settings;
-        let (mut units, files) = Units::recall(&settings.units_directory)?;
+        let disk = Disk::open(&settings.units_directory)?;
+        let file = MemoryFile::open(disk.clone());
+        let saved = file.registration();
+        let saved = saved.filter(|saved| saved.key == agent.own_key());
+        let (mut units, files) = Units::recall(disk, file.clone())?;
         let (lease_sender, lease) = watch::channel(MachineLease::unknown(settings.lease));
         let is_void = Arc::<Notify>::default();
+        let described = watch::Sender::new(described(&settings.machine, &units));
         let keeper = RegistrationKeeper {
             registry: agent.registry.clone(),
             id: settings.id.clone(),
-            machine: settings.machine.clone(),
+            machine: described.subscribe(),
             lease: settings.lease,
+            // With another lease it cannot be resumed.
+            before: (saved.as_ref())
+                .filter(|saved| saved.lease == settings.lease)
+                .map(|saved| saved.registration.clone()),
+            file: file.clone(),
             lease_sender,
             is_void: Arc::clone(&is_void),
         };
         let progress = Arc::<Progress>::default();
-        let registered_as = units.memory.registration.as_ref().map(|saved| &saved.key);
-        let is_same_machine = registered_as == Some(&agent.own_key());
-        if let Some(history) = &mut units.memory.history {
-            // Reports of another machine id or another prefix are not in this registry.
-            if !is_same_machine {
-                history.last_report = 0;
-            }
+        // Reports of another machine id or another prefix are not in this registry. Stored before the machine registers:
+        // after that the file has a registration of this id.
+        if saved.is_none() {
+            forget_last_report(&mut units);
+        }
+        if let Some(history) = &units.memory.history {
             progress.store(history.revision, history.last_report);
         }
         let (following, news) = duties::follow(&agent.registry, &settings.id, &progress);
@@ -128,12 +143,15 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
             progress,
             lease,
             was_registered: false,
+            registration: saved.map(|saved| saved.registration),
+            file,
             keeper: Some(keeper),
             keeping: JoinSet::new(),
             handing_over: JoinSet::new(),
             has_handed_over: false,
             drain: None,
             machine: settings.machine.clone(),
+            described,
             is_void,
             reports: None,
             recalls_states: false,
@@ -200,19 +218,7 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
 
     fn begin_keeping(&mut self) {
         if let Some(keeper) = self.keeper.take() {
-            let saved = self.units.memory.registration.as_ref();
-            let saved = saved.filter(|saved| self.saved(&saved.registration) == **saved);
-            let before = saved.map(|saved| saved.registration.clone());
-            self.keeping.spawn(keeper.run(before));
-        }
-    }
-
-    /// A registration in its stored form, with the current settings.
-    fn saved(&self, registration: &Registration) -> SavedRegistration {
-        SavedRegistration {
-            key: self.agent.own_key(),
-            lease: self.agent.settings.lease,
-            registration: registration.clone(),
+            self.keeping.spawn(keeper.run());
         }
     }
 
@@ -253,7 +259,10 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
                     self.has_handed_over = true;
                     self.act_soon(Duration::ZERO);
                 }
-                Ok(()) = self.machine.changed() => self.act_soon(Duration::ZERO),
+                Ok(()) = self.machine.changed() => {
+                    self.describe();
+                    self.act_soon(Duration::ZERO);
+                }
                 signal = systemd.next_signal() => {
                     if self.units.apply_signal(&signal?) {
                         self.act_soon(GATHERING);
@@ -269,6 +278,16 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
         }
     }
 
+    /// Publishes the machine's description, if it has changed.
+    fn describe(&self) {
+        let now = described(&self.machine, &self.units);
+        self.described.send_if_modified(|before| {
+            let is_new = *before != now;
+            *before = now;
+            is_new
+        });
+    }
+
     fn act_soon(&mut self, pause: Duration) {
         let at = Instant::now() + pause;
         self.act_at = Some(self.act_at.map_or(at, |before| before.min(at)));
@@ -280,10 +299,7 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
         }
         let registration = self.lease.borrow_and_update().registration.clone();
         self.was_registered |= registration.is_some();
-        let saved = registration
-            .as_ref()
-            .map(|registration| self.saved(registration));
-        let is_same = saved == self.units.memory.registration;
+        let is_same = registration == self.registration;
         if is_same && self.reports.is_some() == registration.is_some() {
             return;
         }
@@ -298,10 +314,7 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
             status.is_registered = registration.is_some();
             status.registrations += u32::from(registration.is_some());
         });
-        if saved.is_some() && !is_same {
-            self.units.memory.registration = saved;
-            self.units.remember();
-        }
+        self.registration = registration.or(self.registration.take());
         self.act_soon(Duration::ZERO);
     }
 
@@ -377,6 +390,7 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
             last_report: 0,
         });
         self.units.remember();
+        self.describe();
         // Last, because the followers compare what they read with the history. The registration's revision means
         // nothing in this registry.
         self.follow_all(0);
@@ -396,6 +410,7 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
                 known.epoch = 0;
             }
             self.units.remember();
+            self.describe();
         }
     }
 
@@ -639,7 +654,7 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
 
     fn save_for_offline(&mut self, orders: &Orders) {
         let memory = &self.units.memory;
-        let has_orders = memory.halt.is_none() && memory.registration.is_some();
+        let has_orders = memory.halt.is_none() && self.registration.is_some();
         if let Some(offline) = self.offline.as_mut().filter(|_| has_orders) {
             offline.save(&self.agent.settings.id, orders, &self.files);
         }
@@ -689,21 +704,15 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
 
     /// Stores the state, or leaves the cluster at once instead of waiting for the lease to expire.
     pub(super) async fn end(mut self) {
-        // The keeper may have registered the machine since the agent last looked.
-        let registration = self.lease.borrow().registration.clone();
-        if let Some(registration) = registration {
-            self.units.memory.registration = Some(self.saved(&registration));
-        }
         if self.is_leaving() {
             self.keeping.shutdown().await;
-            let saved = self.units.memory.registration.take();
-            if let Some(history) = &mut self.units.memory.history {
-                history.last_report = 0;
-                self.units.remember();
-            }
-            if let Some(saved) = saved {
+            forget_last_report(&mut self.units);
+            self.file.remember_registration(None);
+            // The keeper may have registered the machine since the agent last looked.
+            let registration = self.lease.borrow().registration.clone();
+            if let Some(registration) = registration.or(self.registration.take()) {
                 let registry = &self.agent.registry;
-                let ended = registry.deregister_machine(saved.registration).await;
+                let ended = registry.deregister_machine(registration).await;
                 if let Err(error) = ended {
                     let error = chain(&error);
                     tracing::warn!(error, "revoking the machine's lease failed: it will expire");
@@ -719,6 +728,22 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
             }
         }
         self.units.remember();
+    }
+}
+
+/// The machine by its settings, and whether its agent is halted.
+fn described(machine: &watch::Receiver<MachineRecord>, units: &Units) -> MachineRecord {
+    MachineRecord {
+        halted: units.memory.halt.is_some(),
+        ..machine.borrow().clone()
+    }
+}
+
+/// Forgets the machine's last report, which is no longer in the registry.
+fn forget_last_report(units: &mut Units) {
+    if let Some(history) = &mut units.memory.history {
+        history.last_report = 0;
+        units.remember();
     }
 }
 

@@ -152,6 +152,9 @@ pub struct MachineRecord {
     pub metadata: BTreeMap<String, String>,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub version: String,
+    /// Whether its agent is halted until an operator orders it to resume.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub halted: bool,
     /// Resources of the machine, each in its own unit. Nothing uses it yet: placement by resources comes later.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub capacity: BTreeMap<String, u64>,

@@ -142,6 +142,14 @@ impl World {
         .await;
     }
 
+    /// Whether the machine's record says that its agent is halted.
+    async fn is_halted(&self) -> bool {
+        let machines = self.snapshot().await.machines;
+        machines
+            .get("m1")
+            .is_some_and(|machine| machine.value.halted)
+    }
+
     async fn until_error(&self, unit: &str, text: &str) {
         until(&format!("{unit} has the error {text:?}"), async || {
             self.state(unit)
@@ -532,6 +540,38 @@ async fn a_machine_that_boots_with_its_memory_starts_nothing_before_it_is_regist
     until("it runs its unit", async || !machine.running().is_empty()).await;
 }
 
+/// The machine registers while its agent waits for systemd. Then the agent is killed.
+#[tokio::test(start_paused = true)]
+async fn a_registration_is_stored_also_while_units_are_being_started() {
+    let world = World::new().await;
+    let mut machine = world.machine();
+    world.set("a.service", &file(1), Launched).await;
+    world.until_state("a.service", "active").await;
+    let slow = |delay| machine.systemd.with(|state| state.delay = delay);
+    slow(Duration::from_hours(1));
+    world.set("b.service", &file(1), Launched).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    world.delete("machine/m1").await;
+    until("it is registered again", async || {
+        world.snapshot().await.machines.contains_key("m1")
+    })
+    .await;
+    slow(Duration::ZERO);
+    machine.restart(world.registry.clone(), "m1", LEASE_SECONDS);
+    let restarted_at = tokio::time::Instant::now();
+    until("it has resumed its registration", async || {
+        machine.status().is_registered
+    })
+    .await;
+    // Otherwise it would wait for the end of its own lease.
+    let waited = restarted_at.elapsed();
+    assert!(
+        waited < Duration::from_secs(LEASE_SECONDS.into()) / 3,
+        "{waited:?}"
+    );
+    world.until_state("b.service", "active").await;
+}
+
 /// As after a restore of etcd from a snapshot, or a new installation.
 #[tokio::test(start_paused = true)]
 async fn a_registry_that_went_back_stops_nothing_until_an_operator_says_resume() {
@@ -600,6 +640,7 @@ async fn before_b_and_overtaken() -> (World, SimulatedMachine, MemoryKeys) {
 /// It has halted and changes nothing, until an operator resumes it.
 async fn has_halted_until_resume(world: &World, machine: &SimulatedMachine) {
     until("it has halted", async || machine.status().is_halted).await;
+    until("others see it", async || world.is_halted().await).await;
     for unit in ["a.service", "b.service"] {
         world
             .until_error(unit, "until an operator runs fleetctl resume")
@@ -617,6 +658,7 @@ async fn has_halted_until_resume(world: &World, machine: &SimulatedMachine) {
     world.set("c.service", &file(1), Launched).await;
     world.until_state("c.service", "active").await;
     assert!(!machine.status().is_halted);
+    until("others see it", async || !world.is_halted().await).await;
 }
 
 #[tokio::test(start_paused = true)]

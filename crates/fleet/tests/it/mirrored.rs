@@ -217,6 +217,7 @@ pub(crate) fn machine(metadata: &[(&str, &str)]) -> MachineRecord {
         ip: "10.0.0.1".into(),
         metadata: metadata.iter().map(owned).collect(),
         version: "1".into(),
+        halted: false,
         capacity: BTreeMap::new(),
     }
 }

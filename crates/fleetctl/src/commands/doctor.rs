@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::version::VERSION;
 use crate::cli::OutputArgs;
 use crate::client::{Client, Error};
+use crate::machines::{HALTED_HINT, halted, state};
 use crate::output::{self, Colour, coloured, counted, printable};
 use crate::session::Session;
 use hyperfleet_fleet_model::wire::MachineView;
@@ -118,6 +119,7 @@ async fn checks(client: &Client) -> Vec<Check> {
             checks.push(Check::ok("etcd", "the server reads its store"));
             checks.push(versions(server.as_deref(), &machines));
             checks.push(cluster(&machines));
+            checks.extend(halted(&machines).map(|text| Check::fail("agents", text, HALTED_HINT)));
         }
         Err(error) => checks.extend(refused(&error)),
     }
@@ -195,7 +197,10 @@ fn versions(server: Option<&str>, machines: &[MachineView]) -> Check {
 }
 
 fn cluster(machines: &[MachineView]) -> Check {
-    let ready = machines.iter().filter(|machine| !machine.cordoned).count();
+    let ready = machines
+        .iter()
+        .filter(|machine| state(machine) == "ready")
+        .count();
     let text = format!("{}, {ready} ready", counted(machines.len(), "machine"));
     match (machines.len(), ready) {
         (0, _) => Check::warn(
@@ -203,7 +208,8 @@ fn cluster(machines: &[MachineView]) -> Check {
             "no machines",
             "start fleetd on the machines that are to run units",
         ),
-        (_, 0) => Check::warn(
+        // Halted agents are another check.
+        (_, 0) if machines.iter().all(|machine| machine.cordoned) => Check::warn(
             "machines",
             text,
             "no machine takes units: fleetctl uncordon one",

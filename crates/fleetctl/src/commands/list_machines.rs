@@ -7,7 +7,7 @@ use tokio::time::sleep;
 
 use super::list::{Listing, POLL, Screen, Shown};
 use crate::cli::ListArgs;
-use crate::machines::id_legend;
+use crate::machines::{id_legend, state, warn_of_halted};
 use crate::output::{self, Column, or_dash};
 use crate::session::Session;
 use hyperfleet_fleet_model::wire::MachineView;
@@ -42,15 +42,6 @@ const COLUMNS: [Column<MachineView, Shown>; 5] = [
 ];
 const USUAL: &str = "machine,ip,metadata";
 
-/// Whether units are placed on a machine.
-fn state(machine: &MachineView) -> &'static str {
-    match (machine.draining, machine.cordoned) {
-        (true, _) => "draining",
-        (false, true) => "cordoned",
-        (false, false) => "ready",
-    }
-}
-
 pub(super) async fn run(session: &Session, args: &ListArgs) -> anyhow::Result<ExitCode> {
     let listing = Listing::new(args, &COLUMNS, USUAL)?;
     let mut screen = Screen::default();
@@ -58,17 +49,20 @@ pub(super) async fn run(session: &Session, args: &ListArgs) -> anyhow::Result<Ex
     let text = async || {
         let machines = client.machines().await;
         let machines = machines.context("Error retrieving list of active machines")?;
-        listing.text(machines.iter())
+        let text = listing.text(machines.iter())?;
+        anyhow::Ok((text, machines))
     };
     if !args.watch {
-        output::print(&text().await?)?;
+        let (text, machines) = text().await?;
+        output::print(&text)?;
+        warn_of_halted(&machines);
         return Ok(ExitCode::SUCCESS);
     }
-    screen.show(text().await?)?;
+    screen.show(text().await?.0)?;
     loop {
         sleep(POLL).await;
         // A short outage of the server does not end the watch.
-        if let Ok(text) = text().await {
+        if let Ok((text, _)) = text().await {
             screen.show(text)?;
         }
     }

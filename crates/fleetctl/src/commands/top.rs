@@ -9,7 +9,7 @@ use hyperfleet_fleet_model::wire::{MachineView, StateView};
 use serde::Serialize;
 
 use crate::cli::OutputArgs;
-use crate::machines::{Detail, Machines, id_legend};
+use crate::machines::{Detail, Machines, id_legend, state, warn_of_halted};
 use crate::output::{self, Table, or_dash};
 use crate::session::Session;
 
@@ -21,6 +21,7 @@ struct Load {
     active: u64,
     failed: u64,
     cordoned: bool,
+    state: &'static str,
 }
 
 pub(super) async fn run(session: &Session, args: OutputArgs) -> anyhow::Result<ExitCode> {
@@ -43,6 +44,7 @@ pub(super) async fn run(session: &Session, args: OutputArgs) -> anyhow::Result<E
         Some(text) => output::print(&text)?,
         None => output::print(&text(&loads))?,
     }
+    warn_of_halted(machines.iter());
     Ok(ExitCode::SUCCESS)
 }
 
@@ -51,6 +53,7 @@ fn empty(machines: &Machines) -> BTreeMap<String, Load> {
         machine: machine.id.clone(),
         ip: machine.ip.clone(),
         cordoned: machine.cordoned,
+        state: state(machine),
         ..Load::default()
     };
     machines
@@ -69,7 +72,7 @@ fn count(loads: &mut BTreeMap<String, Load>, state: &StateView) {
 }
 
 fn text(loads: &[Load]) -> String {
-    let legend = ["MACHINE", "IP", "UNITS", "ACTIVE", "FAILED", "CORDONED"];
+    let legend = ["MACHINE", "IP", "UNITS", "ACTIVE", "FAILED", "STATE"];
     let mut table = Table::new(legend.map(str::to_owned).to_vec());
     for load in loads {
         table.push(vec![
@@ -78,7 +81,7 @@ fn text(loads: &[Load]) -> String {
             load.units.to_string(),
             load.active.to_string(),
             load.failed.to_string(),
-            if load.cordoned { "yes" } else { "no" }.to_owned(),
+            load.state.to_owned(),
         ]);
     }
     table.take_text()
@@ -116,7 +119,7 @@ mod tests {
         let loads: Vec<Load> = loads.into_values().collect();
         assert_eq!(
             text(&loads),
-            "MACHINE\t\tIP\tUNITS\tACTIVE\tFAILED\tCORDONED\naaaaaaaa...\t-\t2\t1\t1\tyes\n"
+            "MACHINE\t\tIP\tUNITS\tACTIVE\tFAILED\tSTATE\naaaaaaaa...\t-\t2\t1\t1\tcordoned\n"
         );
     }
 }

@@ -176,7 +176,7 @@ async fn json_and_yaml_hold_what_the_api_says() {
     let top = cluster.run(&["top"]).await;
     top.is(
         0,
-        "MACHINE\t\tIP\t\tUNITS\tACTIVE\tFAILED\tCORDONED\n0f1e2d3c...\t192.0.2.1\t1\t1\t0\tno\n",
+        "MACHINE\t\tIP\t\tUNITS\tACTIVE\tFAILED\tSTATE\n0f1e2d3c...\t192.0.2.1\t1\t1\t0\tready\n",
         "",
     );
 }

@@ -261,6 +261,44 @@ async fn agents_that_have_halted_are_resumed() {
         .is(0, "Agents that have halted continue\n", "");
 }
 
+/// `doctor`, `list-machines` and `top` say that machines are halted, and what to do.
+#[tokio::test]
+async fn halted_machines_are_seen_without_looking_for_them() {
+    let stub = Stub::spawn(|line| match line {
+        "GET /machines" => Reply::Json(
+            200,
+            json!({"machines": [
+                {"id": FIRST, "primaryIP": "192.0.2.1", "halted": true, "draining": true},
+                {"id": SECOND, "primaryIP": "192.0.2.2"},
+            ]}),
+        ),
+        _ => Reply::Json(200, json!({})),
+    })
+    .await;
+    let why = "1 machine halted and will start and stop no unit, because etcd went back in time or is another one";
+    let hint = "check that etcd has the right units, then run: fleetctl resume";
+    let ill = ask(&stub, &["doctor"]).await;
+    assert_eq!(ill.status, 1, "{ill:?}");
+    for line in [
+        format!("FAIL  agents    {why} -> {hint}\n"),
+        "OK    machines  2 machines, 1 ready\n".to_owned(),
+    ] {
+        assert!(ill.output.contains(&line), "{ill:?}");
+    }
+    let warning = format!("Warning: {why}; {hint}\n");
+    ask(&stub, &["list-machines", "--fields=machine,state"])
+        .await
+        .is(
+            0,
+            "MACHINE\t\tSTATE\n0f1e2d3c...\thalted\n1f1e2d3c...\tready\n",
+            &warning,
+        );
+    let top = ask(&stub, &["top"]).await;
+    let row = "0f1e2d3c...\t192.0.2.1\t0\t0\t0\thalted\n";
+    assert!(top.output.contains(row), "{top:?}");
+    assert_eq!((top.status, top.errors), (0, warning));
+}
+
 #[tokio::test]
 async fn the_doctor_says_what_is_wrong_and_what_to_do() {
     let cluster = Cluster::of(&[FIRST]).await;

@@ -98,6 +98,8 @@ pub struct Listen {
     pub client_ca_file: PathBuf,
     /// Whether other machines may connect without a certificate.
     pub is_anonymous: bool,
+    /// Whether the API is not served.
+    pub is_disabled: bool,
 }
 
 impl Listen {

@@ -73,6 +73,21 @@ async fn a_socket_that_does_not_listen_is_refused() {
     );
 }
 
+/// Nothing would accept the clients of these sockets.
+#[tokio::test]
+async fn without_the_api_sockets_that_are_handed_over_are_refused() {
+    let place = Place::new().await;
+    let unix = |name| OwnedFd::from(UnixListener::bind(place.file(name)).unwrap());
+    let sockets = [unix("a.sock"), unix("b.sock")];
+    let mut fleetd = handed(&place, sockets, &[("disable_api", "true")]);
+    assert_eq!(fleetd.ended().await.code(), Some(2), "{}", fleetd.output());
+    let said = fleetd.output();
+    assert!(
+        said.contains("run systemctl mask --now fleetd.socket"),
+        "{said}"
+    );
+}
+
 #[tokio::test]
 async fn what_other_machines_may_reach_is_guarded_though_it_is_handed_over() {
     let place = Place::new().await;

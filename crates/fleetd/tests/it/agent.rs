@@ -143,6 +143,42 @@ async fn units_start_stop_and_go() {
 }
 
 #[tokio::test]
+async fn each_role_can_run_in_a_process_of_its_own() {
+    let Some(machine) = Machine::new().await else {
+        return;
+    };
+    // They have the same socket in their settings. Only one uses it.
+    let one = |role: &str| {
+        let others = ["disable_api", "disable_engine", "disable_agent"];
+        let others = others.into_iter().filter(|key| !key.ends_with(role));
+        machine.spawn(&others.map(|key| (key, "true")).collect::<Vec<_>>())
+    };
+    let fleetd = one("api");
+    fleetd.until_serving().await;
+    let api = fleetd.api();
+    api.put("a.service", &SLEEP, "launched").await;
+    let mut agent = one("agent");
+    until("the machine is a member", async || {
+        let machines = fleetd.get("/fleet/v1/machines").await;
+        machines.is_some_and(|(_, body)| body["machines"][0]["id"] == "m1")
+    })
+    .await;
+    let unit = fleetd.get("/fleet/v1/units/a.service").await.unwrap().1;
+    assert_eq!(
+        unit.get("machineID"),
+        None,
+        "no engine has placed it: {unit}"
+    );
+    let mut engine = one("engine");
+    api.until_state("a.service", "active").await;
+    for other in [&mut engine, &mut agent] {
+        other.stop().await;
+    }
+    assert!(machine.is("a.service", "active"));
+    fleetd.until_serving().await;
+}
+
+#[tokio::test]
 async fn another_file_takes_the_place_of_the_first_once_that_has_stopped() {
     let Some(machine) = Machine::new().await else {
         return;

@@ -23,6 +23,7 @@ async fn two(place: &Place, interval: (&str, &str)) -> (Fleetd, Fleetd, Registry
         ip: "10.0.0.1".into(),
         metadata: BTreeMap::new(),
         version: "1".into(),
+        halted: false,
         capacity: BTreeMap::new(),
     };
     let registered = registry.register_machine("far", &machine, 600).await;

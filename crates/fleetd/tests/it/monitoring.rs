@@ -61,6 +61,7 @@ async fn every_query_of_dashboard_and_rules_is_answered_by_running_fleetds() {
         ip: "10.0.0.9".into(),
         metadata: BTreeMap::new(),
         version: "1".into(),
+        halted: false,
         capacity: BTreeMap::new(),
     };
     let registered = registry.register_machine("far", &machine, 600).await;

@@ -15,6 +15,8 @@ fn output_text(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
+const NO_API: (&str, &str) = ("FLEET_DISABLE_API", "true");
+
 #[test]
 fn what_is_wrong_with_a_command_line_or_its_settings_ends_it_with_2() {
     let folder = tempfile::tempdir().unwrap();
@@ -38,6 +40,8 @@ fn what_is_wrong_with_a_command_line_or_its_settings_ends_it_with_2() {
         (&[], &[id, ("FLEET_ETCD_SERVERS", "etcd:2379")], 2),
         (&[], &[id, ("FLEET_LISTEN", "tcp:0.0.0.0:0")], 2),
         (&[], &[id, ("FLEET_LISTEN", "unix:/proc/fleet.sock")], 1),
+        (&[], &[id, NO_API, ("FLEET_DISABLE_ENGINE", "true")], 2),
+        (&[], &[id, NO_API, ("FLEET_ADVERTISE_ADDRESS", "a:1")], 2),
     ] {
         let output = run(args, variables);
         assert_eq!(

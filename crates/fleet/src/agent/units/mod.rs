@@ -4,12 +4,11 @@ mod execute;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::path::Path;
 
 use tokio::time::Instant;
 
 use self::execute::Undone;
-use super::disk::{Disk, Memory, UnitMemory};
+use super::disk::{Disk, Memory, MemoryFile, UnitMemory};
 use super::duties::{Files, Orders, requirements};
 use super::systemd::{Error, Systemd, SystemdSignal as Signal};
 use super::telemetry;
@@ -23,6 +22,7 @@ const GAVE_UP: &str = "systemd gave up its start: a unit that it requires did no
 
 pub(super) struct Units {
     disk: Disk,
+    file: MemoryFile,
     pub(in crate::agent) memory: Memory,
     /// The unit files in the folder; `None` for one that cannot be read.
     on_disk: BTreeMap<String, Option<OnDisk>>,
@@ -55,9 +55,8 @@ impl OnDisk {
 
 impl Units {
     /// Reads the state of the previous process. Also returns the existing files by digest.
-    pub(super) fn recall(folder: &Path) -> io::Result<(Self, Files)> {
-        let disk = Disk::open(folder)?;
-        let mut memory = disk.recall();
+    pub(super) fn recall(disk: Disk, file: MemoryFile) -> io::Result<(Self, Files)> {
+        let mut memory = file.memory();
         let (mut files, mut on_disk) = (Files::new(), BTreeMap::new());
         for (unit, file) in disk.files()? {
             let known = file.as_ref().map(|file| OnDisk::of(&unit, file));
@@ -73,6 +72,7 @@ impl Units {
         }
         let mut units = Self {
             disk,
+            file,
             memory,
             on_disk,
             troubles: Troubles::default(),
@@ -111,12 +111,9 @@ impl Units {
         Ok(())
     }
 
-    /// Stores the state. A failure is logged only: after a restart the agent would start units once more, which
-    /// is better than doing nothing now.
+    /// Stores the state.
     pub(super) fn remember(&self) {
-        if let Err(error) = self.disk.remember(&self.memory) {
-            tracing::warn!(%error, "saving the agent's state failed");
-        }
+        self.file.remember(&self.memory);
     }
 
     /// Stores the names of units whose state may be in the registry.

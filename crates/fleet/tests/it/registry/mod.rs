@@ -188,6 +188,7 @@ fn machine(metadata: &[(&str, &str)]) -> MachineRecord {
         ip: "10.0.0.1".into(),
         metadata: strings(metadata),
         version: "1".into(),
+        halted: false,
         capacity: BTreeMap::new(),
     }
 }
