@@ -87,7 +87,6 @@ impl Scene {
     fn disturb(&mut self, id: &'static str) {
         let event = self.random.below(6);
         match self.machines.get(id) {
-            None => self.boot(id),
             Some(_) if event == 0 => drop(self.machines.remove(id)),
             // Off until a later event, unless that loses the memory.
             Some(machine) if event == 1 => {
@@ -99,7 +98,7 @@ impl Scene {
                 self.restart(id);
             }
             Some(_) if event == 3 || self.off.contains(id) => self.restart(id),
-            Some(_) => self.boot(id),
+            None | Some(_) => self.boot(id),
         }
         if event != 1 {
             self.off.remove(id);
