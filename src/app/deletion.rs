@@ -1,7 +1,7 @@
 //! Delete and force-delete: a resource with its descendants, and finalizing owners that waited for them.
 //!
 //! ```text
-//! DELETE ─▶ read ─▶ it has no dependents, and waits ───▶ one guarded statement
+//! DELETE ─▶ read ─▶ it has no dependents, and waits ───▶ one guarded statement, which other requests may share
 //!                └▶ it has some, or is gone at once ───▶ a transaction
 //! ```
 //!
@@ -16,7 +16,7 @@ use crate::domain::lifecycle::{self, Family, LifecycleRefusal, Outcome};
 use crate::domain::precondition::Preconditions;
 use crate::domain::tenancy::TenantScope;
 use crate::domain::{Resource, ResourceId, ResourceSnapshot, ResourceState};
-use crate::storage::postgres::{Db, LockedRow, Tx, WholeResource};
+use crate::storage::postgres::{Db, LockedRow, RowAccess, Tx, WholeResource};
 
 /// The family of a deleted resource as it was, and what became of it.
 pub(super) type DecidedFamily = (Family, Outcome);
@@ -49,17 +49,18 @@ impl Service {
         conditions: &Preconditions,
         origin: &ChangeOrigin,
     ) -> Result<Deleted, Error> {
-        let mut session = self.store.session().await?;
-        let mut db = session.db();
+        let mut access = self.store.row_access().await?;
         let found = match path.scope() {
             Some(scope) => {
                 let with_rules = self.registry.kinds_with_rules();
-                db.find_deletable(scope, with_rules).await?
+                access.find_deletable(scope, with_rules).await?
             }
             None => None,
         };
         let Some(found) = found else {
-            return Err(self.nothing_to_delete(path, &mut db).await);
+            drop(access);
+            let mut session = self.store.session().await?;
+            return Err(self.nothing_to_delete(path, &mut session.db()).await);
         };
         let WholeResource {
             resource,
@@ -70,7 +71,8 @@ impl Service {
         // References to other resources need a statement of their own.
         let is_alone = has_dependents == Some(false) && resource.references.is_empty();
         if is_alone
-            && let Some((state, effects)) = self.try_delete_alone(&mut db, snapshot, origin).await?
+            && let Some((state, effects)) =
+                self.try_delete_alone(&mut access, snapshot, origin).await?
         {
             effects.emit();
             return Ok(Deleted {
@@ -78,7 +80,8 @@ impl Service {
                 is_removed: false,
             });
         }
-        let mut tx = session.begin_sets().await?;
+        drop(access);
+        let mut tx = self.store.begin_sets().await?;
         let result = self
             .delete_in(&mut tx, path, Some(resource), conditions, origin)
             .await;
@@ -89,7 +92,7 @@ impl Service {
     /// it would be removed at once, or was changed since it was read.
     async fn try_delete_alone(
         &self,
-        db: &mut Db<'_>,
+        access: &mut RowAccess<'_>,
         root: ResourceSnapshot,
         origin: &ChangeOrigin,
     ) -> Result<Option<(ResourceState, Effects)>, Error> {
@@ -103,7 +106,7 @@ impl Service {
         let is_done = match (&outcome.saved[..], &outcome.changes[..]) {
             ([], []) => true,
             ([after], [change]) if outcome.removed.is_empty() => {
-                db.save_deleted(before, after, change, origin).await?
+                access.save_deleted(before, after, change, origin).await?
             }
             _ => false,
         };

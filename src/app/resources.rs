@@ -47,7 +47,8 @@ impl Service {
 
     /// Creates a resource of a root kind, or of a child kind below `parent`, on behalf of a tenant.
     ///
-    /// Without references this is one statement; with references their targets are locked first.
+    /// Without references this is one statement, unless the parent's row is held; with references their targets are
+    /// locked first.
     pub async fn create(
         &self,
         entity: &Entity,
@@ -56,14 +57,16 @@ impl Service {
         author: (&Tenant, &ChangeOrigin),
     ) -> Result<Resource, Error> {
         let creation = self.prepare(entity, parent, new, author).await?;
-        let created = if creation.resource.references.is_empty() {
+        let mut created = Created::ParentBusy;
+        if creation.resource.references.is_empty() {
             let mut access = self.store.row_access().await?;
-            creation.insert(&mut access).await?
-        } else {
+            created = creation.insert(&mut access).await?;
+        }
+        if created == Created::ParentBusy {
             let mut tx = self.store.begin().await?;
             let result = self.create_in(&mut tx, &creation).await;
-            tx.finish(result).await?
-        };
+            created = tx.finish(result).await?;
+        }
         let (resource, effects) = creation.end(created)?;
         effects.emit();
         Ok(resource)
@@ -153,7 +156,7 @@ impl Service {
         }
     }
 
-    /// Creates a resource in a transaction. The targets of its links are locked first.
+    /// Creates a resource in a transaction. Its parent and the targets of its references are locked first.
     pub(super) async fn create_in(
         &self,
         tx: &mut Tx<'_>,
@@ -166,6 +169,9 @@ impl Service {
             ..
         } = creation;
         if resource.references.is_empty() {
+            if let Some((_, id)) = owner {
+                tx.db().lock_parent(tenants, *id).await?;
+            }
             return creation.insert(&mut RowAccess::Within(tx.db())).await;
         }
         let position = owner.map(|(parent, id)| (self.registry.depth(&parent.kind), id));
@@ -380,6 +386,7 @@ impl Creation<'_> {
                 Err(Error::not_found(&parent.kind, &id.to_string()))
             }
             (Created::ParentFinalizing, Some((parent, id))) => Err(finalizing(parent, id)),
+            (Created::ParentBusy, Some(_)) => Err(still_changing()),
             (_, None) => unreachable!("a root has no parent to miss"),
         }
     }

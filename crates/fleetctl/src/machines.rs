@@ -1,12 +1,16 @@
 //! Machines by name, and their short forms for tables.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 use hyperfleet_fleet_model::unit::MachineIdentity;
 
 use hyperfleet_fleet_model::wire::MachineView;
 
 use crate::output::{counted, notice};
+
+/// Machines that a warning names at most.
+const NAMED_MAX: usize = 5;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Detail {
@@ -99,13 +103,20 @@ pub(crate) fn state(machine: &MachineView) -> &'static str {
 /// What halted machines mean; `None` without any.
 pub(crate) fn halted<'m>(machines: impl IntoIterator<Item = &'m MachineView>) -> Option<String> {
     let machines = machines.into_iter().filter(|machine| machine.halted);
-    let count = machines.count();
-    (count > 0).then(|| {
-        format!(
-            "{} halted and will start and stop no unit, because etcd went back in time or is another one",
-            counted(count, "machine")
-        )
-    })
+    let ids: Vec<_> = machines
+        .map(|machine| id_legend(&machine.id, Detail::Short))
+        .collect();
+    if ids.is_empty() {
+        return None;
+    }
+    let mut named = ids[..ids.len().min(NAMED_MAX)].join(", ");
+    if ids.len() > NAMED_MAX {
+        let _ = write!(named, " and {} more", ids.len() - NAMED_MAX);
+    }
+    let machines = counted(ids.len(), "machine");
+    Some(format!(
+        "{machines} halted ({named}) and will start and stop no unit, because etcd went back in time or is another one"
+    ))
 }
 
 /// What to do about halted machines.
@@ -143,6 +154,26 @@ mod tests {
         ] {
             assert_eq!(machines.legend(id, detail), expected);
         }
+    }
+
+    #[test]
+    fn a_warning_names_a_few_halted_machines() {
+        let text = |count: usize| {
+            let machine = |number| MachineView {
+                id: format!("{number:08}-machine"),
+                halted: number < count,
+                ..MachineView::default()
+            };
+            halted(&(0..8).map(machine).collect::<Vec<_>>())
+        };
+        assert_eq!(text(0), None);
+        let one = text(1).unwrap();
+        assert!(
+            one.starts_with("1 machine halted (00000000...) and"),
+            "{one}"
+        );
+        let all = text(8).unwrap();
+        assert!(all.contains("00000004... and 3 more)"), "{all}");
     }
 
     #[test]

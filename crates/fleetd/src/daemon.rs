@@ -184,7 +184,7 @@ impl Daemon {
     ) -> anyhow::Result<()> {
         let mut watchdog = Watchdog::of_manager();
         manager::ready();
-        let failed = loop {
+        let ended = loop {
             tokio::select! {
                 () = signals.next() => break Ok(()),
                 () = watchdog.beat() => {}
@@ -206,11 +206,11 @@ impl Daemon {
                 },
             }
         };
-        if let Err(error) = &failed {
+        if let Err(error) = &ended {
             tracing::error!(error = format!("{error:#}"), "stopping after an error");
         }
         manager::stopping();
-        failed.and(self.end(signals).await)
+        ended.and(self.end(signals).await)
     }
 
     /// Completes requests in progress. Meanwhile the engine resigns, so that another one leads at once, and the

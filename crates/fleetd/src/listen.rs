@@ -9,8 +9,8 @@ use hyperfleet_server_kit::server::Listener;
 use hyperfleet_server_kit::sockets;
 use hyperfleet_server_kit::unix_socket::{self as socket, SocketFile};
 
-/// Takes the passed sockets, or binds those of the settings if there are none; nothing if the API is disabled. The files must be dropped when
-/// no further client should connect.
+/// Takes the passed sockets. Without any it binds those of the settings, unless the API is disabled. The files must be
+/// dropped when no further client should connect.
 ///
 /// # Errors
 /// A socket that cannot be bound, with the setting to change.

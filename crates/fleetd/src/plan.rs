@@ -73,7 +73,10 @@ impl Plan {
         let is_known = loaded.are_known(&["machine_id"]);
         let machine_id = faults.part_if(is_known, || own_machine_id(settings));
         let tls = faults.part_if(loaded.are_known(&of_tls), || tls(settings));
-        faults.part_if(loaded.are_known(&of_listen), || guarded(settings, doors));
+        let has_api = !settings.listen.is_disabled;
+        faults.part_if(has_api && loaded.are_known(&of_listen), || {
+            guarded(settings, doors)
+        });
         let of_roles = [
             "disable_api",
             "disable_engine",
@@ -82,7 +85,9 @@ impl Plan {
         ];
         faults.part_if(loaded.are_known(&of_roles), || without_api(settings, doors));
         let of_peers = [of_tls.as_slice(), &["advertise_address"]].concat();
-        faults.part_if(loaded.are_known(&of_peers), || reachable_by_peers(settings));
+        faults.part_if(has_api && loaded.are_known(&of_peers), || {
+            reachable_by_peers(settings)
+        });
         loaded.refuse(faults.0)?;
         let (Some(etcd), Some(prefix), Some(machine_id), Some(tls)) =
             (etcd, prefix, machine_id, tls)
@@ -166,19 +171,18 @@ fn without_api(settings: &Settings, doors: &Doors) -> anyhow::Result<()> {
     }
     if settings.engine.is_disabled && settings.agent.is_disabled {
         bail!(
-            "disable_api: disable_engine and disable_agent are set, too, so fleetd would do nothing: unset one of them"
+            "disable_api: disable_engine and disable_agent are set, too, so fleetd would do nothing: unset one of the three"
         )
     }
     if doors.are_handed_over() {
         // Nothing would accept their clients, which would wait forever.
         bail!(
-            "disable_api: systemd passes sockets to fleetd: run systemctl mask --now fleetd.socket"
+            "disable_api: systemd passes sockets to fleetd: remove Requires=fleetd.socket from fleetd.service \
+             (systemctl edit --full fleetd.service), and run systemctl disable --now fleetd.socket"
         )
     }
     if !settings.agent.advertise_address.is_empty() {
-        bail!(
-            "advertise_address: with disable_api no other machine reaches this one: unset one of them"
-        )
+        bail!("advertise_address: with disable_api no other machine reaches this one: unset it")
     }
     Ok(())
 }

@@ -20,6 +20,7 @@ use super::SimulatedSystemd;
 pub struct SimulatedMachine {
     pub systemd: SimulatedSystemd,
     folder: TempDir,
+    description: watch::Sender<MachineRecord>,
     agent: RunningAgent,
 }
 
@@ -81,14 +82,20 @@ impl SimulatedMachine {
     ) -> Self {
         let folder = memory_folder();
         let systemd = SimulatedSystemd::new();
+        let description = watch::Sender::new(MachineRecord {
+            ip: "192.0.2.1".to_owned(),
+            version: "1".to_owned(),
+            ..MachineRecord::default()
+        });
         let settings = Settings {
             offline_directory: offline.map(Path::to_owned),
-            ..settings(&folder, id, lease_seconds)
+            ..settings(&folder, description.subscribe(), id, lease_seconds)
         };
         let agent = RunningAgent::start(registry, &systemd, settings);
         Self {
             systemd,
             folder,
+            description,
             agent,
         }
     }
@@ -96,8 +103,14 @@ impl SimulatedMachine {
     /// Kills the agent's process, and starts another one on the same machine.
     pub fn restart<S: KeyStore>(&mut self, registry: Registry<S>, id: &str, lease_seconds: u32) {
         self.agent.task.abort();
-        let settings = settings(&self.folder, id, lease_seconds);
+        let described = self.description.subscribe();
+        let settings = settings(&self.folder, described, id, lease_seconds);
         self.agent = RunningAgent::start(registry, &self.systemd, settings);
+    }
+
+    /// Changes the machine's description, as by other settings.
+    pub fn describe(&self, change: impl FnOnce(&mut MachineRecord)) {
+        self.description.send_modify(change);
     }
 
     /// Turns the machine off: its agent and its units end. Its agent's memory stays, as on a disk, for
@@ -139,15 +152,15 @@ fn memory_folder() -> TempDir {
     }
 }
 
-fn settings(folder: &TempDir, id: &str, lease_seconds: u32) -> Settings {
-    let machine = MachineRecord {
-        ip: "192.0.2.1".to_owned(),
-        version: "1".to_owned(),
-        ..MachineRecord::default()
-    };
+fn settings(
+    folder: &TempDir,
+    machine: watch::Receiver<MachineRecord>,
+    id: &str,
+    lease_seconds: u32,
+) -> Settings {
     Settings {
         id: id.to_owned(),
-        machine: watch::channel(machine).1,
+        machine,
         lease: Duration::from_secs(lease_seconds.into()),
         units_directory: folder.path().to_owned(),
         offline_directory: None,

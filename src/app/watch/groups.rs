@@ -8,11 +8,14 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use tokio::sync::{Notify, watch};
 
 use super::metrics;
+use super::portion::Portion;
+use super::slices::Slices;
 use crate::domain::change::ChangePosition;
+use crate::domain::page::PageRequest;
 use crate::domain::watch::{PolledEnd, ResourceImage, WatchEventKind, WatchFilter, WatchedChange};
 use crate::domain::{EntityRegistry, JsonText, ResourceId, StoredResource};
 
-/// Events that a group keeps for watchers that are not as fast as the reader of changes. Slower ones read for themselves.
+/// Events that a group keeps for watchers that are not as fast as the reader of changes. Slower ones read themselves.
 const EVENTS_MAX: usize = 512;
 /// The same in bytes, roughly.
 const BYTES_MAX: usize = 256 * 1024;
@@ -20,6 +23,8 @@ const BYTES_MAX: usize = 256 * 1024;
 const EVENT_BYTES: usize = 512;
 /// Events that a watcher takes at a time.
 const TAKEN_MAX: usize = 64;
+/// Changes that a watcher who is behind reads at a time.
+const READ_MAX: usize = 64;
 
 /// How far this instance has read the changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,6 +72,12 @@ pub(super) struct Group {
     form: String,
     scope: Scope,
     ring: Mutex<Ring>,
+    /// What its watchers read who are behind.
+    pub(super) slices: Slices,
+    /// Size of the next slice.
+    pub(super) slice_portion: Portion,
+    /// Size of the next page of a list.
+    pub(super) page_portion: Portion,
     /// Changes with the ring.
     moved: watch::Sender<()>,
 }
@@ -145,15 +156,8 @@ impl HandedChange {
     }
 
     fn bytes(&self) -> usize {
-        let images = [&self.change.before, &self.change.after];
-        let texts = images.into_iter().flatten().map(|image| {
-            let resource = &image.stored;
-            resource.spec.as_str().len()
-                + resource.labels.as_str().len()
-                + resource.conditions.as_str().len()
-        });
         // Once more for the text that is written of it.
-        EVENT_BYTES + 2 * texts.sum::<usize>()
+        EVENT_BYTES + 2 * change_bytes(&self.change)
     }
 }
 
@@ -232,6 +236,9 @@ impl Groups {
                     floor,
                     ..Ring::default()
                 }),
+                slices: Slices::default(),
+                slice_portion: Portion::up_to(READ_MAX),
+                page_portion: Portion::up_to(PageRequest::SIZE_MAX.try_into().unwrap_or(1)),
                 moved: watch::Sender::default(),
             });
             equal.push(Arc::clone(&group));
@@ -315,6 +322,18 @@ impl Groups {
     fn by_scope(&self) -> MutexGuard<'_, HashMap<Scope, Vec<Arc<Group>>>> {
         self.by_scope.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The length of a resource's texts.
+pub(super) fn resource_bytes(resource: &StoredResource) -> usize {
+    let texts = [&resource.spec, &resource.labels, &resource.conditions];
+    texts.into_iter().map(|text| text.as_str().len()).sum()
+}
+
+/// The same for the resource before and after a change.
+pub(super) fn change_bytes(change: &WatchedChange) -> usize {
+    let images = [&change.before, &change.after].into_iter().flatten();
+    images.map(|image| resource_bytes(&image.stored)).sum()
 }
 
 /// The scopes of all watches that a change may concern.

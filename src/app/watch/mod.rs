@@ -2,11 +2,13 @@
 //!
 //! ```text
 //! database ──tail: every change once──▶ groups of equal watches ──▶ watchers
-//!     └────────── a watcher that is behind reads for itself ──────────▲
+//!     └──── watchers that are behind read, once for all that are at one position ────▲
 //! ```
 
 mod groups;
 mod metrics;
+mod portion;
+mod slices;
 mod tail;
 mod watcher;
 

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-use super::groups::Groups;
+use super::groups::{Groups, change_bytes};
 use super::metrics;
+use super::portion::Portion;
 use crate::domain::watch::{Horizon, HorizonMove};
 use crate::storage::postgres::{ChangeFeed, ChangesSlice, Error};
 use hyperfleet_server_kit::causes::chain;
@@ -18,7 +19,7 @@ const PERIOD_WAITING: Duration = Duration::from_millis(10);
 const PERIOD_IDLE: Duration = Duration::from_millis(500);
 /// Time before another attempt after an error.
 const PAUSE: Duration = Duration::from_millis(250);
-/// Changes that are read at a time. Each may have a spec of a mebibyte.
+/// Changes that are read at a time.
 const COUNT_MAX: usize = 64;
 
 /// Follows the changes for ever. After an error it goes on where it was.
@@ -26,6 +27,7 @@ pub(super) async fn follow(groups: &Groups, mut feed: ChangeFeed) {
     let mut tail = Tail {
         groups,
         horizon: Horizon::default(),
+        portion: Portion::up_to(COUNT_MAX),
         waiting_since: None,
         is_failing: false,
     };
@@ -46,6 +48,7 @@ pub(super) async fn follow(groups: &Groups, mut feed: ChangeFeed) {
 struct Tail<'g> {
     groups: &'g Groups,
     horizon: Horizon,
+    portion: Portion,
     /// Since when changes exist that were not handed on.
     waiting_since: Option<Instant>,
     is_failing: bool,
@@ -83,7 +86,7 @@ impl Tail<'_> {
                 after: from,
                 upto,
                 kind: None,
-                count_max: COUNT_MAX,
+                count_max: self.portion.count(),
             };
             let read = feed.read(slice).await?;
             if read.era != end.era {
@@ -99,6 +102,7 @@ impl Tail<'_> {
                 self.groups.reset();
                 return Ok(());
             }
+            self.portion.learn(read.changes.iter().map(change_bytes));
             from = read.reached;
             self.groups.hand_on(read.changes, read.reached);
         }

@@ -6,8 +6,9 @@ use std::time::Duration;
 use strum::{IntoStaticStr, VariantNames};
 use tokio::time::{Instant, sleep, timeout_at};
 
-use super::groups::{HandedChange, Member, Taken};
+use super::groups::{HandedChange, Member, Taken, change_bytes, resource_bytes};
 use super::metrics;
+use super::slices::{SharedSlice, Slice};
 use crate::app::{Error, Service};
 use crate::domain::StoredResource;
 use crate::domain::change::ChangePosition;
@@ -20,8 +21,6 @@ use crate::storage::postgres::{ChangesSlice, ListQuery};
 const BEHIND_TIME_MAX: Duration = Duration::from_mins(1);
 /// Positions that one statement of a watcher looks at, whether they concern it or not.
 const WINDOW: i64 = 5_000;
-/// Changes that it reads at a time.
-const COUNT_MAX: usize = 64;
 /// Time before another attempt while the database is unavailable.
 const PAUSE: Duration = Duration::from_secs(1);
 
@@ -35,6 +34,8 @@ pub struct Watcher {
     /// Since when it has been behind, after it was up to date.
     behind_since: Option<Instant>,
     was_current: bool,
+    /// What it has read last while it is behind.
+    slice: Option<SharedSlice>,
 }
 
 enum Stage {
@@ -102,6 +103,7 @@ impl Watcher {
             stage: Stage::Following,
             behind_since: None,
             was_current: false,
+            slice: None,
         }
     }
 
@@ -161,12 +163,19 @@ impl Watcher {
         else {
             return Ok(None);
         };
-        let filter = &self.member.group.filter;
-        let query = query(&self.service, filter, after.clone(), *has_specs);
+        let group = &self.member.group;
+        let portion = &group.page_portion;
+        let page = PageRequest {
+            number: 1,
+            size: portion.count().try_into().unwrap_or(1),
+        };
+        let query = query(&self.service, &group.filter, after.clone(), *has_specs);
+        let query = ListQuery { page, ..query };
         let store = &self.service.store;
         let mut session = store.slow_session().await?;
         let (listing, visible) = session.db().list_watched(&query).await?;
         drop(session);
+        portion.learn(listing.items.iter().map(resource_bytes));
         let last = listing.items.last().filter(|_| listing.next.is_some());
         let end = last.map(|last| (last.created_at, last.id));
         let is_last = end.is_none();
@@ -189,6 +198,7 @@ impl Watcher {
             Taken::Events(changes, reached) => {
                 self.was_current = true;
                 self.behind_since = None;
+                self.slice = None;
                 (changes, reached)
             }
         };
@@ -247,7 +257,7 @@ impl Watcher {
         changes_step(changes, false)
     }
 
-    /// Reads changes for this watcher alone.
+    /// Reads changes, or takes what another watcher of the group has read after the same position.
     async fn catch_up(&mut self) -> Result<(Vec<Arc<HandedChange>>, i64), Stopped> {
         if self.was_current {
             let since = *self.behind_since.get_or_insert_with(Instant::now);
@@ -255,28 +265,42 @@ impl Watcher {
                 return Err(Stopped::End(WatchEnd::Behind));
             }
         }
+        let slice = self.member.group.slices.after(self.reached.number);
+        // Kept while the watcher shows it: others may come for it.
+        self.slice = Some(Arc::clone(&slice));
+        let read = slice.get_or_try_init(|| self.read_slice()).await?;
+        Ok((read.changes.clone(), read.reached))
+    }
+
+    async fn read_slice(&self) -> Result<Slice, Stopped> {
         metrics::catch_up();
-        let groups = self.member.groups();
+        let (groups, group) = (self.member.groups(), &self.member.group);
         let handed = groups.progress().map_or(0, |now| now.upto);
         let after = self.reached.number;
-        let filter = &self.member.group.filter;
+        let filter = &group.filter;
         let slice = ChangesSlice {
             after,
             upto: handed.min(after.saturating_add(WINDOW)),
             kind: filter.kind(),
-            count_max: COUNT_MAX,
+            count_max: group.slice_portion.count(),
         };
         let mut session = self.service.store.slow_session().await?;
         let read = session.db().read_changes(slice).await?;
         if read.era != self.reached.era || read.removed > after {
             return Err(Stopped::End(WatchEnd::Gone));
         }
+        group
+            .slice_portion
+            .learn(read.changes.iter().map(change_bytes));
         let changes = read.changes.into_iter().filter_map(|change| {
             let (kind, _) = filter.event(&change, groups.kinds())?;
             let change = change.shown_as([kind].into_iter());
             Some(Arc::new(HandedChange::new(kind, Arc::new(change))))
         });
-        Ok((changes.collect(), read.reached))
+        Ok(Slice {
+            changes: changes.collect(),
+            reached: read.reached,
+        })
     }
 }
 
@@ -303,10 +327,7 @@ fn query<'a>(
         filters: filter.filters.clone(),
         registry: service.registry(),
         order: Order::newest_first(),
-        page: PageRequest {
-            number: 1,
-            size: PageRequest::SIZE_MAX,
-        },
+        page: PageRequest::default(),
         after,
         has_specs,
     }

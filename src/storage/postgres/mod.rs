@@ -40,6 +40,7 @@ mod reports;
 mod resources;
 mod row;
 mod row_access;
+mod saved_deletions;
 mod saved_reports;
 mod saved_resources;
 mod schema;
@@ -377,11 +378,6 @@ impl Session {
             unreachable!("only drop takes the lease");
         };
         Db { link: lease }
-    }
-
-    /// As [`Store::begin_sets`], on this connection.
-    pub async fn begin_sets(&mut self) -> Result<Tx<'_>, Error> {
-        Tx::open(TxSession::Lent(self), BEGIN_SETS).await
     }
 
     /// Opens a transaction (READ COMMITTED) on this connection, which keeps its session locks.

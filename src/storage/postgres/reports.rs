@@ -46,13 +46,15 @@ macro_rules! save_report {
         let sent = SentConditions::of(&$before.conditions, $conditions);
         let computed = ConditionColumns::of($conditions);
         sqlx::query!(
-            "WITH changed AS (
+            "WITH locked AS (
+                 SELECT FROM resources WHERE id = $1 AND revision = $2 FOR NO KEY UPDATE SKIP LOCKED
+             ), changed AS (
                  UPDATE resources
                  SET conditions = CASE WHEN $15::text IS NULL THEN $3 ELSE jsonb_set(conditions, ARRAY[$15], $3) END,
                      condition_states = $11, reconciled_updated_at = $12,
                      reconciled_transition_at = $13, last_known_generation = $14,
                      computed_revision = revision + 1, revision = revision + 1
-                 WHERE id = $1 AND revision = $2
+                 WHERE id = $1 AND revision = $2 AND EXISTS (SELECT FROM locked)
                  "
                 + $recorded
                 + "
@@ -83,8 +85,8 @@ macro_rules! save_report {
 }
 
 impl Db<'_> {
-    /// Saves an accepted report with the resulting conditions, unless the resource has changed since `before`; true if
-    /// saved. Also records the change of the resource, if there is one to record.
+    /// Saves an accepted report with the resulting conditions, unless the resource has changed since `before` or another
+    /// transaction holds its row; true if saved. Also records the change of the resource, if there is one to record.
     pub async fn save_report(
         &mut self,
         before: &ResourceState,

@@ -1,5 +1,9 @@
 //! Table `resources`: one row at a time. A statement that changes a row also records the change: the part of it that reads
 //! the table again sees the row as it was before.
+//!
+//! **Such a statement waits for no row.** It counts as a writer of `changes` from its begin on, and watchers are shown
+//! nothing behind a writer that has not ended. A row that another transaction holds counts as changed: its request locks
+//! the row first, in a transaction, and then writes.
 
 use std::collections::HashSet;
 
@@ -22,6 +26,8 @@ pub enum Created {
     /// The parent does not exist, or is not seen.
     NoParent,
     ParentFinalizing,
+    /// Another transaction holds the parent's row. Nothing was written.
+    ParentBusy,
 }
 
 impl Db<'_> {
@@ -95,8 +101,9 @@ impl Db<'_> {
         Ok(ids.into_iter().map(ResourceId::from).collect())
     }
 
-    /// Adds a resource and its audit entry, unless its parent is missing (not seen) or finalizing. The parent is
-    /// locked, so that it cannot be deleted before this is committed. References are added separately. The id must be
+    /// Adds a resource and its audit entry, unless its parent is missing (not seen), finalizing or held by another
+    /// transaction. The parent is locked, so that it cannot be deleted before this is committed. References are added
+    /// separately. The id must be
     /// a new one: a statement with an unknown result is sent again, and a row with that id is its own.
     pub async fn insert_resource(
         &mut self,
@@ -179,7 +186,7 @@ impl Db<'_> {
         let result = sqlx::query!(
             r#"WITH parent AS (
                    SELECT deleted_at IS NOT NULL AS is_finalizing FROM resources
-                   WHERE id = $2 AND kind = $3 AND ($15::jsonb IS NULL OR tenancy = $15) FOR SHARE
+                   WHERE id = $2 AND kind = $3 AND ($15::jsonb IS NULL OR tenancy = $15) FOR SHARE SKIP LOCKED
                ), made AS (
                    INSERT INTO resources (id, owner_id, kind, name, spec, labels, tenancy, conditions, generation,
                                           created_at, created_by, updated_at, updated_by,
@@ -196,7 +203,9 @@ impl Db<'_> {
                    INSERT INTO changes (at, resource_id, kind, action, generation_after, actor, request_id)
                    SELECT $11, id, $4, 'created', $10, $12, $13 FROM made
                )
-               SELECT EXISTS (SELECT FROM made) AS "is_made!", EXISTS (SELECT FROM parent) AS "has_parent!""#,
+               SELECT EXISTS (SELECT FROM made) AS "is_made!", EXISTS (SELECT FROM parent) AS "is_locked!",
+                      EXISTS (SELECT FROM resources WHERE id = $2 AND kind = $3 AND ($15::jsonb IS NULL OR tenancy = $15))
+                          AS "has_parent!""#,
             state.id.as_uuid(),
             state.owner.map(ResourceId::as_uuid),
             parent_kind,
@@ -219,15 +228,16 @@ impl Db<'_> {
         )
         .fetch_one(self.repeatable_wire())
         .await;
-        result.map(|row| match (row.is_made, row.has_parent) {
-            (true, _) => Created::Yes,
-            (false, true) => Created::ParentFinalizing,
-            (false, false) => Created::NoParent,
+        result.map(|row| match (row.is_made, row.is_locked, row.has_parent) {
+            (true, ..) => Created::Yes,
+            (false, true, _) => Created::ParentFinalizing,
+            (false, false, true) => Created::ParentBusy,
+            (false, false, false) => Created::NoParent,
         })
     }
 
-    /// Saves a patch with its audit entry and its change, unless the row has changed since `before`; true if saved. References are
-    /// replaced separately.
+    /// Saves a patch with its audit entry and its change, unless the row has changed since `before` or another
+    /// transaction holds it; true if saved. References are replaced separately.
     pub async fn save_patched(
         &mut self,
         before: &Resource,
@@ -239,14 +249,16 @@ impl Db<'_> {
         let sent = SentConditions::of(&before.state.conditions, &state.conditions);
         let computed = ConditionColumns::of(&state.conditions);
         let result = sqlx::query!(
-            "WITH changed AS (
+            "WITH locked AS (
+                 SELECT FROM resources WHERE id = $1 AND revision = $2 FOR NO KEY UPDATE SKIP LOCKED
+             ), changed AS (
                  UPDATE resources
                  SET spec = $3, labels = $4, generation = $6,
                      conditions = CASE WHEN $17::text IS NULL THEN $5 ELSE jsonb_set(conditions, ARRAY[$17], $5) END,
                      updated_at = $12, updated_by = $8, condition_states = $13, reconciled_updated_at = $14,
                      reconciled_transition_at = $15, last_known_generation = $16,
                      computed_revision = revision + 1, revision = revision + 1
-                 WHERE id = $1 AND revision = $2
+                 WHERE id = $1 AND revision = $2 AND EXISTS (SELECT FROM locked)
                  RETURNING id, kind, name, tenancy
              ), recorded AS (
                  INSERT INTO changes (at, resource_id, kind, action, generation_after, actor, request_id, revision,
@@ -289,8 +301,8 @@ impl Db<'_> {
         Ok(done.rows_affected() == 1)
     }
 
-    /// Saves that a resource is finalizing, with its audit entry, unless the row has changed since `before` or the
-    /// resource has dependents; true if saved.
+    /// Saves that a resource is finalizing, with its audit entry, unless the row has changed since `before`, another
+    /// transaction holds it, or the resource has dependents; true if saved.
     ///
     /// The row is locked before dependents are searched: `has_dependents` sees everything that was committed until
     /// then, and every transaction that creates a child or a reference locks this row first.
@@ -306,7 +318,7 @@ impl Db<'_> {
         let computed = ConditionColumns::of(&after.conditions);
         let result = sqlx::query!(
             "WITH locked AS (
-                 SELECT id FROM resources WHERE id = $1 AND revision = $2 FOR UPDATE
+                 SELECT id FROM resources WHERE id = $1 AND revision = $2 FOR UPDATE SKIP LOCKED
              ), changed AS (
                  UPDATE resources
                  SET generation = $3, updated_at = $4, deleted_at = $5, deleted_by = $6,
@@ -347,6 +359,24 @@ impl Db<'_> {
         .await;
         let done = self.complete(result, Update(Resources), "save a deleted resource")?;
         Ok(done.rows_affected() == 1)
+    }
+
+    /// Locks a parent, if the caller sees it, until the transaction ends: children can be created, and it cannot be
+    /// changed.
+    pub async fn lock_parent(
+        &mut self,
+        tenants: &TenantScope,
+        id: ResourceId,
+    ) -> Result<(), Error> {
+        let result = sqlx::query!(
+            "SELECT FROM resources WHERE id = $1 AND ($2::jsonb IS NULL OR tenancy = $2) FOR SHARE",
+            id.as_uuid(),
+            tenants.tenancy().map(Json) as _,
+        )
+        .execute(self.wire())
+        .await;
+        self.complete(result, Query(Resources), "lock a parent")?;
+        Ok(())
     }
 
     /// Locks one row, if the caller sees it, until the transaction ends.

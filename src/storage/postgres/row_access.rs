@@ -18,11 +18,12 @@ use tokio::time::Instant;
 
 use super::desk::{Desk, Question, Unanswered};
 use super::pool::{Pool, gathering_pool};
+use super::saved_deletions::SaveDeleted;
 use super::saved_reports::SaveReport;
 use super::saved_resources::{InsertRoot, SavePatched};
-use super::snapshots::{FindSnapshot, FindWhole};
+use super::snapshots::{FindDeletable, FindSnapshot, FindWhole};
 use super::{Created, Db, Error, ResourceScope, Session, Settings, Store, WholeResource, wire};
-use crate::domain::audit::ChangeOrigin;
+use crate::domain::audit::{Change, ChangeOrigin};
 use crate::domain::tenancy::TenantScope;
 use crate::domain::{Condition, Report, Resource, ResourceSnapshot, ResourceState};
 
@@ -36,8 +37,10 @@ pub(super) struct ChangeDesks {
     pool: Pool,
     snapshots: Desk<FindSnapshot>,
     wholes: Desk<FindWhole>,
+    deletables: Desk<FindDeletable>,
     reports: Desk<SaveReport>,
     patches: Desk<SavePatched>,
+    deletions: Desk<SaveDeleted>,
     roots: Desk<InsertRoot>,
     /// Changes in progress, alone or together.
     changes: Arc<AtomicUsize>,
@@ -74,8 +77,10 @@ impl ChangeDesks {
         Self {
             snapshots: Desk::new(pool.clone()),
             wholes: Desk::new(pool.clone()),
+            deletables: Desk::new(pool.clone()),
             reports: Desk::new(pool.clone()),
             patches: Desk::new(pool.clone()),
+            deletions: Desk::new(pool.clone()),
             roots: Desk::new(pool.clone()),
             pool,
             changes: Arc::default(),
@@ -166,7 +171,22 @@ impl RowAccess<'_> {
             .await)
     }
 
-    /// As [`Db::save_report`]. A shared statement does not wait for a locked row: the answer is false.
+    /// As [`Db::find_deletable`].
+    pub async fn find_deletable(
+        &mut self,
+        scope: ResourceScope<'_>,
+        kinds_with_rules: &[String],
+    ) -> Result<Option<WholeResource>, Error> {
+        let together = async |access: &TogetherAccess| {
+            let question = FindDeletable(wanted(scope, kinds_with_rules));
+            access.read(&access.desks.deletables, question).await
+        };
+        alone_or!(self, together, |db| db
+            .find_deletable(scope, kinds_with_rules)
+            .await)
+    }
+
+    /// As [`Db::save_report`].
     pub async fn save_report(
         &mut self,
         before: &ResourceState,
@@ -185,7 +205,7 @@ impl RowAccess<'_> {
             .await)
     }
 
-    /// As [`Db::save_patched`]. A shared statement does not wait for a locked row: the answer is false.
+    /// As [`Db::save_patched`].
     pub async fn save_patched(
         &mut self,
         before: &Resource,
@@ -202,6 +222,24 @@ impl RowAccess<'_> {
         };
         alone_or!(self, together, |db| db
             .save_patched(before, after, origin)
+            .await)
+    }
+
+    /// As [`Db::save_deleted`].
+    pub async fn save_deleted(
+        &mut self,
+        before: &ResourceState,
+        after: &ResourceState,
+        change: &Change,
+        origin: &ChangeOrigin,
+    ) -> Result<bool, Error> {
+        let together = async |access: &TogetherAccess| {
+            let question = SaveDeleted::new(before, after, change, origin);
+            let doing = "save a deleted resource";
+            access.write(&access.desks.deletions, question, doing).await
+        };
+        alone_or!(self, together, |db| db
+            .save_deleted(before, after, change, origin)
             .await)
     }
 

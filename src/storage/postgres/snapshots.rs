@@ -252,6 +252,9 @@ pub(super) struct FindSnapshot {
 /// Which whole resource to read for a change.
 pub(super) struct FindWhole(pub(super) FindSnapshot);
 
+/// Which whole resource to read for a deletion, with whether it has dependents.
+pub(super) struct FindDeletable(pub(super) FindSnapshot);
+
 impl Question for FindSnapshot {
     type Answer = Option<ResourceSnapshot>;
 
@@ -273,27 +276,43 @@ impl Question for FindSnapshot {
     }
 }
 
-impl Question for FindWhole {
-    type Answer = Option<WholeResource>;
+/// A question for whole resources, with `$dependents`.
+macro_rules! whole_question {
+    ($question:ident, $dependents:literal, $doing:literal) => {
+        impl Question for $question {
+            type Answer = Option<WholeResource>;
 
-    const OPERATION: SqlOperation = Query(Resources);
+            const OPERATION: SqlOperation = Query(Resources);
 
-    async fn answer(db: &mut Db<'_>, questions: &[Self]) -> Result<Vec<Self::Answer>, Error> {
-        let wanted = WantedColumns::of(questions.iter().map(|question| &question.0.wanted));
-        let kinds_with_rules = kinds_with_rules(questions.first().map(|question| &question.0));
-        let result = whole!(
-            wanted_snapshots,
-            "NULL::boolean",
-            "wanted.place",
-            db,
-            wanted,
-            kinds_with_rules
-        );
-        let rows = db.complete(result, Self::OPERATION, "find resources to change")?;
-        let found = rows.into_iter().map(|row| (row.place, row.into()));
-        Ok(by_place(questions.len(), found))
-    }
+            async fn answer(
+                db: &mut Db<'_>,
+                questions: &[Self],
+            ) -> Result<Vec<Self::Answer>, Error> {
+                let wanted = WantedColumns::of(questions.iter().map(|question| &question.0.wanted));
+                let kinds_with_rules =
+                    kinds_with_rules(questions.first().map(|question| &question.0));
+                let result = whole!(
+                    wanted_snapshots,
+                    $dependents,
+                    "wanted.place",
+                    db,
+                    wanted,
+                    kinds_with_rules
+                );
+                let rows = db.complete(result, Self::OPERATION, $doing)?;
+                let found = rows.into_iter().map(|row| (row.place, row.into()));
+                Ok(by_place(questions.len(), found))
+            }
+        }
+    };
 }
+
+whole_question!(FindWhole, "NULL::boolean", "find resources to change");
+whole_question!(
+    FindDeletable,
+    "has_dependents(r.id)",
+    "find resources to delete"
+);
 
 fn kinds_with_rules(first: Option<&FindSnapshot>) -> &[String] {
     first.map_or(&[], |question| &question.kinds_with_rules)

@@ -33,6 +33,14 @@ impl Busy {
         self.at_once(requests).await
     }
 
+    async fn delete_all(&self, paths: &[String]) -> Vec<Answer> {
+        let requests = paths.iter().map(|path| {
+            let (api, path) = (self.api.clone(), path.clone());
+            async move { api.delete(&path).await }
+        });
+        self.at_once(requests).await
+    }
+
     async fn generations(&self, paths: &[String]) -> Vec<i64> {
         let mut generations = Vec::new();
         for path in paths {
@@ -88,6 +96,50 @@ async fn each_change_has_its_own_effect() {
             assert_eq!(busy.count(table, path).await, count, "{table} {path}");
         }
     }
+    for (number, answer) in busy.delete_all(&paths).await.iter().enumerate() {
+        assert_eq!(answer.status, 202, "{}", answer.body);
+        assert_eq!(answer.body["name"], format!("c-{number}"));
+        assert_eq!(answer.body["generation"], 3);
+    }
+    for path in &paths {
+        let deleted = busy.api.get(path).await.body;
+        assert!(deleted["deleted_time"].is_string(), "{deleted}");
+        for (table, count) in [
+            (
+                "SELECT count(*) FROM audit_entries WHERE resource_id = $1 AND action = 'delete'",
+                1,
+            ),
+            ("SELECT count(*) FROM changes WHERE resource_id = $1", 4),
+        ] {
+            assert_eq!(busy.count(table, path).await, count, "{table} {path}");
+        }
+    }
+    busy.assert_sound().await;
+}
+
+/// Children come while their parents are deleted: either a child is refused, or it is deleted with its parent.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn no_child_outlives_its_parent() {
+    let busy = Busy::spawn().await;
+    let paths = busy.clusters(MANY).await;
+    let (deleted, made) = tokio::join!(busy.delete_all(&paths), async {
+        let requests = paths.iter().map(|path| {
+            let (api, list) = (busy.api.clone(), format!("{path}/nodepools"));
+            let child = json!({"kind": "NodePool", "name": "workers", "spec": {}});
+            async move { api.post(&list, child).await }
+        });
+        busy.at_once(requests).await
+    });
+    for answer in &deleted {
+        assert_eq!(answer.status, 202, "{}", answer.body);
+    }
+    for answer in &made {
+        assert!(matches!(answer.status, 201 | 409), "{}", answer.body);
+    }
+    let active = "SELECT count(*) FROM resources WHERE owner_id = $1 AND deleted_at IS NULL";
+    for path in &paths {
+        assert_eq!(busy.count(active, path).await, 0, "{path}");
+    }
     busy.assert_sound().await;
 }
 
@@ -141,9 +193,13 @@ async fn many_changes_take_few_statements() {
     busy.patch_all(&paths).await;
     let patched = proxy.sent().statements;
     let alone = u32::try_from(2 * MANY).unwrap();
-    println!("{MANY} POST: {created} statements, {MANY} PATCH: {patched}");
+    proxy.reset(None);
+    busy.delete_all(&paths).await;
+    let deleted = proxy.sent().statements;
+    println!("{MANY} POST: {created} statements, PATCH: {patched}, DELETE: {deleted}");
     assert!(created < alone / 4, "{created}");
     assert!(patched < alone / 2, "{patched}");
+    assert!(deleted < alone / 2, "{deleted}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

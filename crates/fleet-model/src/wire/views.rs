@@ -149,7 +149,7 @@ pub struct MachineView {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     #[schema(required = false)]
     pub draining: bool,
-    /// Whether its agent does nothing until an operator orders it to resume, because etcd went back in time; absent if not.
+    /// Whether its agent does nothing until an operator orders it to resume, because etcd went back in time or is another one; absent if not.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     #[schema(required = false)]
     pub halted: bool,

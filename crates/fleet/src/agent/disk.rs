@@ -22,7 +22,7 @@ use crate::keys::Revision;
 use crate::registry::Registration;
 use hyperfleet_fleet_model::unit::{DesiredState, Options, UnitName};
 
-const MEMORY: &str = ".agent.json";
+const STATE_FILE: &str = ".agent.json";
 
 /// The agent's state that survives a restart.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -57,15 +57,15 @@ struct Stored {
 /// The registration is stored as soon as the machine has registered, also while the agent is busy with units: without it the
 /// next process could not resume it, and the engine would move the machine's units.
 #[derive(Debug, Clone)]
-pub(super) struct MemoryFile {
+pub(super) struct StateFile {
     disk: Disk,
     stored: Arc<Mutex<Stored>>,
 }
 
-impl MemoryFile {
+impl StateFile {
     /// Reads the state. If it is lost, the unit files show which units exist.
     pub(super) fn open(disk: Disk) -> Self {
-        let stored = disk.read(MEMORY).unwrap_or_else(|error| {
+        let stored = disk.read(STATE_FILE).unwrap_or_else(|error| {
             tracing::warn!(error, "agent state unreadable: starting without it");
             None
         });
@@ -91,12 +91,12 @@ impl MemoryFile {
         self.store(|stored| stored.registration = registration);
     }
 
-    /// A failure is logged only: after a restart the agent would start units once more, which is better than doing nothing
-    /// now.
+    /// A failure is logged only, which is better than doing nothing now: the next process would start units once more, or
+    /// could not resume the registration.
     fn store(&self, change: impl FnOnce(&mut Stored)) {
         let mut stored = self.lock();
         change(&mut stored);
-        if let Err(error) = self.disk.write_json(MEMORY, &*stored) {
+        if let Err(error) = self.disk.write_json(STATE_FILE, &*stored) {
             tracing::warn!(%error, "saving the agent's state failed");
         }
     }
@@ -243,12 +243,50 @@ impl Disk {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::{Value, json};
+
+    /// As release 0.1.0 writes and reads it.
+    #[test]
+    fn the_state_file_is_that_of_other_releases() {
+        let folder = tempfile::tempdir().unwrap();
+        let disk = Disk::open(folder.path()).unwrap();
+        let text = json!({
+            "instance": "boot:1",
+            "units": {"a.service": {
+                "state": "launched", "may_run": true, "epoch": 7, "restarts": null, "start_is_awaited": false,
+            }},
+            "needs_reload": false,
+            "reported": ["a.service"],
+            "history": {"store": u64::MAX, "revision": 9, "last_report": 8},
+            "halt": ["it went back", 7],
+            "registration": {
+                "key": "/fleet/v3/machine/m1",
+                "lease": {"secs": 30, "nanos": 0},
+                "registration": {"id": "m1", "lease": 5, "created": 6},
+            },
+        });
+        disk.write_json(STATE_FILE, &text).unwrap();
+        let file = StateFile::open(disk.clone());
+        let saved = file.registration();
+        assert_eq!(
+            saved.as_ref().map(|saved| saved.key.as_str()),
+            Some("/fleet/v3/machine/m1")
+        );
+        // Each part is written without the other's knowledge.
+        let memory = file.memory();
+        file.remember(&Memory::default());
+        file.remember_registration(None);
+        file.remember(&memory);
+        file.remember_registration(saved);
+        let written: Option<Value> = disk.read(STATE_FILE).unwrap();
+        assert_eq!(written, Some(text));
+    }
 
     #[test]
     fn what_is_remembered_is_there_after_a_restart() {
         let folder = tempfile::tempdir().unwrap();
         let disk = Disk::open(&folder.path().join("units")).unwrap();
-        let open = || MemoryFile::open(disk.clone());
+        let open = || StateFile::open(disk.clone());
         assert_eq!(open().memory(), Memory::default());
         let known = UnitMemory {
             restarts: None,
@@ -271,7 +309,7 @@ mod tests {
         };
         open().remember(&memory);
         assert_eq!(open().memory(), memory);
-        fs::write(folder.path().join("units").join(MEMORY), "junk").unwrap();
+        fs::write(folder.path().join("units").join(STATE_FILE), "junk").unwrap();
         assert_eq!(open().memory(), Memory::default());
     }
 
@@ -283,7 +321,7 @@ mod tests {
             .unwrap();
         disk.write("b.service", "[Service").unwrap();
         disk.write("t@.service", "[Service]\n").unwrap();
-        MemoryFile::open(disk.clone()).remember(&Memory::default());
+        StateFile::open(disk.clone()).remember(&Memory::default());
         fs::write(folder.path().join("notes.txt"), "x").unwrap();
         let files = disk.files().unwrap();
         let read: Vec<_> = files

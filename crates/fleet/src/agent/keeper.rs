@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
-use super::disk::{MemoryFile, SavedRegistration};
+use super::disk::{SavedRegistration, StateFile};
 use crate::keys::{self, KEPT_PER_LEASE, KeyStore};
 use crate::registry::{Error, Key, MachineRecord, Registered, Registration, Registry};
 use hyperfleet_server_kit::causes::chain;
@@ -57,11 +57,13 @@ pub(super) struct RegistrationKeeper<S> {
     pub(super) registry: Registry<S>,
     pub(super) id: String,
     pub(super) machine: watch::Receiver<MachineRecord>,
+    /// Whether the agent is halted, which the machine's record says.
+    pub(super) is_halted: watch::Receiver<bool>,
     pub(super) lease: Duration,
     /// The registration of the previous process.
     pub(super) before: Option<Registration>,
     /// Where the registration is stored for the next one.
-    pub(super) file: MemoryFile,
+    pub(super) state_file: StateFile,
     pub(super) lease_sender: watch::Sender<MachineLease>,
     /// Signals that a write found the registration void: its lease expired, or its key was deleted.
     pub(super) is_void: Arc<Notify>,
@@ -79,12 +81,20 @@ impl<S: KeyStore> RegistrationKeeper<S> {
         }
     }
 
+    /// The record of the machine, as it is now.
+    fn record(&mut self) -> MachineRecord {
+        MachineRecord {
+            halted: *self.is_halted.borrow_and_update(),
+            ..self.machine.borrow_and_update().clone()
+        }
+    }
+
     async fn register(&mut self) -> Registration {
         let seconds = u32::try_from(self.lease.as_secs()).unwrap_or(u32::MAX);
         let (mut pause, mut is_logged) = (PAUSE, false);
         loop {
             let asked_at = Instant::now();
-            let machine = self.machine.borrow_and_update().clone();
+            let machine = self.record();
             let registry = &self.registry;
             let registered = registry.register_machine(&self.id, &machine, seconds.max(1));
             let cause = match registered.await {
@@ -95,7 +105,8 @@ impl<S: KeyStore> RegistrationKeeper<S> {
                         lease: self.lease,
                         registration: registration.clone(),
                     };
-                    self.file.remember_registration(Some(saved));
+                    // Before anything else: an agent that is killed until then cannot resume it.
+                    self.state_file.remember_registration(Some(saved));
                     self.record_renewal(&registration, asked_at);
                     return registration;
                 }
@@ -128,8 +139,9 @@ impl<S: KeyStore> RegistrationKeeper<S> {
                 // The signal may concern an earlier registration, so the key is checked now.
                 () = self.is_void.notified() => count = 0,
                 Ok(()) = self.machine.changed() => is_described = false,
+                Ok(()) = self.is_halted.changed() => is_described = false,
             }
-            let machine = self.machine.borrow_and_update().clone();
+            let machine = self.record();
             let asked_at = Instant::now();
             let kept = async {
                 self.registry.renew_machine(&registration).await?;

@@ -10,7 +10,7 @@ use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
-use super::disk::{Disk, History, MemoryFile};
+use super::disk::{Disk, History, StateFile};
 use super::duties::{self, Duties, Files, Orders, Progress, ScopeUpdate};
 use super::keeper::{MachineLease, RegistrationKeeper};
 use super::offline::Offline;
@@ -57,15 +57,14 @@ pub(super) struct Work<S: KeyStore, C> {
     was_registered: bool,
     /// The last registration, which may have expired; first that of the previous process.
     registration: Option<Registration>,
-    /// Where the keeper stores it.
-    file: MemoryFile,
+    state_file: StateFile,
     /// Unset until systemd was reached once: a machine that can run nothing is no member of the cluster.
     keeper: Option<RegistrationKeeper<S>>,
     keeping: JoinSet<()>,
-    /// The machine's description by the settings.
+    /// The machine's description.
     machine: watch::Receiver<MachineRecord>,
-    /// The same with what the agent knows, as the keeper publishes it.
-    described: watch::Sender<MachineRecord>,
+    /// Whether the agent is halted, for the machine's record.
+    is_halted: watch::Sender<bool>,
     /// Notifies the keeper that the registration is void.
     is_void: Arc<Notify>,
     reports: Option<Reports>,
@@ -99,23 +98,24 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
     ) -> io::Result<Self> {
         let settings = &agent.settings;
         let disk = Disk::open(&settings.units_directory)?;
-        let file = MemoryFile::open(disk.clone());
-        let saved = file.registration();
+        let state_file = StateFile::open(disk.clone());
+        let saved = state_file.registration();
         let saved = saved.filter(|saved| saved.key == agent.own_key());
-        let (mut units, files) = Units::recall(disk, file.clone())?;
+        let (mut units, files) = Units::recall(disk, state_file.clone())?;
         let (lease_sender, lease) = watch::channel(MachineLease::unknown(settings.lease));
         let is_void = Arc::<Notify>::default();
-        let described = watch::Sender::new(described(&settings.machine, &units));
+        let is_halted = watch::Sender::new(units.memory.halt.is_some());
         let keeper = RegistrationKeeper {
             registry: agent.registry.clone(),
             id: settings.id.clone(),
-            machine: described.subscribe(),
+            machine: settings.machine.clone(),
+            is_halted: is_halted.subscribe(),
             lease: settings.lease,
             // With another lease it cannot be resumed.
             before: (saved.as_ref())
                 .filter(|saved| saved.lease == settings.lease)
                 .map(|saved| saved.registration.clone()),
-            file: file.clone(),
+            state_file: state_file.clone(),
             lease_sender,
             is_void: Arc::clone(&is_void),
         };
@@ -144,14 +144,14 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
             lease,
             was_registered: false,
             registration: saved.map(|saved| saved.registration),
-            file,
+            state_file,
             keeper: Some(keeper),
             keeping: JoinSet::new(),
             handing_over: JoinSet::new(),
             has_handed_over: false,
             drain: None,
             machine: settings.machine.clone(),
-            described,
+            is_halted,
             is_void,
             reports: None,
             recalls_states: false,
@@ -259,10 +259,7 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
                     self.has_handed_over = true;
                     self.act_soon(Duration::ZERO);
                 }
-                Ok(()) = self.machine.changed() => {
-                    self.describe();
-                    self.act_soon(Duration::ZERO);
-                }
+                Ok(()) = self.machine.changed() => self.act_soon(Duration::ZERO),
                 signal = systemd.next_signal() => {
                     if self.units.apply_signal(&signal?) {
                         self.act_soon(GATHERING);
@@ -276,16 +273,6 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
                 }
             }
         }
-    }
-
-    /// Publishes the machine's description, if it has changed.
-    fn describe(&self) {
-        let now = described(&self.machine, &self.units);
-        self.described.send_if_modified(|before| {
-            let is_new = *before != now;
-            *before = now;
-            is_new
-        });
     }
 
     fn act_soon(&mut self, pause: Duration) {
@@ -390,7 +377,8 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
             last_report: 0,
         });
         self.units.remember();
-        self.describe();
+        // Also if it was halted before: this registry may have an older record of the machine.
+        self.is_halted.send_replace(true);
         // Last, because the followers compare what they read with the history. The registration's revision means
         // nothing in this registry.
         self.follow_all(0);
@@ -410,7 +398,7 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
                 known.epoch = 0;
             }
             self.units.remember();
-            self.describe();
+            self.is_halted.send_replace(false);
         }
     }
 
@@ -704,10 +692,11 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
 
     /// Stores the state, or leaves the cluster at once instead of waiting for the lease to expire.
     pub(super) async fn end(mut self) {
+        // It stores the registration: never after the next agent has started.
+        self.keeping.shutdown().await;
         if self.is_leaving() {
-            self.keeping.shutdown().await;
             forget_last_report(&mut self.units);
-            self.file.remember_registration(None);
+            self.state_file.remember_registration(None);
             // The keeper may have registered the machine since the agent last looked.
             let registration = self.lease.borrow().registration.clone();
             if let Some(registration) = registration.or(self.registration.take()) {
@@ -728,14 +717,6 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
             }
         }
         self.units.remember();
-    }
-}
-
-/// The machine by its settings, and whether its agent is halted.
-fn described(machine: &watch::Receiver<MachineRecord>, units: &Units) -> MachineRecord {
-    MachineRecord {
-        halted: units.memory.halt.is_some(),
-        ..machine.borrow().clone()
     }
 }
 

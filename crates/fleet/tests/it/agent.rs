@@ -556,6 +556,11 @@ async fn a_registration_is_stored_also_while_units_are_being_started() {
         world.snapshot().await.machines.contains_key("m1")
     })
     .await;
+    machine.describe(|machine| machine.ip = "192.0.2.9".to_owned());
+    until("its new description is stored, too", async || {
+        world.snapshot().await.machines["m1"].value.ip == "192.0.2.9"
+    })
+    .await;
     slow(Duration::ZERO);
     machine.restart(world.registry.clone(), "m1", LEASE_SECONDS);
     let restarted_at = tokio::time::Instant::now();
@@ -721,6 +726,7 @@ async fn a_registry_that_goes_back_again_can_be_resumed() {
         world.store.break_watches();
         tokio::time::sleep(Duration::from_secs(100)).await;
         assert!(machine.status().is_halted);
+        until("others see it", async || world.is_halted().await).await;
     }
     world.registry.resume().await.unwrap();
     until("only a runs", async || {

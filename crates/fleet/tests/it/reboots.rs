@@ -88,7 +88,7 @@ impl Scene {
         let event = self.random.below(6);
         match self.machines.get(id) {
             Some(_) if event == 0 => drop(self.machines.remove(id)),
-            // Off until a later event, unless that loses the memory.
+            // It stays off until a later event restarts it with its memory, or removes it.
             Some(machine) if event == 1 => {
                 machine.lose_power();
                 self.off.insert(id);

@@ -208,8 +208,8 @@ fn cluster(machines: &[MachineView]) -> Check {
             "no machines",
             "start fleetd on the machines that are to run units",
         ),
-        // Halted agents are another check.
-        (_, 0) if machines.iter().all(|machine| machine.cordoned) => Check::warn(
+        // Halted machines are another check.
+        (_, 0) if machines.iter().any(|machine| !machine.halted) => Check::warn(
             "machines",
             text,
             "no machine takes units: fleetctl uncordon one",

@@ -275,7 +275,7 @@ async fn halted_machines_are_seen_without_looking_for_them() {
         _ => Reply::Json(200, json!({})),
     })
     .await;
-    let why = "1 machine halted and will start and stop no unit, because etcd went back in time or is another one";
+    let why = "1 machine halted (0f1e2d3c...) and will start and stop no unit, because etcd went back in time or is another one";
     let hint = "check that etcd has the right units, then run: fleetctl resume";
     let ill = ask(&stub, &["doctor"]).await;
     assert_eq!(ill.status, 1, "{ill:?}");

@@ -60,7 +60,7 @@ const SETTINGS: &[Setting] = &[
     Setting { path: "listen.key_file", ..row("listen_key_file", File, "", "PEM file with its private key; read again when it changes") },
     Setting { path: "listen.client_ca_file", ..row("listen_client_ca_file", File, "", "PEM file with the authorities of client certificates, which are then required; read again when it changes") },
     Setting { path: "listen.is_anonymous", ..row("listen_anonymous", Bool, "false", "Accept clients without a certificate over TCP from other machines; they can do anything everywhere") },
-    Setting { path: "listen.is_disabled", ..row("disable_api", Bool, "false", "Do not serve the API: open no listener; fleetctl needs the fleetd of another machine, and no metrics, status and journal of this machine can be read over the network") },
+    Setting { path: "listen.is_disabled", ..row("disable_api", Bool, "false", "Do not serve the API: open no listener; fleetctl needs the fleetd of another machine, and metrics, status and journal of this machine cannot be read over the network") },
 
     Setting { key: "max_connections", path: "limits.max_connections", ..LimitSettings::CONNECTIONS },
     Setting { key: "max_in_flight", path: "limits.max_in_flight", ..LimitSettings::IN_FLIGHT },

@@ -83,7 +83,7 @@ async fn without_the_api_sockets_that_are_handed_over_are_refused() {
     assert_eq!(fleetd.ended().await.code(), Some(2), "{}", fleetd.output());
     let said = fleetd.output();
     assert!(
-        said.contains("run systemctl mask --now fleetd.socket"),
+        said.contains("run systemctl disable --now fleetd.socket"),
         "{said}"
     );
 }

@@ -8,7 +8,7 @@ use std::io;
 use tokio::time::Instant;
 
 use self::execute::Undone;
-use super::disk::{Disk, Memory, MemoryFile, UnitMemory};
+use super::disk::{Disk, Memory, StateFile, UnitMemory};
 use super::duties::{Files, Orders, requirements};
 use super::systemd::{Error, Systemd, SystemdSignal as Signal};
 use super::telemetry;
@@ -22,7 +22,7 @@ const GAVE_UP: &str = "systemd gave up its start: a unit that it requires did no
 
 pub(super) struct Units {
     disk: Disk,
-    file: MemoryFile,
+    state_file: StateFile,
     pub(in crate::agent) memory: Memory,
     /// The unit files in the folder; `None` for one that cannot be read.
     on_disk: BTreeMap<String, Option<OnDisk>>,
@@ -55,8 +55,8 @@ impl OnDisk {
 
 impl Units {
     /// Reads the state of the previous process. Also returns the existing files by digest.
-    pub(super) fn recall(disk: Disk, file: MemoryFile) -> io::Result<(Self, Files)> {
-        let mut memory = file.memory();
+    pub(super) fn recall(disk: Disk, state_file: StateFile) -> io::Result<(Self, Files)> {
+        let mut memory = state_file.memory();
         let (mut files, mut on_disk) = (Files::new(), BTreeMap::new());
         for (unit, file) in disk.files()? {
             let known = file.as_ref().map(|file| OnDisk::of(&unit, file));
@@ -72,7 +72,7 @@ impl Units {
         }
         let mut units = Self {
             disk,
-            file,
+            state_file,
             memory,
             on_disk,
             troubles: Troubles::default(),
@@ -113,7 +113,7 @@ impl Units {
 
     /// Stores the state.
     pub(super) fn remember(&self) {
-        self.file.remember(&self.memory);
+        self.state_file.remember(&self.memory);
     }
 
     /// Stores the names of units whose state may be in the registry.

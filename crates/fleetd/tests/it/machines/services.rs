@@ -67,6 +67,44 @@ async fn a_reload_keeps_the_process_and_its_listeners_and_a_stop_after_it_is_cle
     assert_ended_well(machine);
 }
 
+/// With the commands of docs/operations/fleetd.md.
+#[tokio::test]
+async fn a_machine_can_run_units_without_sockets_and_api() {
+    let Some(cluster) = Cluster::boot(1, &[]).await else {
+        return;
+    };
+    cluster.launch("a.service").await;
+    let active = cluster.until_active(1).await;
+    let before = cluster.processes(&active);
+    let machine = &cluster.machines[0];
+    let setting = "mkdir -p /run/systemd/system/fleetd.service.d
+        printf '[Service]\\nEnvironment=FLEET_DISABLE_API=true\\n' >/run/systemd/system/fleetd.service.d/api.conf";
+    let commands = [
+        setting,
+        "sed /^Requires=fleetd.socket/d \"$(systemctl show -P FragmentPath fleetd.service)\" >/run/fleetd.service",
+        "install -m 0644 /run/fleetd.service /etc/systemd/system/",
+        "systemctl daemon-reload",
+        "systemctl disable --now fleetd.socket",
+        "systemctl restart fleetd.service",
+    ];
+    for command in commands {
+        let output = machine.run(&["sh", "-c", command]);
+        assert!(output.status.success(), "{command}: {output:?}");
+    }
+    let of_fleetd = |name| machine.property("fleetd.service", name);
+    assert_eq!(of_fleetd("ActiveState"), "active", "{}", machine.log());
+    assert_eq!(machine.property("fleetd.socket", "ActiveState"), "inactive");
+    assert!(!machine.socket().exists());
+    until("it has taken up its units", async || {
+        machine.log().contains("api=false") && of_fleetd("NRestarts") == "0"
+    })
+    .await;
+    assert_eq!(cluster.processes(&active), before);
+    machine.systemctl(&["stop", "fleetd.service"]);
+    assert_ended_well(machine);
+    assert_eq!(machine.property("a.service", "ActiveState"), "active");
+}
+
 fn assert_ended_well(machine: &PrivateMachine) {
     let ended = ["Result", "ExecMainStatus", "ActiveState"]
         .map(|name| machine.property("fleetd.service", name));
