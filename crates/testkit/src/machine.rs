@@ -138,6 +138,11 @@ impl PrivateMachine {
         std::fs::rename(new, bin.join("fleetd")).unwrap();
     }
 
+    /// Writes a file to `/etc/systemd/system`, where the machine itself cannot write.
+    pub fn write_unit(&self, name: &str, text: &str) {
+        std::fs::write(self.folder.path().join("units").join(name), text).unwrap();
+    }
+
     /// The path of a machine's file on this machine.
     pub fn file(&self, path: &str) -> PathBuf {
         let init = self.running.as_ref().map(|running| running.init.as_str());
