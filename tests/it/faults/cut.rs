@@ -129,8 +129,9 @@ async fn cut_everywhere(write: Write, cut: fn(u32) -> Cut) {
             assert_sound(&mut direct, &entity_config::built_in()).await;
             return;
         }
-        // The last report reads first, and takes a connection of its own for the transaction.
-        let begins = number == 1 || number == 2 && matches!(write, Write::LastReport);
+        // The last report and the deletion read first, and take a connection of their own for the transaction.
+        let reads_first = matches!(write, Write::LastReport | Write::Delete);
+        let begins = number == 1 || number == 2 && reads_first;
         if begins {
             // Nothing was done before it: the statement is sent again, over another connection.
             assert_eq!(answer.status, request.success, "{what}: {}", answer.body);
