@@ -2,7 +2,9 @@
 
 mod fault;
 mod line;
+mod pass;
 mod record;
+mod removal;
 mod seal;
 mod verify;
 
@@ -16,7 +18,9 @@ use super::{ResourceId, ResourceState, Tenancy};
 
 pub use fault::{FAULTS_SHOWN_MAX, TrailFault, TrailFaultKind, TrailFaults};
 pub use line::TrailEntry;
+pub use pass::PassHead;
 pub use record::{EntryRecord, ExportRecord};
+pub use removal::{RETENTION_MIN, RemovedPart, RemovedSeal, RetentionRule};
 pub use seal::{ChainHash, ChainHead, Seal, seal_all};
 pub use verify::{
     SealStamp, TrailVerifier, UnsealedEntries, VerifiedChain, VerifiedRange, VerifiedTrail,

@@ -5,7 +5,8 @@
 //! previous hash  = that of the seal before it in its chain; 32 zero bytes for the first one
 //! ```
 //!
-//! A pass seals everything between two positions, for all tenancies (`docs/decisions/0076-audit-seals.md`).
+//! A pass seals everything between two positions, for all tenancies (`docs/decisions/0076-audit-seals.md`). Its seals have the
+//! digest of the pass.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,7 +14,8 @@ use std::fmt;
 use chrono::{DateTime, TimeDelta, Utc};
 use sha2::{Digest as _, Sha256};
 
-use super::{TrailEntry, TrailPosition};
+use super::pass::pass_hash;
+use super::{PassHead, TrailEntry, TrailPosition};
 use crate::domain::Tenancy;
 
 /// Longest time between the first entry of a pass and each other one. Retention removes whole passes, so this is how much
@@ -25,7 +27,7 @@ const PASS_SPAN_MAX: TimeDelta = TimeDelta::days(1);
 pub struct ChainHash(pub [u8; 32]);
 
 impl ChainHash {
-    /// The previous hash of a first seal.
+    /// The previous hash of a first seal, and of a first pass.
     pub const ZERO: Self = Self([0; 32]);
 
     pub fn parse(text: &str) -> Option<Self> {
@@ -62,6 +64,27 @@ pub struct Seal {
     pub previous: ChainHash,
     pub hash: ChainHash,
     pub sealed_at: DateTime<Utc>,
+    /// Digest of the pass before.
+    pub pass_previous: ChainHash,
+    /// Digest of its pass, over the texts of all its seals.
+    pub pass_hash: ChainHash,
+}
+
+impl Seal {
+    /// The end of its chain, if it is the last one.
+    pub fn head(&self) -> ChainHead {
+        ChainHead {
+            number: self.number,
+            hash: self.hash,
+        }
+    }
+
+    pub fn pass(&self) -> PassHead {
+        PassHead {
+            end: self.end,
+            hash: self.pass_hash,
+        }
+    }
 }
 
 /// The end of a chain: number and hash of its last seal. The default is that of a chain without seals.
@@ -106,11 +129,11 @@ impl ChainHasher {
     }
 }
 
-/// Seals all of these entries, which follow `begin` in the order of the trail, in one or more passes. `heads` has the
+/// Seals all of these entries, which follow the last pass in the order of the trail, in one or more passes. `heads` has the
 /// ends of the chains, which are moved on; a tenancy without one begins its chain.
 pub fn seal_all(
     entries: &[TrailEntry],
-    mut begin: TrailPosition,
+    mut last: PassHead,
     heads: &mut BTreeMap<Tenancy, ChainHead>,
     sealed_at: DateTime<Utc>,
 ) -> Vec<Seal> {
@@ -123,8 +146,8 @@ pub fn seal_all(
         };
         let length = rest.iter().position(|entry| !is_near(entry));
         let (pass, later) = rest.split_at(length.unwrap_or(rest.len()));
-        let sealed = seal_pass(pass, begin, heads, sealed_at);
-        begin = sealed.first().map_or(begin, |seal| seal.end);
+        let sealed = seal_pass(pass, last, heads, sealed_at);
+        last = sealed.first().map_or(last, Seal::pass);
         seals.extend(sealed);
         rest = later;
     }
@@ -133,7 +156,7 @@ pub fn seal_all(
 
 fn seal_pass(
     pass: &[TrailEntry],
-    begin: TrailPosition,
+    before: PassHead,
     heads: &mut BTreeMap<Tenancy, ChainHead>,
     sealed_at: DateTime<Utc>,
 ) -> Vec<Seal> {
@@ -160,16 +183,23 @@ fn seal_pass(
         Seal {
             tenancy: tenancy.clone(),
             number: head.number,
-            begin,
+            begin: before.end,
             end: last.position,
             entries,
             newest_at,
             previous,
             hash: head.hash,
             sealed_at,
+            pass_previous: before.hash,
+            pass_hash: ChainHash::ZERO,
         }
     };
-    hashers.into_iter().map(seal).collect()
+    let mut seals: Vec<_> = hashers.into_iter().map(seal).collect();
+    let hash = pass_hash(&seals);
+    for seal in &mut seals {
+        seal.pass_hash = hash;
+    }
+    seals
 }
 
 #[cfg(test)]
