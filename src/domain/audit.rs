@@ -6,6 +6,7 @@ mod pass;
 mod record;
 mod removal;
 mod seal;
+mod sealing;
 mod verify;
 
 use std::fmt;
@@ -18,10 +19,10 @@ use super::{ResourceId, ResourceState, Tenancy};
 
 pub use fault::{FAULTS_SHOWN_MAX, TrailFault, TrailFaultKind, TrailFaults};
 pub use line::TrailEntry;
-pub use pass::PassHead;
 pub use record::{EntryRecord, ExportRecord};
 pub use removal::{RETENTION_MIN, RemovedPart, RemovedSeal, RetentionRule};
-pub use seal::{ChainHash, ChainHead, Seal, seal_all};
+pub use seal::{ChainHash, ChainHead, PassHead, Seal};
+pub use sealing::seal_all;
 pub use verify::{
     SealStamp, TrailVerifier, UnsealedEntries, VerifiedChain, VerifiedRange, VerifiedTrail,
 };

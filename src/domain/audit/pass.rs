@@ -8,23 +8,7 @@
 
 use sha2::{Digest as _, Sha256};
 
-use super::{ChainHash, Seal, TrailPosition};
-
-/// The end of a pass, and its digest. The default is that of a trail without passes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PassHead {
-    pub end: TrailPosition,
-    pub hash: ChainHash,
-}
-
-impl Default for PassHead {
-    fn default() -> Self {
-        Self {
-            end: TrailPosition::START,
-            hash: ChainHash::ZERO,
-        }
-    }
-}
+use super::{ChainHash, Seal};
 
 /// Computes the digest of a pass.
 #[derive(Debug, Clone, Default)]
