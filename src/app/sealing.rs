@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::{Error, Service};
-use crate::domain::audit::{TrailPosition, seal_all};
+use crate::domain::audit::seal_all;
 use crate::storage::postgres::Db;
 
 /// Entries that one transaction seals at most.
@@ -39,7 +39,7 @@ impl Service {
             age: state
                 .unsealed_at
                 .map(|at| (now - at).max(TimeDelta::zero())),
-            is_set_back: !state.settled.reaches(state.end),
+            is_set_back: !state.settled.reaches(state.last_pass.end),
         })
     }
 
@@ -60,19 +60,19 @@ async fn seal(db: &mut Db<'_>, now: DateTime<Utc>) -> Result<SealedPass, Error> 
         count: 0,
         is_full: false,
     };
-    if !state.settled.reaches(state.end) || state.unsealed_at.is_none() {
+    let last = state.last_pass;
+    if !state.settled.reaches(last.end) || state.unsealed_at.is_none() {
         return Ok(nothing);
     }
     let entries_max = i64::try_from(ENTRIES_MAX).unwrap_or(i64::MAX);
-    let entries = db.settled_after(state.end, entries_max).await?;
+    let entries = db.settled_after(last.end, entries_max).await?;
     if entries.is_empty() {
         return Ok(nothing);
     }
     let tenancies: BTreeSet<_> = entries.iter().map(|entry| &entry.entry.tenancy).collect();
     let tenancies: Vec<_> = tenancies.into_iter().collect();
     let mut heads = db.chain_heads(&tenancies).await?;
-    let begin: TrailPosition = state.end;
-    let seals = seal_all(&entries, begin, &mut heads, now);
+    let seals = seal_all(&entries, last, &mut heads, now);
     db.insert_seals(&seals).await?;
     Ok(SealedPass::Entries {
         count: entries.len(),

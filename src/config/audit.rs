@@ -18,9 +18,11 @@ pub enum AuditCommand {
     /// Check that no entry of the audit trail was changed, removed or inserted
     ///
     /// Reads every entry and its seal in one read-only transaction, and computes the hashes again.
-    /// Compare with an earlier export, kept elsewhere, to find a trail that was rewritten together
-    /// with its seals. Exit status: 0 the trail is whole, 3 faults were found, 1 it could not be
-    /// read. See docs/guides/audit.md.
+    /// What retention has removed must be older than audit.retention, which the settings file or
+    /// HYPERFLEET_AUDIT_RETENTION gives; without it, older than an hour. Compare with an earlier
+    /// export, kept elsewhere, to find a trail that was rewritten together with its seals, or whose
+    /// newest part was removed. Exit status: 0 the trail is whole, 3 faults were found, 1 it could
+    /// not be read. See docs/guides/audit.md.
     Verify(Box<AuditVerifyArgs>),
     /// Print the entries of the audit trail and their seals, one JSON document in a line
     ///

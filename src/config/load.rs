@@ -1,7 +1,6 @@
 //! Loads the settings of `hyperfleet-api`, and checks them together.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use figment::Figment;
 use figment::providers::Serialized;
@@ -11,6 +10,7 @@ use serde::Serialize;
 
 use super::catalogue::{DATABASE_URL, TABLE};
 use super::{Loaded, Settings, SettingsArgs, addresses};
+use crate::domain::audit::RETENTION_MIN;
 use crate::domain::entity_config::EntityConfig;
 use hyperfleet_server_kit::settings::{Layer, SettingFault, host_fault, is_host, shared_ports};
 
@@ -25,8 +25,6 @@ pub(super) const DATABASE: [&str; 6] = [
 ];
 /// Default paths of the settings file.
 const FILES: [&str; 2] = ["/etc/hyperfleet/config.yaml", "./configs/config.yaml"];
-/// Shortest retention of audit entries: a typing error must not empty the trail.
-const RETENTION_MIN: Duration = Duration::from_hours(1);
 
 /// Reads all sources; `defaults` apply to settings without any. Faults are kept for [`Loaded::refuse`].
 pub fn load(args: &SettingsArgs, defaults: &Settings) -> Loaded {

@@ -2,8 +2,11 @@
 
 mod fault;
 mod line;
+mod pass;
 mod record;
+mod removal;
 mod seal;
+mod sealing;
 mod verify;
 
 use std::fmt;
@@ -17,7 +20,9 @@ use super::{ResourceId, ResourceState, Tenancy};
 pub use fault::{FAULTS_SHOWN_MAX, TrailFault, TrailFaultKind, TrailFaults};
 pub use line::TrailEntry;
 pub use record::{EntryRecord, ExportRecord};
-pub use seal::{ChainHash, ChainHead, Seal, seal_all};
+pub use removal::{RETENTION_MIN, RemovedPart, RemovedSeal, RetentionRule};
+pub use seal::{ChainHash, ChainHead, PassHead, Seal};
+pub use sealing::seal_all;
 pub use verify::{
     SealStamp, TrailVerifier, UnsealedEntries, VerifiedChain, VerifiedRange, VerifiedTrail,
 };

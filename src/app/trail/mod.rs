@@ -7,16 +7,13 @@ mod export;
 mod pages;
 mod verify;
 
-use std::collections::BTreeMap;
-
 use chrono::{DateTime, Utc};
 
 pub use export::{ExportSink, ExportedTrail};
 pub use verify::TrailVerification;
 
 use super::Error;
-use crate::domain::Tenancy;
-use crate::domain::audit::{ChainHead, TrailPosition};
+use crate::domain::audit::{RemovedPart, TrailPosition};
 use crate::storage::postgres::{Store, TrailBounds, Tx};
 
 /// A part of the trail, made of whole passes: from the first one that has an entry of `since` or later, up to the first one
@@ -42,8 +39,7 @@ pub type Observe<'a> = &'a (dyn Fn(TrailProgress) + Sync);
 pub struct TrailReader {
     tx: Tx<'static>,
     pub bounds: TrailBounds,
-    /// The last removed seals of chains.
-    removed: BTreeMap<Tenancy, ChainHead>,
+    removed: RemovedPart,
 }
 
 /// A range as positions.
@@ -59,7 +55,7 @@ impl TrailReader {
     pub async fn open(store: &Store) -> Result<Self, Error> {
         let mut tx = store.begin_reading().await?;
         let bounds = tx.db().trail_bounds().await?;
-        let removed = tx.db().removed_heads().await?;
+        let removed = tx.db().removed_part().await?;
         Ok(Self {
             tx,
             bounds,

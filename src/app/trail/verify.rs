@@ -6,7 +6,8 @@ use super::pages::{EntryPages, PassPages};
 use super::{Observe, TrailProgress, TrailRange, TrailReader};
 use crate::app::Error;
 use crate::domain::audit::{
-    EntryRecord, Seal, TrailFaultKind, TrailVerifier, UnsealedEntries, VerifiedRange, VerifiedTrail,
+    EntryRecord, RetentionRule, Seal, TrailFaultKind, TrailVerifier, UnsealedEntries,
+    VerifiedRange, VerifiedTrail,
 };
 use crate::storage::postgres::TrailBounds;
 
@@ -24,24 +25,24 @@ pub struct TrailVerification {
 }
 
 impl TrailReader {
-    /// Compares all entries and seals of a range.
+    /// Compares all entries and seals of a range, and what retention has removed with the rule of it.
     pub async fn verify(
         &mut self,
         range: TrailRange,
+        rule: RetentionRule,
         observe: Observe<'_>,
     ) -> Result<TrailVerification, Error> {
         let passes = self.passes(range).await?;
-        let heads = if passes.is_from_first {
-            self.removed.clone()
-        } else {
-            BTreeMap::new()
-        };
-        let mut verifier = TrailVerifier::new(VerifiedRange {
+        let mut range = VerifiedRange {
             begin: Some(passes.begin),
-            heads,
             is_within: !passes.is_from_first,
-            is_partial: false,
-        });
+            ..VerifiedRange::default()
+        };
+        if passes.is_from_first {
+            range.pass_hash = Some(self.removed.last_pass().hash);
+            range.heads = self.removed.heads();
+        }
+        let mut verifier = TrailVerifier::new(range);
         let mut pages = PassPages::new(passes.begin, passes.end);
         let mut entries = EntryPages::new(passes.begin, Some(passes.end));
         let mut read = 0;
@@ -72,6 +73,7 @@ impl TrailReader {
             }
         }
         let mut trail = verifier.finish();
+        trail.faults.extend(self.removed.faults(rule));
         let bounds = self.bounds.clone();
         if let Some(removed) = bounds.removed {
             let unmarked = db.unmarked_seals_up_to(removed).await?;
@@ -96,6 +98,7 @@ impl TrailReader {
     pub async fn compare(
         &mut self,
         exported: &[Seal],
+        rule: RetentionRule,
         verification: &mut TrailVerification,
     ) -> Result<(), Error> {
         let found = self.tx.db().seals_like(exported).await?;
@@ -109,16 +112,12 @@ impl TrailReader {
             match found.get(&(&seal.tenancy, seal.number)) {
                 Some(other) if *other == seal => {}
                 Some(_) => faults.push(TrailFaultKind::Rewritten.of(seal)),
-                None if self.is_removed(seal) => verification.expired += 1,
-                None => faults.push(TrailFaultKind::Missing.of(seal)),
+                None => match self.removed.fault_of_missing(seal, rule) {
+                    Some(fault) => faults.push(fault),
+                    None => verification.expired += 1,
+                },
             }
         }
         Ok(())
-    }
-
-    /// Whether retention has removed the seal: a later one of its chain is marked.
-    fn is_removed(&self, seal: &Seal) -> bool {
-        let head = self.removed.get(&seal.tenancy);
-        head.is_some_and(|head| seal.number < head.number)
     }
 }

@@ -2,10 +2,12 @@
 
 use std::fmt;
 
+use chrono::{DateTime, Utc};
 use strum::IntoStaticStr;
 
 use super::{Seal, TrailPosition};
 use crate::domain::Tenancy;
+use crate::domain::moment::whole_seconds;
 
 /// Faults that a report lists; further ones are only counted.
 pub const FAULTS_SHOWN_MAX: usize = 1_000;
@@ -38,9 +40,13 @@ pub enum TrailFaultKind {
     Unsealed { entries: i32 },
     /// The pass does not begin where the one before it ended.
     Gap { ended: TrailPosition },
+    /// The seals of the pass have another digest than the pass: one is missing, was added, or was changed.
+    Pass,
+    /// The pass names another digest than that of the pass before.
+    PassLink,
     /// The last entry of the pass has another position, or the newest one another time.
     Bounds,
-    /// Begin or newest time differ from those of the pass's other seals.
+    /// Begin, times or digests differ from those of the pass's other seals.
     Uneven,
     /// An entry stands after a later one (exports only).
     Order,
@@ -48,6 +54,8 @@ pub enum TrailFaultKind {
     Unreadable { line: u64 },
     /// A seal is not marked as removed, although later ones are.
     Unmarked,
+    /// The seal was removed although retention keeps entries of this time.
+    Early { newest_at: DateTime<Utc> },
     /// An earlier export has the seal with another content.
     Rewritten,
     /// An earlier export has the seal, and retention has not removed it.
@@ -81,13 +89,24 @@ impl fmt::Display for TrailFaultKind {
             Self::Hash => f.write_str("its entries are not those that were sealed"),
             Self::Unsealed { entries } => write!(f, "entries without a seal: {entries}"),
             Self::Gap { ended } => write!(f, "the pass before it ended at {ended}"),
+            Self::Pass => f.write_str("seals of its pass were removed, added or changed"),
+            Self::PassLink => {
+                f.write_str("the pass before it is not the one that it was sealed after")
+            }
             Self::Bounds => f.write_str("its end or newest time is not that of the entries"),
             Self::Uneven => {
-                f.write_str("it differs from other seals of its pass in begin or newest time")
+                f.write_str("it differs from other seals of its pass in begin, times or digests")
             }
             Self::Order => f.write_str("an entry follows one with a later position"),
             Self::Unreadable { line } => write!(f, "line {line} is neither an entry nor a seal"),
             Self::Unmarked => f.write_str("it is not marked as removed, although later seals are"),
+            Self::Early { newest_at } => {
+                let newest = whole_seconds(*newest_at);
+                write!(
+                    f,
+                    "it was removed too early: its newest entry is of {newest}"
+                )
+            }
             Self::Rewritten => f.write_str("the earlier export has another content"),
             Self::Missing => f.write_str("the earlier export has it, and it is missing"),
         }

@@ -27,7 +27,7 @@ impl ExportRecord {
     pub fn parse(line: &str) -> Option<Self> {
         let parsed: Line = serde_json::from_str(line).ok()?;
         match parsed {
-            Line::Seal { seal } => seal.seal().map(Self::Seal),
+            Line::Seal { pass_hash, seal } => seal.seal(&pass_hash).map(Self::Seal),
             Line::Entry(entry) => Some(Self::Entry(EntryRecord {
                 position: TrailPosition::parse(&entry.position)?,
                 tenancy: entry.tenancy,
@@ -38,8 +38,14 @@ impl ExportRecord {
 }
 
 impl Seal {
-    /// Its text, without a line break.
+    /// Its line, without the line break: its text beside the digest of its pass.
     pub fn line(&self) -> String {
+        let (pass_hash, text) = (self.pass_hash, self.text());
+        format!("{{\"pass_hash\":\"{pass_hash}\",\"seal\":{text}}}")
+    }
+
+    /// Everything but the digest of its pass, which covers this text.
+    pub(super) fn text(&self) -> String {
         let mut object = ObjectText::default();
         object.text("begin", &self.begin.to_string());
         object.text("end", &self.end.to_string());
@@ -47,17 +53,21 @@ impl Seal {
         object.text("hash", &self.hash.to_string());
         object.time("newest_time", self.newest_at);
         object.number("number", self.number);
+        object.text("pass_previous", &self.pass_previous.to_string());
         object.text("previous", &self.previous.to_string());
         object.time("sealed_time", self.sealed_at);
         object.tenancy("tenancy", &self.tenancy);
-        format!("{{\"seal\":{}}}", object.end())
+        object.end()
     }
 }
 
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Line {
-    Seal { seal: SealMembers },
+    Seal {
+        pass_hash: String,
+        seal: SealMembers,
+    },
     Entry(EntryMembers),
 }
 
@@ -76,13 +86,14 @@ struct SealMembers {
     hash: String,
     newest_time: String,
     number: i64,
+    pass_previous: String,
     previous: String,
     sealed_time: String,
     tenancy: Tenancy,
 }
 
 impl SealMembers {
-    fn seal(self) -> Option<Seal> {
+    fn seal(self, pass_hash: &str) -> Option<Seal> {
         Some(Seal {
             tenancy: self.tenancy,
             number: self.number,
@@ -93,6 +104,8 @@ impl SealMembers {
             previous: ChainHash::parse(&self.previous)?,
             hash: ChainHash::parse(&self.hash)?,
             sealed_at: moment::parse(&self.sealed_time)?,
+            pass_previous: ChainHash::parse(&self.pass_previous)?,
+            pass_hash: ChainHash::parse(pass_hash)?,
         })
     }
 }
@@ -113,15 +126,20 @@ mod tests {
             previous: ChainHash::ZERO,
             hash: ChainHash([0xab; 32]),
             sealed_at: "2026-01-01T10:00:05Z".parse().unwrap(),
+            pass_previous: ChainHash([0xcd; 32]),
+            pass_hash: ChainHash([0xef; 32]),
         };
-        let (zero, hash) = ("00".repeat(32), "ab".repeat(32));
+        let [zero, hash, before, pass] = ["00", "ab", "cd", "ef"].map(|byte| byte.repeat(32));
         let expected = format!(
             concat!(
-                r#"{{"seal":{{"begin":"start","end":"0-7432-12","entries":2,"hash":"{}","#,
-                r#""newest_time":"2026-01-01T10:00:03.500000Z","number":1,"previous":"{}","#,
+                r#"{{"pass_hash":"{pass}","seal":{{"begin":"start","end":"0-7432-12","entries":2,"hash":"{hash}","#,
+                r#""newest_time":"2026-01-01T10:00:03.500000Z","number":1,"pass_previous":"{before}","previous":"{zero}","#,
                 r#""sealed_time":"2026-01-01T10:00:05.000000Z","tenancy":{{"org":"acme"}}}}}}"#,
             ),
-            hash, zero
+            pass = pass,
+            hash = hash,
+            before = before,
+            zero = zero
         );
         assert_eq!(seal.line(), expected);
     }

@@ -5,27 +5,23 @@
 //! previous hash  = that of the seal before it in its chain; 32 zero bytes for the first one
 //! ```
 //!
-//! A pass seals everything between two positions, for all tenancies (`docs/decisions/0076-audit-seals.md`).
+//! A pass seals everything between two positions, for all tenancies (`docs/decisions/0076-audit-seals.md`). Its seals have the
+//! digest of the pass.
 
-use std::collections::BTreeMap;
 use std::fmt;
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 use sha2::{Digest as _, Sha256};
 
-use super::{TrailEntry, TrailPosition};
+use super::TrailPosition;
 use crate::domain::Tenancy;
-
-/// Longest time between the first entry of a pass and each other one. Retention removes whole passes, so this is how much
-/// longer than configured it may keep an entry.
-const PASS_SPAN_MAX: TimeDelta = TimeDelta::days(1);
 
 /// A SHA-256 hash. Its text is in hexadecimal digits, in lower case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChainHash(pub [u8; 32]);
 
 impl ChainHash {
-    /// The previous hash of a first seal.
+    /// The previous hash of a first seal, and of a first pass.
     pub const ZERO: Self = Self([0; 32]);
 
     pub fn parse(text: &str) -> Option<Self> {
@@ -62,6 +58,27 @@ pub struct Seal {
     pub previous: ChainHash,
     pub hash: ChainHash,
     pub sealed_at: DateTime<Utc>,
+    /// Digest of the pass before.
+    pub pass_previous: ChainHash,
+    /// Digest of its pass, over the texts of all its seals.
+    pub pass_hash: ChainHash,
+}
+
+impl Seal {
+    /// The end of its chain, if it is the last one.
+    pub fn head(&self) -> ChainHead {
+        ChainHead {
+            number: self.number,
+            hash: self.hash,
+        }
+    }
+
+    pub fn pass(&self) -> PassHead {
+        PassHead {
+            end: self.end,
+            hash: self.pass_hash,
+        }
+    }
 }
 
 /// The end of a chain: number and hash of its last seal. The default is that of a chain without seals.
@@ -75,6 +92,22 @@ impl Default for ChainHead {
     fn default() -> Self {
         Self {
             number: 0,
+            hash: ChainHash::ZERO,
+        }
+    }
+}
+
+/// The end of a pass, and its digest. The default is that of a trail without passes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PassHead {
+    pub end: TrailPosition,
+    pub hash: ChainHash,
+}
+
+impl Default for PassHead {
+    fn default() -> Self {
+        Self {
+            end: TrailPosition::START,
             hash: ChainHash::ZERO,
         }
     }
@@ -104,72 +137,6 @@ impl ChainHasher {
     pub(super) fn finish(self) -> ChainHash {
         ChainHash(self.hasher.finalize().into())
     }
-}
-
-/// Seals all of these entries, which follow `begin` in the order of the trail, in one or more passes. `heads` has the
-/// ends of the chains, which are moved on; a tenancy without one begins its chain.
-pub fn seal_all(
-    entries: &[TrailEntry],
-    mut begin: TrailPosition,
-    heads: &mut BTreeMap<Tenancy, ChainHead>,
-    sealed_at: DateTime<Utc>,
-) -> Vec<Seal> {
-    let mut seals = Vec::new();
-    let mut rest = entries;
-    while let Some(first) = rest.first() {
-        let is_near = |entry: &TrailEntry| {
-            let distance = entry.entry.origin.at - first.entry.origin.at;
-            distance.abs() <= PASS_SPAN_MAX
-        };
-        let length = rest.iter().position(|entry| !is_near(entry));
-        let (pass, later) = rest.split_at(length.unwrap_or(rest.len()));
-        let sealed = seal_pass(pass, begin, heads, sealed_at);
-        begin = sealed.first().map_or(begin, |seal| seal.end);
-        seals.extend(sealed);
-        rest = later;
-    }
-    seals
-}
-
-fn seal_pass(
-    pass: &[TrailEntry],
-    begin: TrailPosition,
-    heads: &mut BTreeMap<Tenancy, ChainHead>,
-    sealed_at: DateTime<Utc>,
-) -> Vec<Seal> {
-    let mut hashers = BTreeMap::<&Tenancy, ChainHasher>::new();
-    for entry in pass {
-        let tenancy = &entry.entry.tenancy;
-        let previous = || heads.get(tenancy).copied().unwrap_or_default().hash;
-        let hasher = hashers.entry(tenancy);
-        let hasher = hasher.or_insert_with(|| ChainHasher::after(previous()));
-        hasher.add(&entry.line());
-    }
-    let newest_at = pass.iter().map(|entry| entry.entry.origin.at).max();
-    let last = pass.last().zip(newest_at);
-    let Some((last, newest_at)) = last else {
-        return Vec::new();
-    };
-    let seal = |(tenancy, hasher): (&Tenancy, ChainHasher)| {
-        let head = heads.entry(tenancy.clone()).or_default();
-        let (previous, entries) = (head.hash, hasher.entries);
-        *head = ChainHead {
-            number: head.number + 1,
-            hash: hasher.finish(),
-        };
-        Seal {
-            tenancy: tenancy.clone(),
-            number: head.number,
-            begin,
-            end: last.position,
-            entries,
-            newest_at,
-            previous,
-            hash: head.hash,
-            sealed_at,
-        }
-    };
-    hashers.into_iter().map(seal).collect()
 }
 
 #[cfg(test)]

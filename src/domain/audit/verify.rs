@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 
+use super::pass::PassHasher;
 use super::seal::ChainHasher;
 use super::{
     ChainHash, ChainHead, EntryRecord, Seal, TrailFault, TrailFaultKind, TrailFaults, TrailPosition,
@@ -59,11 +60,13 @@ impl UnsealedEntries {
 pub struct VerifiedRange {
     /// The end of the pass before the first one; unset if it is unknown.
     pub begin: Option<TrailPosition>,
+    /// The digest of that pass; unset if it is unknown.
+    pub pass_hash: Option<ChainHash>,
     /// The ends of the chains there. A chain without one begins with number 1, or, if `is_within`, with any number.
     pub heads: BTreeMap<Tenancy, ChainHead>,
     /// Whether there may be earlier seals.
     pub is_within: bool,
-    /// Whether only some tenancies are seen: then passes may be missing.
+    /// Whether only some tenancies are seen: then passes and seals of passes may be missing.
     pub is_partial: bool,
 }
 
@@ -71,7 +74,10 @@ pub struct VerifiedRange {
 #[derive(Debug)]
 pub struct TrailVerifier {
     range: VerifiedRange,
+    /// End of the pass before,
     boundary: Option<TrailPosition>,
+    /// and its digest.
+    pass_hash: Option<ChainHash>,
     chains: BTreeMap<Tenancy, ChainState>,
     pass: Pass,
     last: Option<TrailPosition>,
@@ -94,6 +100,8 @@ struct Pass {
     tail: UnsealedEntries,
     /// Its first seal; unset before the seals.
     seal: Option<Seal>,
+    /// Takes all seals.
+    hasher: PassHasher,
 }
 
 /// The entries of a tenancy in the pass.
@@ -114,6 +122,7 @@ impl TrailVerifier {
         };
         Self {
             boundary: range.begin,
+            pass_hash: range.pass_hash,
             chains: range.heads.iter().map(head).collect(),
             range,
             pass: Pass::default(),
@@ -202,6 +211,7 @@ impl TrailVerifier {
             self.close_pass();
         }
         self.check_pass(seal);
+        self.pass.hasher.add(seal);
         let chain = self.chains.entry(seal.tenancy.clone()).or_default();
         let expected = chain.head.number + 1;
         if seal.number != expected {
@@ -221,10 +231,7 @@ impl TrailVerifier {
             self.faults.push(TrailFaultKind::Hash.of(seal));
         }
         // What was stored, so that a fault does not show in every later seal, too.
-        chain.head = ChainHead {
-            number: seal.number,
-            hash: seal.hash,
-        };
+        chain.head = seal.head();
         let stamp = SealStamp {
             number: seal.number,
             sealed_at: seal.sealed_at,
@@ -242,7 +249,7 @@ impl TrailVerifier {
     fn check_pass(&mut self, seal: &Seal) {
         let pass = &mut self.pass;
         if let Some(first) = &pass.seal {
-            if (first.begin, first.newest_at) != (seal.begin, seal.newest_at) {
+            if shared(first) != shared(seal) {
                 self.faults.push(TrailFaultKind::Uneven.of(seal));
             }
             return;
@@ -255,6 +262,12 @@ impl TrailVerifier {
             if entries.is_some_and(|found| found != (seal.newest_at, seal.end)) {
                 self.faults.push(TrailFaultKind::Bounds.of(seal));
             }
+        }
+        // The passes between two seals of one tenancy are not in its export.
+        let is_next = !self.range.is_partial || self.boundary == Some(seal.begin);
+        let is_other = |before| before != seal.pass_previous;
+        if is_next && self.pass_hash.is_some_and(is_other) {
+            self.faults.push(TrailFaultKind::PassLink.of(seal));
         }
         pass.seal = Some(seal.clone());
     }
@@ -276,7 +289,11 @@ impl TrailVerifier {
         // Announced for a later pass, if this one has no seal of the tenancy.
         self.pass.previous = pass.previous;
         if let Some(seal) = pass.seal {
+            if !self.range.is_partial && pass.hasher.finish() != seal.pass_hash {
+                self.faults.push(TrailFaultKind::Pass.of(&seal));
+            }
             self.boundary = Some(seal.end);
+            self.pass_hash = Some(seal.pass_hash);
         }
     }
 
@@ -294,4 +311,10 @@ impl TrailVerifier {
             unsealed: self.pass.tail,
         }
     }
+}
+
+/// What all seals of a pass have in common.
+fn shared(seal: &Seal) -> impl PartialEq + use<> {
+    let times = (seal.newest_at, seal.sealed_at);
+    (seal.begin, times, seal.pass_previous, seal.pass_hash)
 }

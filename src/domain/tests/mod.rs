@@ -16,6 +16,7 @@
 //! ├─ laws                the laws
 //! └─ world               a store in memory that carries out the decisions of the lifecycle
 //! seals                  hash chains of the audit trail: a known hash, and laws of faults
+//! passes                 digests of its passes, and what retention may remove
 //! given                  builders
 //! ```
 
@@ -30,6 +31,7 @@ mod histories;
 mod laws;
 mod lifecycle;
 mod mapping;
+mod passes;
 mod properties;
 mod reference;
 mod removal;

@@ -9,11 +9,12 @@ use proptest::sample::Index;
 use super::given::{at, id, origin_of};
 use crate::domain::Tenancy;
 use crate::domain::audit::{
-    Action, AuditEntry, ChainHash, ChainHead, Change, EntryRecord, ExportRecord, Seal, TrailEntry,
-    TrailFaultKind, TrailPosition, TrailVerifier, VerifiedRange, VerifiedTrail, seal_all,
+    Action, AuditEntry, ChainHash, ChainHead, Change, EntryRecord, ExportRecord, PassHead, Seal,
+    TrailEntry, TrailFaultKind, TrailPosition, TrailVerifier, VerifiedRange, VerifiedTrail,
+    seal_all,
 };
 
-fn tenancy(name: &str) -> Tenancy {
+pub(super) fn tenancy(name: &str) -> Tenancy {
     if name.is_empty() {
         return Tenancy::new();
     }
@@ -28,7 +29,7 @@ fn position(commit_order: i64, sequence: i64) -> TrailPosition {
     }
 }
 
-fn entry(org: &str, commit_order: i64, sequence: i64, second: i64) -> TrailEntry {
+pub(super) fn entry(org: &str, commit_order: i64, sequence: i64, second: i64) -> TrailEntry {
     TrailEntry {
         position: position(commit_order, sequence),
         entry: AuditEntry {
@@ -50,35 +51,45 @@ fn entry(org: &str, commit_order: i64, sequence: i64, second: i64) -> TrailEntry
 
 /// A line of an export, before it is written.
 #[derive(Debug, Clone)]
-enum Line {
+pub(super) enum Line {
     Entry(TrailEntry),
     Seal(Seal),
 }
 
 /// An export: each batch is sealed at once.
-fn sealed(batches: &[Vec<TrailEntry>]) -> Vec<Line> {
+pub(super) fn sealed(batches: &[Vec<TrailEntry>]) -> Vec<Line> {
     let mut heads = BTreeMap::new();
-    let mut end = TrailPosition::START;
+    let mut last = PassHead::default();
     let mut lines = Vec::new();
     for batch in batches {
-        let seals = seal_all(batch, end, &mut heads, at(1_000));
+        let seals = seal_all(batch, last, &mut heads, at(1_000));
         let mut entries = batch.iter().peekable();
         for pass in seals.chunk_by(|one, other| one.end == other.end) {
             while let Some(entry) = entries.next_if(|entry| entry.position <= pass[0].end) {
                 lines.push(Line::Entry(entry.clone()));
             }
             lines.extend(pass.iter().cloned().map(Line::Seal));
-            end = pass[0].end;
+            last = pass[0].pass();
         }
     }
     lines
 }
 
 fn verified(lines: &[Line]) -> VerifiedTrail {
-    let mut verifier = TrailVerifier::new(VerifiedRange {
+    verified_in(whole_range(), lines)
+}
+
+/// The range of a whole trail.
+pub(super) fn whole_range() -> VerifiedRange {
+    VerifiedRange {
         begin: Some(TrailPosition::START),
+        pass_hash: Some(ChainHash::ZERO),
         ..VerifiedRange::default()
-    });
+    }
+}
+
+pub(super) fn verified_in(range: VerifiedRange, lines: &[Line]) -> VerifiedTrail {
+    let mut verifier = TrailVerifier::new(range);
     for line in lines {
         match line {
             Line::Entry(entry) => {
@@ -106,8 +117,8 @@ fn verified(lines: &[Line]) -> VerifiedTrail {
 fn hashes_are_those_that_another_program_computes() {
     let entries = [entry("acme", 7, 1, 0), entry("acme", 9, 2, 1)];
     let mut heads = BTreeMap::new();
-    let first = seal_all(&entries[..1], TrailPosition::START, &mut heads, at(9));
-    let second = seal_all(&entries[1..], first[0].end, &mut heads, at(9));
+    let first = seal_all(&entries[..1], PassHead::default(), &mut heads, at(9));
+    let second = seal_all(&entries[1..], first[0].pass(), &mut heads, at(9));
     assert_eq!(first[0].previous, ChainHash::ZERO);
     assert_eq!(first[0].hash.to_string(), FIRST);
     assert_eq!(second[0].previous, first[0].hash);
@@ -129,7 +140,7 @@ fn a_pass_has_a_seal_for_each_tenancy_and_one_range() {
         entry("b", 5, 2, 9),
         entry("a", 6, 3, 4),
     ];
-    let seals = seal_all(&entries, TrailPosition::START, &mut BTreeMap::new(), at(9));
+    let seals = seal_all(&entries, PassHead::default(), &mut BTreeMap::new(), at(9));
     let summary: Vec<_> = seals
         .iter()
         .map(|seal| (&seal.tenancy, seal.entries))
@@ -154,7 +165,7 @@ fn a_pass_spans_a_day_at_most() {
         .map(|(n, second)| entry("a", n, n, second))
         .collect();
     let mut heads = BTreeMap::new();
-    let seals = seal_all(&entries, TrailPosition::START, &mut heads, at(9));
+    let seals = seal_all(&entries, PassHead::default(), &mut heads, at(9));
     let counts: Vec<_> = seals.iter().map(|seal| seal.entries).collect();
     assert_eq!(counts, [2, 2, 1, 1]);
     assert!(seals.windows(2).all(|pair| pair[0].end == pair[1].begin));
@@ -225,7 +236,12 @@ fn faults_name_what_was_changed() {
     assert_eq!(without(5), [("bounds", Some(2)), ("entries", Some(2))]);
     assert_eq!(
         without(6),
-        [("gap", Some(3)), ("number", Some(3)), ("entries", Some(3))]
+        [
+            ("gap", Some(3)),
+            ("pass_link", Some(3)),
+            ("number", Some(3)),
+            ("entries", Some(3)),
+        ]
     );
     let with_seal = |change: fn(&mut Seal)| {
         let mut lines = whole.clone();
@@ -237,17 +253,25 @@ fn faults_name_what_was_changed() {
     };
     assert_eq!(
         with_seal(|seal| seal.hash.0[0] ^= 1),
-        [("hash", Some(2)), ("link", Some(3)), ("hash", Some(3))]
+        [
+            ("hash", Some(2)),
+            ("pass", Some(2)),
+            ("link", Some(3)),
+            ("hash", Some(3)),
+        ]
     );
     assert_eq!(
         with_seal(|seal| seal.number = 7),
-        [("number", Some(7)), ("number", Some(3))]
+        [("number", Some(7)), ("pass", Some(7)), ("number", Some(3)),]
     );
-    assert_eq!(with_seal(|seal| seal.entries = 3), [("entries", Some(2))]);
+    assert_eq!(
+        with_seal(|seal| seal.entries = 3),
+        [("entries", Some(2)), ("pass", Some(2))]
+    );
 }
 
 /// Entries of few tenancies, in batches.
-fn batches() -> impl Strategy<Value = Vec<Vec<TrailEntry>>> {
+pub(super) fn batches() -> impl Strategy<Value = Vec<Vec<TrailEntry>>> {
     let one = ("[a-c]?", 0..3_i64, -200_000..200_000_i64);
     vec(vec(one, 1..6), 1..6).prop_map(|batches| {
         let (mut order, mut sequence) = (1, 0);
@@ -303,6 +327,9 @@ fn tampered(lines: &[Line], what: usize, place: Index) -> Option<Vec<Line>> {
         (Line::Seal(seal), 5) => seal.end.sequence += 1,
         (Line::Seal(seal), 6) => seal.begin.sequence += 1,
         (Line::Seal(seal), 7) => seal.tenancy = tenancy("other"),
+        (Line::Seal(seal), 8) => seal.sealed_at += chrono::TimeDelta::microseconds(1),
+        (Line::Seal(seal), 9) => seal.pass_previous.0[0] ^= 1,
+        (Line::Seal(seal), 10) => seal.pass_hash.0[0] ^= 1,
         _ => {
             // Without its only seal, the last pass is unsealed, and that is no fault.
             let is_last = index + 1 == lines.len() && matches!(lines[index - 1], Line::Entry(_));
@@ -328,7 +355,7 @@ proptest! {
     }
 
     #[test]
-    fn any_single_change_is_found(batches in batches(), what in 0..9_usize, place in any::<Index>()) {
+    fn any_single_change_is_found(batches in batches(), what in 0..12_usize, place in any::<Index>()) {
         let whole = sealed(&batches);
         if let Some(lines) = tampered(&whole, what, place) {
             let faults = verified(&lines).faults;

@@ -9,6 +9,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use chrono::{DateTime, Utc};
@@ -21,7 +22,7 @@ use crate::config::{
     Settings, SettingsArgs,
 };
 use crate::domain::Tenancy;
-use crate::domain::audit::{ExportRecord, Seal, VerifiedTrail};
+use crate::domain::audit::{ExportRecord, RetentionRule, Seal, VerifiedTrail};
 use crate::storage::postgres::{Probe, Store, TrailBounds};
 use file::{ExportLines, record, unreadable};
 use hyperfleet_server_kit::clock::Clock;
@@ -43,6 +44,8 @@ struct AuditReport {
     bounds: Option<TrailBounds>,
     /// Seals of an earlier export, and those of them that have expired.
     compared: Option<(u64, u64)>,
+    /// The setting `audit.retention`, with which removals were compared.
+    retention: Option<Duration>,
     now: DateTime<Utc>,
 }
 
@@ -52,13 +55,15 @@ pub(super) async fn run(command: &AuditCommand) -> anyhow::Result<ExitCode> {
             let report = if let Some(path) = &args.file {
                 verify_file(path)?
             } else {
-                let result = with_database(&args.settings, async |store| verify(store, args).await);
+                let result = with_database(&args.settings, async |store, settings| {
+                    verify(store, args, settings.audit.retention).await
+                });
                 result.await?
             };
             conclude(&report, args.output)
         }
         AuditCommand::Export(args) => {
-            let result = with_database(&args.settings, async |store| export(store, args).await);
+            let result = with_database(&args.settings, async |store, _| export(store, args).await);
             result.await?;
             Ok(ExitCode::SUCCESS)
         }
@@ -68,7 +73,7 @@ pub(super) async fn run(command: &AuditCommand) -> anyhow::Result<ExitCode> {
 /// Runs a command on a database whose schema is up to date.
 async fn with_database<T>(
     args: &SettingsArgs,
-    command: impl AsyncFnOnce(&Store) -> anyhow::Result<T>,
+    command: impl AsyncFnOnce(&Store, &Settings) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
     let loaded = config::load(args, &Settings::default());
     let mut loaded: Loaded = loaded.sound().context(Misuse)?;
@@ -79,7 +84,7 @@ async fn with_database<T>(
     telemetry::warn_of(&loaded.notes);
     let command = async {
         let store = connected(&loaded.settings.database).await?;
-        command(&store).await
+        command(&store, &loaded.settings).await
     };
     // Statements are traced below a span only.
     let result = command.instrument(tracing::info_span!("audit")).await;
@@ -102,17 +107,23 @@ async fn connected(settings: &Database) -> anyhow::Result<Store> {
     Ok(Store::new(connections))
 }
 
-async fn verify(store: &Store, args: &AuditVerifyArgs) -> anyhow::Result<AuditReport> {
+async fn verify(
+    store: &Store,
+    args: &AuditVerifyArgs,
+    retention: Option<Duration>,
+) -> anyhow::Result<AuditReport> {
     let range = TrailRange {
         since: args.since,
         until: args.until,
     };
     let progress = ProgressOfTrail::new("Verified", args.output == OutputFormat::Text);
     let mut reader = TrailReader::open(store).await?;
+    let now = Clock::system().now();
+    let rule = RetentionRule::new(now, retention);
     let observe = |done| progress.show(done);
-    let mut verification = reader.verify(range, &observe).await?;
+    let mut verification = reader.verify(range, rule, &observe).await?;
     if let Some(path) = &args.against {
-        compare(&mut reader, path, &mut verification).await?;
+        compare(&mut reader, path, rule, &mut verification).await?;
     }
     reader.close().await?;
     let compared = (verification.compared, verification.expired);
@@ -120,7 +131,8 @@ async fn verify(store: &Store, args: &AuditVerifyArgs) -> anyhow::Result<AuditRe
         trail: verification.trail,
         bounds: Some(verification.bounds),
         compared: args.against.as_ref().map(|_| compared),
-        now: Clock::system().now(),
+        retention,
+        now,
     })
 }
 
@@ -128,6 +140,7 @@ async fn verify(store: &Store, args: &AuditVerifyArgs) -> anyhow::Result<AuditRe
 async fn compare(
     reader: &mut TrailReader,
     path: &Path,
+    rule: RetentionRule,
     verification: &mut TrailVerification,
 ) -> anyhow::Result<()> {
     let mut lines = ExportLines::open(path)?;
@@ -139,11 +152,11 @@ async fn compare(
             None => bail!(unreadable(path, lines.number())),
         }
         if seals.len() == COMPARED_AT_ONCE {
-            reader.compare(&seals, verification).await?;
+            reader.compare(&seals, rule, verification).await?;
             seals.clear();
         }
     }
-    reader.compare(&seals, verification).await?;
+    reader.compare(&seals, rule, verification).await?;
     Ok(())
 }
 
@@ -152,6 +165,7 @@ fn verify_file(path: &Path) -> anyhow::Result<AuditReport> {
         trail: file::verify(path)?,
         bounds: None,
         compared: None,
+        retention: None,
         now: Clock::system().now(),
     })
 }

@@ -1,10 +1,13 @@
 //! The report of a verification as text.
 
 use std::fmt::Write as _;
+use std::time::Duration;
+
+use humantime_serde::re::humantime::format_duration;
 
 use super::AuditReport;
 use crate::domain::Tenancy;
-use crate::domain::audit::{TrailFault, VerifiedChain};
+use crate::domain::audit::{RETENTION_MIN, TrailFault, VerifiedChain};
 use crate::domain::moment::whole_seconds;
 
 /// The name of a chain whose resources have no tenancy.
@@ -48,7 +51,8 @@ pub(super) fn text(report: &AuditReport) -> String {
         let newest = whole_seconds(newest);
         let _ = writeln!(
             text,
-            "Removed by retention: passes with entries up to {newest}."
+            "Removed by retention: passes with entries up to {newest}. {}",
+            checked(report.retention)
         );
         if bounds.removed_entries > 0 {
             let count = bounds.removed_entries;
@@ -62,6 +66,20 @@ pub(super) fn text(report: &AuditReport) -> String {
         );
     }
     text + &faults(report)
+}
+
+/// How old removed entries must be.
+fn checked(retention: Option<Duration>) -> String {
+    retention.map_or_else(
+        || {
+            let least = format_duration(RETENTION_MIN);
+            format!("Checked: older than {least}, because audit.retention is not set here.")
+        },
+        |kept| {
+            let kept = format_duration(kept);
+            format!("Checked: older than audit.retention, {kept}.")
+        },
+    )
 }
 
 fn faults(report: &AuditReport) -> String {

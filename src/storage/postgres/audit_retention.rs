@@ -29,7 +29,7 @@ impl Db<'_> {
             "WITH kept AS (SELECT end_era, end_commit_order, end_sequence FROM audit_seals
                            WHERE removed_at IS NULL AND newest_at >= $1
                            ORDER BY end_era, end_commit_order, end_sequence LIMIT 1)
-             UPDATE audit_seals s SET removed_at = $2
+             UPDATE audit_seals s SET removed_at = $2, removed_before = $1
              WHERE removed_at IS NULL AND newest_at < $1
                AND (NOT EXISTS (SELECT FROM kept)
                     OR (end_era, end_commit_order, end_sequence) < (SELECT end_era, end_commit_order, end_sequence FROM kept))",

@@ -13,7 +13,9 @@ use super::measure::SqlOperation::{Bulk, Create, Query, Raw};
 use super::measure::SqlTable::{Audit, AuditSeals};
 use super::{Db, Error};
 use crate::domain::Tenancy;
-use crate::domain::audit::{ChainHash, ChainHead, Seal, SettledTrail, TrailEntry, TrailPosition};
+use crate::domain::audit::{
+    ChainHash, ChainHead, PassHead, Seal, SettledTrail, TrailEntry, TrailPosition,
+};
 
 /// The number of the advisory lock of sealing; any number without another use.
 const LOCK: i64 = 0x6879_7065_7266_0002;
@@ -27,8 +29,7 @@ pub(super) const ENTRY_COLUMNS: &str = "sequence, at, actor, request_id, action,
 pub struct SealingState {
     /// How far it is settled; without the last position.
     pub settled: SettledTrail,
-    /// The end of the last pass.
-    pub end: TrailPosition,
+    pub last_pass: PassHead,
     /// The time of the first entry after it.
     pub unsealed_at: Option<DateTime<Utc>>,
 }
@@ -50,6 +51,8 @@ impl FromRow<'_, PgRow> for Seal {
             previous: hash_of(row, "previous")?,
             hash: hash_of(row, "hash")?,
             sealed_at: row.try_get("sealed_at")?,
+            pass_previous: hash_of(row, "pass_previous")?,
+            pass_hash: hash_of(row, "pass_hash")?,
         })
     }
 }
@@ -60,18 +63,28 @@ fn hash_of(row: &PgRow, column: &str) -> Result<ChainHash, sqlx::Error> {
     hash.map_err(|_| sqlx::Error::decode(format!("a stored {column} is not of 32 bytes")))
 }
 
+/// A hash of a query without a row type.
+fn stored_hash(column: &'static str, bytes: &[u8]) -> Result<ChainHash, Error> {
+    let hash = bytes.try_into().map(ChainHash);
+    hash.map_err(|_| Error::Corrupt {
+        column,
+        value: "not of 32 bytes".to_owned(),
+    })
+}
+
 impl Db<'_> {
     /// How far the trail is sealed, as of one moment.
     pub async fn sealing_state(&mut self) -> Result<SealingState, Error> {
         let result = sqlx::query!(
             r#"SELECT audit_era() AS "era!", pg_snapshot_xmin(pg_current_snapshot())::text::bigint AS "transaction!",
                       s.end_era AS "end_era?", s.end_commit_order AS "end_commit_order?", s.end_sequence AS "end_sequence?",
+                      s.pass_hash AS "pass_hash?",
                       (SELECT at FROM audit_entries
                        WHERE (era, commit_order, sequence)
                              > (coalesce(s.end_era, 0), coalesce(s.end_commit_order, 0), coalesce(s.end_sequence, 0))
                        ORDER BY era, commit_order, sequence LIMIT 1) AS unsealed_at
                FROM (SELECT) one
-               LEFT JOIN (SELECT end_era, end_commit_order, end_sequence FROM audit_seals
+               LEFT JOIN (SELECT end_era, end_commit_order, end_sequence, pass_hash FROM audit_seals
                           ORDER BY end_era DESC, end_commit_order DESC, end_sequence DESC LIMIT 1) s ON true"#
         )
         .fetch_one(self.repeatable_wire())
@@ -87,13 +100,17 @@ impl Db<'_> {
             commit_order,
             sequence,
         });
+        let hash = row.pass_hash.as_deref();
+        let hash = hash.map(|bytes| stored_hash("pass_hash", bytes));
+        let last_pass = end.zip(hash.transpose()?);
+        let last_pass = last_pass.map(|(end, hash)| PassHead { end, hash });
         Ok(SealingState {
             settled: SettledTrail {
                 era: row.era,
                 transaction: row.transaction,
                 last: None,
             },
-            end: end.unwrap_or(TrailPosition::START),
+            last_pass: last_pass.unwrap_or_default(),
             unsealed_at: row.unsealed_at,
         })
     }
@@ -144,12 +161,8 @@ impl Db<'_> {
         .fetch_all(self.wire())
         .await;
         let rows = self.complete(result, Query(AuditSeals), "read the ends of chains")?;
-        let head = |row: &[u8], number| {
-            let hash = row.try_into().map(ChainHash);
-            let hash = hash.map_err(|_| Error::Corrupt {
-                column: "hash",
-                value: "not of 32 bytes".to_owned(),
-            });
+        let head = |hash: &[u8], number| {
+            let hash = stored_hash("hash", hash);
             hash.map(|hash| ChainHead { number, hash })
         };
         rows.into_iter()
@@ -163,14 +176,17 @@ impl Db<'_> {
         let entries: Vec<_> = seals.iter().map(|seal| seal.entries).collect();
         let newest: Vec<_> = seals.iter().map(|seal| seal.newest_at).collect();
         let sealed: Vec<_> = seals.iter().map(|seal| seal.sealed_at).collect();
-        let previous: Vec<_> = seals.iter().map(|seal| seal.previous.0.to_vec()).collect();
-        let hashes: Vec<_> = seals.iter().map(|seal| seal.hash.0.to_vec()).collect();
+        let hashes = |value: fn(&Seal) -> ChainHash| {
+            let bytes = seals.iter().map(|seal| value(seal).0.to_vec());
+            bytes.collect::<Vec<_>>()
+        };
         let result = sqlx::query!(
             "INSERT INTO audit_seals (tenancy, number, begin_era, begin_commit_order, begin_sequence,
-                                      end_era, end_commit_order, end_sequence, entries, newest_at, sealed_at, previous, hash)
+                                      end_era, end_commit_order, end_sequence, entries, newest_at, sealed_at, previous, hash,
+                                      pass_previous, pass_hash)
              SELECT * FROM unnest($1::jsonb[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[],
                                   $7::bigint[], $8::bigint[], $9::int[], $10::timestamptz[], $11::timestamptz[],
-                                  $12::bytea[], $13::bytea[])",
+                                  $12::bytea[], $13::bytea[], $14::bytea[], $15::bytea[])",
             tenancies as _,
             &column(|seal| seal.number),
             &column(|seal| seal.begin.era),
@@ -182,8 +198,10 @@ impl Db<'_> {
             &entries,
             &newest,
             &sealed,
-            &previous,
-            &hashes,
+            &hashes(|seal| seal.previous),
+            &hashes(|seal| seal.hash),
+            &hashes(|seal| seal.pass_previous),
+            &hashes(|seal| seal.pass_hash),
         )
         .execute(self.wire())
         .await;

@@ -1,22 +1,20 @@
 //! Reads entries and seals for verifications and exports. Every method needs the same transaction of
 //! [`Store::begin_reading`](super::Store::begin_reading): so retention and sealing change nothing in between.
 
-use std::collections::BTreeMap;
-
 use chrono::{DateTime, Utc};
+use sqlx::postgres::PgRow;
 use sqlx::types::Json;
-use sqlx::{Postgres, QueryBuilder};
+use sqlx::{FromRow, Postgres, QueryBuilder, Row as _};
 
 use super::audit_seals::ENTRY_COLUMNS;
 use super::list::BY_POSITION;
 use super::measure::SqlOperation::Bulk;
 use super::measure::SqlTable::{Audit, AuditSeals};
 use super::{Db, Error};
-use crate::domain::Tenancy;
-use crate::domain::audit::{ChainHead, Seal, TrailEntry, TrailPosition};
+use crate::domain::audit::{RemovedPart, RemovedSeal, Seal, TrailEntry, TrailPosition};
 
 const SEAL_COLUMNS: &str = "tenancy, number, begin_era, begin_commit_order, begin_sequence, end_era, end_commit_order, \
-    end_sequence, newest_at, sealed_at, entries, previous, hash";
+    end_sequence, newest_at, sealed_at, entries, previous, hash, pass_previous, pass_hash";
 const BY_END: &str = " ORDER BY end_era, end_commit_order, end_sequence";
 
 /// The sealed part of the trail, and what is beside it.
@@ -35,10 +33,20 @@ pub struct TrailBounds {
     pub unsealed_at: Option<DateTime<Utc>>,
 }
 
+impl FromRow<'_, PgRow> for RemovedSeal {
+    fn from_row(row: &PgRow) -> Result<Self, sqlx::Error> {
+        Ok(Self {
+            seal: Seal::from_row(row)?,
+            removed_at: row.try_get("removed_at")?,
+            removed_before: row.try_get("removed_before")?,
+        })
+    }
+}
+
 impl Db<'_> {
     pub async fn trail_bounds(&mut self) -> Result<TrailBounds, Error> {
         let removed = self.expired_end().await?;
-        let sealed = self.sealing_state().await?.end;
+        let sealed = self.sealing_state().await?.last_pass.end;
         let start = removed.unwrap_or(TrailPosition::START);
         let result = sqlx::query!(
             r#"SELECT u.count AS "unsealed!", u.oldest_at AS unsealed_at,
@@ -67,19 +75,18 @@ impl Db<'_> {
     }
 
     /// The last marked seal of each chain that has one.
-    pub async fn removed_heads(&mut self) -> Result<BTreeMap<Tenancy, ChainHead>, Error> {
+    pub async fn removed_part(&mut self) -> Result<RemovedPart, Error> {
         let mut query = QueryBuilder::new("SELECT DISTINCT ON (tenancy) ");
         query.push(SEAL_COLUMNS);
+        query.push(", removed_at, removed_before");
         query.push(" FROM audit_seals WHERE removed_at IS NOT NULL ORDER BY tenancy, number DESC");
-        let seals = self.seals(query, "read the ends of removed chains").await?;
-        let head = |seal: Seal| {
-            let head = ChainHead {
-                number: seal.number,
-                hash: seal.hash,
-            };
-            (seal.tenancy, head)
-        };
-        Ok(seals.into_iter().map(head).collect())
+        let result = query
+            .build_query_as::<RemovedSeal>()
+            .fetch_all(self.wire())
+            .await;
+        let doing = "read the ends of removed chains";
+        let seals = self.complete(result, Bulk(AuditSeals), doing)?;
+        Ok(seals.into_iter().collect())
     }
 
     /// Seals that are not marked although those of a later pass are; at most 1,000.

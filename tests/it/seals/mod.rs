@@ -13,6 +13,7 @@ use std::sync::Arc;
 use chrono::{DateTime, Utc};
 use hyperfleet::app::trail::{TrailRange, TrailReader, TrailVerification};
 use hyperfleet::app::{SealedPass, Service};
+use hyperfleet::domain::audit::RetentionRule;
 use hyperfleet::domain::entity_config;
 use hyperfleet_testkit::RunningProgram;
 use serde_json::Value;
@@ -88,8 +89,9 @@ impl Sealed {
     }
 
     async fn verify_range(&self, range: TrailRange) -> TrailVerification {
+        let rule = RetentionRule::new(self.now(), None);
         let mut reader = TrailReader::open(&self.api.database.store()).await.unwrap();
-        let verification = reader.verify(range, &|_| ()).await.unwrap();
+        let verification = reader.verify(range, rule, &|_| ()).await.unwrap();
         reader.close().await.unwrap();
         verification
     }
@@ -128,12 +130,18 @@ impl Sealed {
 }
 
 async fn audit(args: &[&str]) -> (Option<i32>, String, String) {
+    audit_with(&[], args).await
+}
+
+/// The same with settings of the environment.
+async fn audit_with(settings: &[(&str, &str)], args: &[&str]) -> (Option<i32>, String, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_hyperfleet-api"));
     command
         .arg("audit")
         .args(args)
         .args(["--config", "/dev/null"]);
     command.env_remove("DATABASE_URL");
+    command.envs(settings.iter().copied());
     let mut program = RunningProgram::start(command);
     let code = program.ended().await.code();
     (code, program.stdout(), program.output())
