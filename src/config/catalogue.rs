@@ -122,7 +122,7 @@ const SETTINGS: &[Setting] = &[
     row("fleet.adapter.token_file", File, "", "File with the adapter's token for the API, read again with each request; unset: no token"),
     row("fleet.adapter.workloads", Objects, "[]", "Units that resources of a kind need: kind, unit, file, when, replicas, max_unavailable, min_ready_seconds"),
     Setting { range: Some(("1", "256")), ..row("fleet.adapter.workers", Number, "32", "Number of resources that the adapter works on at a time") },
-    Setting { range: Some(("100ms", "1h")), ..row("fleet.adapter.poll_interval", Duration, "1s", "Interval between lists of resources that are not reconciled") },
+    Setting { range: Some(("100ms", "1h")), ..row("fleet.adapter.poll_interval", Duration, "1s", "Interval between lists of resources that are not reconciled, while they cannot be watched") },
     Setting { range: Some(("1s", "1day")), ..row("fleet.adapter.sweep_interval", Duration, "10m", "Interval between passes over all resources") },
     Setting { range: Some(("1s", "1day")), ..row("fleet.adapter.report_interval", Duration, "5m", "Interval after which an unchanged report is sent again") },
     Setting { range: Some(("0s", "30days")), ..row("fleet.adapter.orphan_grace", Duration, "10m", "How long units are kept after their resource was removed") },

@@ -8,9 +8,11 @@ use reqwest::{Method, RequestBuilder, Response, StatusCode, Url, redirect};
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::error::{Error, unavailable};
 use super::report::{Report, StoredReport};
 use super::resource::Resource;
 use super::token::Token;
+use super::watch::{FIELDS, SILENCE_MAX, Watch, WatchEnd};
 
 /// Root of the API on every server.
 const ROOT: &str = "/api/hyperfleet/v1";
@@ -35,36 +37,6 @@ pub enum SettingError {
     /// The HTTP library cannot start.
     #[error("the HTTP client cannot start")]
     Http(#[source] reqwest::Error),
-}
-
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The service is unreachable or cannot serve now. The request may have been carried out.
-    #[error("the API cannot serve now: {message}")]
-    Unavailable {
-        /// Status and body of the response, or the error of the connection.
-        message: String,
-        /// The service's `Retry-After`.
-        again_after: Option<Duration>,
-    },
-    /// The request, the token or the settings of the adapter are wrong.
-    #[error("the API refuses: {status} {detail}")]
-    Refused { status: u16, detail: String },
-    /// The response is not from this API.
-    #[error("the answer cannot be read: {0}")]
-    Unreadable(String),
-    #[error("the token cannot be read")]
-    Token(#[source] std::io::Error),
-}
-
-impl Error {
-    /// The pause that the service asks for.
-    pub(crate) fn again_after(&self) -> Option<Duration> {
-        match self {
-            Self::Unavailable { again_after, .. } => *again_after,
-            _ => None,
-        }
-    }
 }
 
 #[derive(Debug)]
@@ -97,6 +69,8 @@ pub enum Reported {
 #[derive(Debug, Clone)]
 pub struct Api {
     http: reqwest::Client,
+    /// For answers that do not end: they have no timeout as long as something arrives.
+    endless: reqwest::Client,
     /// Scheme, host and port, without a trailing slash.
     host: String,
     token: Token,
@@ -124,14 +98,23 @@ impl Api {
         }
         // Fails only if a provider is installed already.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let http = reqwest::Client::builder()
-            .user_agent(concat!("hyperfleet-adapter/", env!("CARGO_PKG_VERSION")))
-            .timeout(ANSWER_TIME)
-            .redirect(redirect::Policy::none())
-            .build()
-            .map_err(SettingError::Http)?;
+        let client = || {
+            reqwest::Client::builder()
+                .user_agent(concat!("hyperfleet-adapter/", env!("CARGO_PKG_VERSION")))
+                .redirect(redirect::Policy::none())
+        };
+        let http = client().timeout(ANSWER_TIME).build();
+        let endless = client()
+            .connect_timeout(ANSWER_TIME)
+            .read_timeout(SILENCE_MAX)
+            .build();
         let host = base.trim_end_matches('/').trim_end_matches(ROOT).to_owned();
-        Ok(Self { http, host, token })
+        Ok(Self {
+            http: http.map_err(SettingError::Http)?,
+            endless: endless.map_err(SettingError::Http)?,
+            host,
+            token,
+        })
     }
 
     /// A page of the resources of a kind that match a search, including those being deleted.
@@ -153,10 +136,9 @@ impl Api {
             PageToken::Continue(place) => ("continue", place.clone()),
             PageToken::Number(number) => ("page", number.to_string()),
         }));
-        let path = format!("{}{ROOT}/{plural}", self.host);
-        let url = Url::parse_with_params(&path, query)
-            .map_err(|error| Error::Unreadable(format!("{path}: {error}")))?;
-        let request = self.http.request(Method::GET, url);
+        let request = self
+            .http
+            .request(Method::GET, self.list_url(plural, query)?);
         let list: List = read(self.send(request).await?).await?;
         let items: Result<Vec<_>, _> = list.items.into_iter().map(Resource::read).collect();
         let items = items.map_err(|error| Error::Unreadable(error.to_string()))?;
@@ -171,6 +153,28 @@ impl Api {
             None => Some(PageToken::Number(number + 1)),
         };
         Ok(Page { items, next })
+    }
+
+    /// The changes of the list of a kind: after a position, or from now on.
+    ///
+    /// # Errors
+    /// The service has no watch, does not store the changes any more, is unreachable or refuses.
+    pub(crate) async fn watch(
+        &self,
+        plural: &str,
+        search: Option<&str>,
+        after: Option<&str>,
+    ) -> Result<Watch, WatchEnd> {
+        let mut query = vec![
+            ("watch", "true".to_owned()),
+            ("includeDeleted", "true".to_owned()),
+            ("fields", FIELDS.to_owned()),
+        ];
+        query.extend(search.map(|search| ("search", search.to_owned())));
+        query.extend(after.map(|position| ("position", position.to_owned())));
+        let url = self.list_url(plural, query)?;
+        let request = self.endless.request(Method::GET, url);
+        Watch::begin(self.send(request).await)
     }
 
     /// The resource at a path; `None` if it does not exist.
@@ -246,6 +250,12 @@ impl Api {
             }
             page += 1;
         }
+    }
+
+    fn list_url(&self, plural: &str, query: Vec<(&str, String)>) -> Result<Url, Error> {
+        let path = format!("{}{ROOT}/{plural}", self.host);
+        Url::parse_with_params(&path, query)
+            .map_err(|error| Error::Unreadable(format!("{path}: {error}")))
     }
 
     fn url(&self, href: &str) -> String {
@@ -331,13 +341,6 @@ async fn beginning(
 fn text_of(body: &[u8]) -> String {
     let valid = body.utf8_chunks().next();
     valid.map_or_else(String::new, |chunk| chunk.valid().to_owned())
-}
-
-fn unavailable(error: reqwest::Error) -> Error {
-    Error::Unavailable {
-        message: format!("{:#}", anyhow::Error::from(error.without_url())),
-        again_after: None,
-    }
 }
 
 #[cfg(test)]

@@ -2,14 +2,18 @@
 //! and reports the result.
 //!
 //! ```text
-//! lists of the API ──▶ queue ──▶ workers: read the resource and its owner ─▶ Adapter::reconcile ─▶ report
-//!   changes: every few seconds      ▲                                               │
-//!   everything: at a slow rate      └───────── again: a failure, or on request ◀─────┘
+//! watch of the API: changes ──▶ queue ──▶ workers: read the resource and its owner ─▶ Adapter::reconcile ─▶ report
+//!   lists without it: changes     ▲                                                      │
+//!   lists at a slow rate: all     └────────────── again: a failure, or on request ◀───────┘
 //! ```
 //!
-//! The library decides when a resource is worked on, never what is done. At most one worker has a resource. A
-//! failed resource is retried with back-off. Of several replicas, only the one with the lease works. Nothing is
-//! stored: after a restart the adapter begins with all resources.
+//! The library decides when a resource is worked on, never what is done. At most one worker has a resource, and
+//! changes meanwhile lead to one more run. A failed resource is retried with back-off. Of several replicas, only the
+//! one with the lease works. Nothing is stored: after a restart the adapter begins with all resources.
+//!
+//! Changes arrive by a watch of each kind. While there is none, because the service offers none or the connection is
+//! lost, unreconciled resources are listed periodically. A watch continues after its last position, or with a list of
+//! everything if the service has forgotten that position, so that no change is missed.
 //!
 //! ```no_run
 //! use hyperfleet_adapter::{Adapter, Api, Finding, Kind, ReconcileOutcome, Report, Runner, Settings, Token, Work};
@@ -35,6 +39,7 @@
 //! ```
 
 mod api;
+mod error;
 mod finding;
 mod queue;
 mod report;
@@ -42,8 +47,10 @@ mod resource;
 mod runner;
 mod telemetry;
 mod token;
+mod watch;
 
-pub use api::{Api, Error, Page, PageToken, Reported, SettingError};
+pub use api::{Api, Page, PageToken, Reported, SettingError};
+pub use error::Error;
 pub use finding::{Finding, Truth};
 pub use report::{Report, StoredReport};
 pub use resource::{Owner, Resource};

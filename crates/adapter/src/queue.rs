@@ -71,6 +71,17 @@ impl Queue {
         self.entries.insert(key, Entry { state, failures });
     }
 
+    /// Removes a waiting resource. Work in progress continues.
+    pub(crate) fn forget(&mut self, key: &Key) {
+        let Some(Entry { state, .. }) = self.entries.get(key) else {
+            return;
+        };
+        if let State::Waiting(at) = *state {
+            self.waiting.remove(&(at, key.clone()));
+            self.entries.remove(key);
+        }
+    }
+
     /// When the next resource is due.
     pub(crate) fn next_at(&self) -> Option<Instant> {
         self.waiting.first().map(|(at, _)| *at)
@@ -168,6 +179,35 @@ mod tests {
         assert_eq!(queue.next_at(), Some(after(now, 4)));
         queue.take(after(now, 4)).unwrap();
         queue.done(key("a"), None);
+        assert_eq!((queue.next_at(), queue.count()), (None, (0, 0)));
+    }
+
+    #[test]
+    fn changes_during_work_are_one_more_run() {
+        let (mut queue, now) = (Queue::default(), Instant::now());
+        queue.add(key("a"), now, true);
+        queue.take(now).unwrap();
+        for _ in 0..100 {
+            queue.add(key("a"), now, true);
+        }
+        queue.done(key("a"), None);
+        assert_eq!(queue.take(now), Some(key("a")));
+        queue.done(key("a"), None);
+        assert_eq!(queue.take(now), None);
+    }
+
+    #[test]
+    fn a_forgotten_resource_is_not_worked_on_unless_a_worker_has_it() {
+        let (mut queue, now) = (Queue::default(), Instant::now());
+        queue.add(key("a"), now, true);
+        queue.take(now).unwrap();
+        queue.add(key("b"), now, true);
+        for name in ["a", "b", "c"] {
+            queue.forget(&key(name));
+        }
+        assert_eq!((queue.next_at(), queue.count()), (None, (0, 1)));
+        queue.failed(key("a"), now, 0.0, Duration::ZERO);
+        queue.forget(&key("a"));
         assert_eq!((queue.next_at(), queue.count()), (None, (0, 0)));
     }
 

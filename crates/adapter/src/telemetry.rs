@@ -23,6 +23,12 @@ pub(crate) fn listed(kind: &str, what: &'static str, is_done: bool) {
     .increment(1);
 }
 
+/// Whether a watch shows the changes of a kind.
+pub(crate) fn following(kind: &str, is_on: bool) {
+    let kind = kind.to_owned();
+    gauge!("hyperfleet_adapter_following", "kind" => kind).set(if is_on { 1.0 } else { 0.0 });
+}
+
 /// How many resources wait for work, and how many are worked on.
 #[allow(clippy::cast_precision_loss, reason = "no queue has as many")]
 pub(crate) fn queue(waiting: usize, working: usize) {

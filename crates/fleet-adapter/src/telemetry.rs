@@ -23,4 +23,6 @@ pub const METRICS: MetricTable = &[
         "Duration of the work on a resource, including requests."),
     Metric::new("hyperfleet_adapter_lists_total", Counter, &["kind", "what", "outcome"],
         "Lists of changes and of all resources: done or failed."),
+    Metric::new("hyperfleet_adapter_following", Gauge, &["kind"],
+        "Whether a watch shows the changes of the kind: 1, or 0 while they are polled."),
 ];

@@ -37,7 +37,7 @@ struct World {
     registry: Registry<EtcdKeys>,
     fleet: EtcdFleet,
     machines: Vec<SimulatedMachine>,
-    /// Engine and mirror.
+    /// Reader of changes, engine and mirror.
     _beside: JoinSet<()>,
 }
 
@@ -89,12 +89,12 @@ impl World {
     }
 
     async fn start_on(keys: EtcdKeys, machines: usize) -> Self {
-        let api = TestApi::spawn_with(&entities()).await;
+        let mut beside = JoinSet::new();
+        let api = TestApi::spawn_watchable(&entities(), &mut beside).await;
         api.clock.set(Clock::system().now());
         let prefix = fresh_prefix();
         let registry = Registry::new(keys.clone(), Prefix::new(&prefix).unwrap());
         let fleet = Fleet::new(registry.clone(), 100);
-        let mut beside = JoinSet::new();
         beside.spawn(fleet.clone().run_mirror());
         let settings = engine_settings("engine");
         beside.spawn(run_engine(

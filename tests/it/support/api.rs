@@ -14,6 +14,7 @@ use hyperfleet_fleet::EtcdFleet;
 use hyperfleet_server_kit::http::{Admission, Gate, Limits, Redaction};
 use hyperfleet_server_kit::program::Build;
 use serde_json::{Value, json};
+use tokio::task::JoinSet;
 
 use super::{Answer, PATIENCE, TestClock, TestDatabase, http_client};
 
@@ -37,6 +38,29 @@ impl TestApi {
         let database = TestDatabase::create().await;
         let store = database.store();
         Self::spawn_on(registry, database, store, false)
+    }
+
+    /// With these kinds, and a reader of changes in `tasks`: lists can be watched until it ends.
+    pub(crate) async fn spawn_watchable(
+        entities: &[EntityConfig],
+        tasks: &mut JoinSet<()>,
+    ) -> Self {
+        let database = TestDatabase::create().await;
+        Self::spawn_watchable_on(database, entities, tasks)
+    }
+
+    /// The same, on a database.
+    pub(crate) fn spawn_watchable_on(
+        database: TestDatabase,
+        entities: &[EntityConfig],
+        tasks: &mut JoinSet<()>,
+    ) -> Self {
+        let registry = entity_config::registry(entities).unwrap();
+        let service = Service::new(database.store(), Arc::new(registry), false);
+        let followed = service.clone();
+        tasks.spawn(async move { followed.follow_changes().await });
+        let clock = TestClock::at("2026-01-01T10:00:00Z");
+        Self::spawn_service(service, database, clock, |_| {})
     }
 
     /// On another store than the database's default one.

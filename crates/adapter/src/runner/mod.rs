@@ -1,7 +1,9 @@
 //! Finds resources that need work, and calls the adapter for them.
 
+mod follow;
 mod known;
 mod lists;
+mod news;
 mod work;
 
 use std::collections::HashMap;
@@ -15,18 +17,23 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until, timeout};
 
-use self::known::KnownResources;
-use self::lists::Listed;
+use self::follow::Following;
+use self::known::{KnownResources, Todo};
+use self::news::News;
 use self::work::Done;
 pub use self::work::{Adapter, ReconcileOutcome, Work};
-use super::api::{self, Api};
+use super::api::Api;
+use super::error::Error;
 use super::queue::{Key, Queue};
 use super::telemetry;
 
 /// Pause before a resource is reconciled again after the service discarded its report.
 const AFTER_DISCARD: Duration = Duration::from_secs(1);
-/// Pages that wait to be processed.
-const PAGES_MAX: usize = 4;
+/// Pause after a failed list or watch: the first, and the longest.
+const PAUSE: Duration = Duration::from_secs(1);
+const PAUSE_MAX: Duration = Duration::from_secs(30);
+/// Pages and events that wait to be processed. While as many wait, no more are read.
+const NEWS_MAX: usize = 4;
 /// Delay between a wake and the work, so that changes in a row are handled together.
 const WAKE_DELAY: Duration = Duration::from_millis(50);
 /// Longest sleep without a due resource.
@@ -41,9 +48,9 @@ pub struct Settings {
     pub kinds: Vec<Kind>,
     /// How many resources are worked on in parallel.
     pub workers: usize,
-    /// How often unreconciled resources are listed.
+    /// How often unreconciled resources are listed while no watch shows changes.
     pub poll_interval: Duration,
-    /// How often all resources are listed and worked on.
+    /// How often all resources are listed and worked on, with and without a watch.
     pub sweep_interval: Duration,
     /// An unchanged report is sent again after this time, to show that the adapter is alive.
     pub report_interval: Duration,
@@ -52,8 +59,10 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// The defaults: changes every five seconds and everything every ten minutes. 32 workers, because work waits
-    /// for disks and networks, not for processors.
+    /// The defaults: changes as they happen or, from a service without watch, every five seconds; everything every
+    /// ten minutes. No change is missed, so the sweep is for what no event shows: a result that was removed behind
+    /// the adapter's back is restored within ten minutes. 32 workers, because work waits for disks and networks, not
+    /// for processors.
     pub fn new(name: impl Into<String>, kinds: Vec<Kind>) -> Self {
         Self {
             name: name.into(),
@@ -192,11 +201,12 @@ impl<A: Adapter> Runner<A> {
     }
 
     async fn work(&mut self) {
-        let (sender, mut pages) = mpsc::channel(PAGES_MAX);
-        let mut lists = JoinSet::new();
+        let (sender, mut news) = mpsc::channel(NEWS_MAX);
+        // Dropped with this future: streams end at once.
+        let mut finders = JoinSet::new();
         for kind in 0..self.shared.settings.kinds.len() {
             let (shared, sender) = (Arc::clone(&self.shared), sender.clone());
-            lists.spawn(async move { lists::list_forever(&shared, kind, &sender).await });
+            finders.spawn(async move { find_forever(&shared, kind, &sender).await });
         }
         loop {
             self.start_due();
@@ -206,7 +216,7 @@ impl<A: Adapter> Runner<A> {
             let next_at = self.queue.next_at().filter(|_| is_room);
             let next_at = next_at.unwrap_or_else(|| Instant::now() + IDLE);
             tokio::select! {
-                Some(listed) = pages.recv() => self.apply(listed),
+                Some(news) = news.recv() => self.apply(news),
                 Some(href) = self.wakes.recv() => self.wake(&href),
                 Some(done) = self.workers.join_next_with_id() => self.complete(done),
                 () = sleep_until(next_at) => {}
@@ -238,10 +248,13 @@ impl<A: Adapter> Runner<A> {
         }
     }
 
-    fn apply(&mut self, listed: Listed) {
+    fn apply(&mut self, news: News) {
         let now = Instant::now();
-        for (key, is_news) in self.known.apply(listed) {
-            self.queue.add(key, now, is_news);
+        for (key, todo) in self.known.apply(news) {
+            match todo {
+                Todo::Work { is_news } => self.queue.add(key, now, is_news),
+                Todo::Nothing => self.queue.forget(&key),
+            }
         }
     }
 
@@ -277,7 +290,7 @@ impl<A: Adapter> Runner<A> {
             }
             Err(error) => {
                 telemetry::reconciled(kind, "failed", took);
-                let at_least = error.downcast_ref().and_then(api::Error::again_after);
+                let at_least = error.downcast_ref().and_then(Error::again_after);
                 let (resource, error) = (&key.href, format!("{error:#}"));
                 tracing::warn!(resource, error, "reconciliation failed: retrying");
                 let at_least = at_least.unwrap_or_default();
@@ -285,6 +298,15 @@ impl<A: Adapter> Runner<A> {
             }
         }
     }
+}
+
+/// Finds the resources of a kind that need work, with a watch and with lists.
+async fn find_forever<A>(shared: &Shared<A>, kind: usize, sender: &mpsc::Sender<News>) {
+    let (following, followed) = watch::channel(Following::default());
+    tokio::join!(
+        lists::list_forever(shared, kind, followed, sender),
+        follow::follow_forever(shared, kind, &following, sender),
+    );
 }
 
 /// Waits for a value. If the sender is gone, the last value stays.
