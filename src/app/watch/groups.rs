@@ -3,24 +3,23 @@
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Notify, watch};
 
+use super::handed::HandedChange;
 use super::metrics;
 use super::portion::Portion;
 use super::slices::Slices;
 use crate::domain::change::ChangePosition;
 use crate::domain::page::PageRequest;
-use crate::domain::watch::{PolledEnd, ResourceImage, WatchEventKind, WatchFilter, WatchedChange};
-use crate::domain::{EntityRegistry, JsonText, ResourceId, StoredResource};
+use crate::domain::watch::{PolledEnd, ResourceImage, WatchFilter, WatchedChange};
+use crate::domain::{EntityRegistry, JsonText, ResourceId};
 
 /// Events that a group keeps for watchers that are not as fast as the reader of changes. Slower ones read themselves.
 const EVENTS_MAX: usize = 512;
 /// The same in bytes, roughly.
 const BYTES_MAX: usize = 256 * 1024;
-/// What an event takes beside its texts, roughly.
-const EVENT_BYTES: usize = 512;
 /// Events that a watcher takes at a time.
 const TAKEN_MAX: usize = 64;
 /// Changes that a watcher who is behind reads at a time.
@@ -36,14 +35,6 @@ pub(super) struct Progress {
     pub(super) drawn: i64,
     /// Up to which position changes are not stored any more.
     pub(super) removed: i64,
-}
-
-/// An event, for all watchers of a group.
-#[derive(Debug)]
-pub struct HandedChange {
-    pub kind: WatchEventKind,
-    change: Arc<WatchedChange>,
-    written: OnceLock<Option<String>>,
 }
 
 /// Every group, and how far changes were read.
@@ -121,43 +112,6 @@ impl Progress {
     /// Whether a watch may begin after a position.
     pub(super) fn reaches(self, position: ChangePosition) -> bool {
         position.era == self.era && (self.removed..=self.drawn).contains(&position.number)
-    }
-}
-
-impl HandedChange {
-    pub(super) fn new(kind: WatchEventKind, change: Arc<WatchedChange>) -> Self {
-        Self {
-            kind,
-            change,
-            written: OnceLock::new(),
-        }
-    }
-
-    pub fn position(&self) -> ChangePosition {
-        self.change.position
-    }
-
-    pub(super) fn change(&self) -> &WatchedChange {
-        &self.change
-    }
-
-    /// The state to show.
-    pub fn resource(&self) -> Option<&StoredResource> {
-        let image = match self.kind {
-            WatchEventKind::Added | WatchEventKind::Modified => &self.change.after,
-            WatchEventKind::Deleted => &self.change.before,
-        };
-        image.as_ref().map(|image| &image.stored)
-    }
-
-    /// The text of the event, written by `write` if no other watcher has written it.
-    pub fn written(&self, write: impl FnOnce() -> Option<String>) -> Option<&str> {
-        self.written.get_or_init(write).as_deref()
-    }
-
-    fn bytes(&self) -> usize {
-        // Once more for the text that is written of it.
-        EVENT_BYTES + 2 * change_bytes(&self.change)
     }
 }
 
@@ -322,18 +276,6 @@ impl Groups {
     fn by_scope(&self) -> MutexGuard<'_, HashMap<Scope, Vec<Arc<Group>>>> {
         self.by_scope.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// The length of a resource's texts.
-pub(super) fn resource_bytes(resource: &StoredResource) -> usize {
-    let texts = [&resource.spec, &resource.labels, &resource.conditions];
-    texts.into_iter().map(|text| text.as_str().len()).sum()
-}
-
-/// The same for the resource before and after a change.
-pub(super) fn change_bytes(change: &WatchedChange) -> usize {
-    let images = [&change.before, &change.after].into_iter().flatten();
-    images.map(|image| resource_bytes(&image.stored)).sum()
 }
 
 /// The scopes of all watches that a change may concern.

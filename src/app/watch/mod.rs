@@ -6,6 +6,7 @@
 //! ```
 
 mod groups;
+mod handed;
 mod metrics;
 mod portion;
 mod slices;
@@ -18,7 +19,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use tokio::time::{Instant, timeout_at};
 
-pub use groups::HandedChange;
+pub use handed::HandedChange;
 pub use watcher::{WatchEnd, WatchStep, Watcher};
 
 use super::{Collection, Error, Service};

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use tokio::sync::OnceCell;
 
-use super::groups::HandedChange;
+use super::handed::HandedChange;
 
 /// Changes after a position.
 #[derive(Debug)]

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-use super::groups::{Groups, change_bytes};
+use super::groups::Groups;
+use super::handed::change_bytes;
 use super::metrics;
 use super::portion::Portion;
 use crate::domain::watch::{Horizon, HorizonMove};

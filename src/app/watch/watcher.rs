@@ -6,7 +6,8 @@ use std::time::Duration;
 use strum::{IntoStaticStr, VariantNames};
 use tokio::time::{Instant, sleep, timeout_at};
 
-use super::groups::{HandedChange, Member, Taken, change_bytes, resource_bytes};
+use super::groups::{Member, Taken};
+use super::handed::{HandedChange, change_bytes, resource_bytes};
 use super::metrics;
 use super::slices::{SharedSlice, Slice};
 use crate::app::{Error, Service};
