@@ -322,7 +322,7 @@ async fn slow_statements_are_told_without_their_values() {
     let database = TestDatabase::create().await;
     let mut program = serve(&database, &[]);
     let api = program.serving(database).await;
-    // Nobody knows whether the name is taken before this has ended.
+    // Whether the name is taken is unknown before this has ended.
     let mut holder = api.database.connect().await;
     let name = "BEGIN; INSERT INTO resources (id, kind, name, generation, created_at, updated_at, created_by, updated_by,
             spec) VALUES (gen_random_uuid(), 'Cluster', 'abc', 1, now(), now(), 'x', 'x', '{}')";
