@@ -56,13 +56,15 @@ impl Service {
         origin: &ChangeOrigin,
     ) -> Result<Option<Report>, Error> {
         let scope = path.scope().ok_or_else(|| path.not_found())?;
+        let mut completes = false;
         for _ in 0..UNLOCKED_ATTEMPTS_MAX {
             let mut access = self.store.row_access().await?;
             let with_rules = self.registry.kinds_with_rules();
             let snapshot = access.find_snapshot(scope, with_rules).await?;
             let snapshot = snapshot.ok_or_else(|| path.not_found())?;
             let decision = self.decide(&snapshot, &mut report);
-            if decision.completes {
+            completes = decision.completes;
+            if completes {
                 break;
             }
             let result =
@@ -73,11 +75,45 @@ impl Service {
                 return Ok(stored);
             }
         }
+        if !completes {
+            let mut tx = self.store.begin().await?;
+            let result = self
+                .report_alone(&mut tx, path, scope, &mut report, origin)
+                .await;
+            match result.transpose() {
+                Some(result) => return effects::commit(tx, result).await,
+                None => tx.roll_back().await,
+            }
+        }
         let mut tx = self.store.begin_sets().await?;
         let result = self
             .report_locked(&mut tx, path, scope, &mut report, origin)
             .await;
         effects::commit(tx, result).await
+    }
+
+    /// Locks the resource, not its owners. Returns `None` if the report completes a deletion, which needs them.
+    async fn report_alone(
+        &self,
+        tx: &mut Tx<'_>,
+        path: ResourcePath<'_>,
+        scope: ResourceScope<'_>,
+        report: &mut Report,
+        origin: &ChangeOrigin,
+    ) -> Result<Option<ReportResult>, Error> {
+        tx.db().lock_resource(scope.tenants, scope.id).await?;
+        let mut access = RowAccess::Within(tx.db());
+        let with_rules = self.registry.kinds_with_rules();
+        let snapshot = access.find_snapshot(scope, with_rules).await?;
+        let snapshot = snapshot.ok_or_else(|| path.not_found())?;
+        let decision = self.decide(&snapshot, report);
+        if decision.completes {
+            return Ok(None);
+        }
+        let result = carry_out(&mut access, path, &snapshot, (report, origin), decision).await?;
+        let (stored, effects) = result.ok_or_else(still_changing)?;
+        let unrequired = self.unrequired(&snapshot, stored.as_ref());
+        Ok(Some((stored, effects.stored(unrequired))))
     }
 
     async fn report_locked(

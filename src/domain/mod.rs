@@ -1,7 +1,7 @@
 //! Rules of the control plane, as plain functions over plain values.
 //!
 //! Nothing here awaits, reads a clock, draws a random number or knows a transport. Time is an argument, and a decision
-//! is data that `storage` carries out.
+//! is data that `app` carries out.
 
 pub mod aggregation;
 pub mod audit;

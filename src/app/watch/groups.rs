@@ -96,8 +96,8 @@ pub(super) struct Member {
 pub(super) enum Taken {
     /// Events, in their order, and the position that the watcher has reached with them.
     Events(Vec<Arc<HandedChange>>, i64),
-    /// Not every event after its position is here any more.
-    Behind,
+    /// Not every event after its position is here any more. Those up to this later position were here.
+    Behind(i64),
     Over,
 }
 
@@ -332,7 +332,7 @@ impl Member {
         }
         let (after, handed) = (after.number, handed.map_or(0, |handed| handed.upto));
         if after < ring.floor {
-            return Taken::Behind;
+            return Taken::Behind(ring.floor);
         }
         let place = ring
             .events

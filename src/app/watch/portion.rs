@@ -7,7 +7,7 @@ const BYTES: usize = 1 << 20;
 /// Things that the first read brings at most, before their size is known.
 const FIRST: usize = 8;
 
-/// Grows while reads bring little, and shrinks after one that brought much.
+/// Grows while full reads bring little, and shrinks after one that brought much.
 #[derive(Debug)]
 pub(super) struct Portion {
     count: AtomicUsize,
@@ -31,7 +31,10 @@ impl Portion {
     pub(super) fn learn(&self, lengths: impl Iterator<Item = usize>) {
         let (count, bytes) = lengths.fold((0, 0), |(count, sum), bytes| (count + 1, sum + bytes));
         let fitting = BYTES * count / bytes.max(1);
-        let most = self.count_max.min(2 * self.count());
+        let before = self.count();
+        // A read that was not full says little about the next one.
+        let growth = if count < before { 1 } else { 2 };
+        let most = self.count_max.min(growth * before);
         if count > 0 {
             self.count.store(fitting.clamp(1, most), Ordering::Relaxed);
         }
@@ -59,5 +62,8 @@ mod tests {
         assert_eq!(portion.count(), 1, "nothing was learned");
         assert_eq!([0; 2].map(|bytes| learned(&portion, bytes)), [2, 4]);
         assert_eq!(Portion::up_to(3).count(), 3);
+        let quiet = Portion::up_to(100);
+        quiet.learn(std::iter::once(10));
+        assert_eq!(quiet.count(), 8, "the read was not full");
     }
 }

@@ -1,5 +1,5 @@
-//! What watchers of one group read who are behind. Those at the same position share a read: after a burst that is too large
-//! for the group's events, all of them are there.
+//! What watchers of one group read who are behind. Those at the same position share a read: before a burst that is too large
+//! for the group's events, most of them are at one.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};

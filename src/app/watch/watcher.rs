@@ -123,8 +123,8 @@ impl Watcher {
         matches!(self.stage, Stage::Following).then_some(self.reached)
     }
 
-    /// What to show next, at the deadline at the latest; a statement that is running then is waited for. If it is
-    /// cancelled, the next call returns the same.
+    /// What to show next, at the deadline at the latest; a page of the list that is being read then is waited for. If it
+    /// is cancelled, the next call returns the same.
     ///
     /// # Errors
     ///
@@ -195,7 +195,10 @@ impl Watcher {
         self.member.moved.mark_unchanged();
         let (changes, reached) = match self.member.take(self.reached) {
             Taken::Over => return Err(Stopped::End(WatchEnd::Gone)),
-            Taken::Behind => self.catch_up().await?,
+            Taken::Behind(floor) => match timeout_at(deadline, self.catch_up(floor)).await {
+                Ok(caught_up) => caught_up?,
+                Err(_) => return Ok(Some(WatchStep::Nothing)),
+            },
             Taken::Events(changes, reached) => {
                 self.was_current = true;
                 self.behind_since = None;
@@ -259,7 +262,7 @@ impl Watcher {
     }
 
     /// Reads changes, or takes what another watcher of the group has read after the same position.
-    async fn catch_up(&mut self) -> Result<(Vec<Arc<HandedChange>>, i64), Stopped> {
+    async fn catch_up(&mut self, floor: i64) -> Result<(Vec<Arc<HandedChange>>, i64), Stopped> {
         if self.was_current {
             let since = *self.behind_since.get_or_insert_with(Instant::now);
             if since.elapsed() > BEHIND_TIME_MAX {
@@ -269,14 +272,16 @@ impl Watcher {
         let slice = self.member.group.slices.after(self.reached.number);
         // Kept while the watcher shows it: others may come for it.
         self.slice = Some(Arc::clone(&slice));
-        let read = slice.get_or_try_init(|| self.read_slice()).await?;
+        let read = slice.get_or_try_init(|| self.read_slice(floor)).await?;
         Ok((read.changes.clone(), read.reached))
     }
 
-    async fn read_slice(&self) -> Result<Slice, Stopped> {
+    /// Reads at least up to `floor`, which is beyond the watcher's position: so it gets on. The reader of changes has handed
+    /// those changes on, also if it has not finished its batch, so no earlier one can appear.
+    async fn read_slice(&self, floor: i64) -> Result<Slice, Stopped> {
         metrics::catch_up();
         let (groups, group) = (self.member.groups(), &self.member.group);
-        let handed = groups.progress().map_or(0, |now| now.upto);
+        let handed = groups.progress().map_or(floor, |now| now.upto.max(floor));
         let after = self.reached.number;
         let filter = &group.filter;
         let slice = ChangesSlice {

@@ -1,4 +1,4 @@
-//! The exact text of an entry, as exports have it. Seals sign these bytes, so they must never change: members
+//! The exact text of an entry, as exports have it. Seals hash these bytes, so they must never change: members
 //! sorted by name, unset members absent, no blanks, times in UTC with six digits.
 
 use std::fmt::Write as _;

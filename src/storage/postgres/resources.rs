@@ -1,9 +1,10 @@
 //! Table `resources`: one row at a time. A statement that changes a row also records the change: the part of it that reads
 //! the table again sees the row as it was before.
 //!
-//! **Such a statement waits for no row.** It counts as a writer of `changes` from its begin on, and watchers are shown
+//! **Such a statement waits for no resource.** It counts as a writer of `changes` from its begin on, and watchers are shown
 //! nothing behind a writer that has not ended. A row that another transaction holds counts as changed: its request locks
-//! the row first, in a transaction, and then writes.
+//! the row first, in a transaction, and then writes. A new resource may wait for an equal name or a total: who holds these
+//! is a writer, too.
 
 use std::collections::HashSet;
 

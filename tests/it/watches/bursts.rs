@@ -1,8 +1,10 @@
 //! Bursts that are larger than what a group of watchers keeps.
 
 use futures_util::future::join_all;
+use sqlx::Connection as _;
 
 use super::client::Instance;
+use crate::support::until;
 
 const WATCHERS: usize = 40;
 
@@ -32,16 +34,24 @@ async fn a_burst_is_read_once_for_all_watchers() {
     for seen in seen {
         assert_eq!(seen, expected);
     }
-    drop(writer);
-    // Their counts are complete once they have ended.
+    // The counts of connections are complete once they have ended.
+    writer.close().await.unwrap();
     let mut connection = api.database.connect().await;
-    let end = "SELECT bool_and(pg_terminate_backend(pid, 60000)) FROM pg_stat_activity
-        WHERE datname = current_database() AND pid <> pg_backend_pid()";
-    let ended: bool = sqlx::query_scalar(end)
-        .fetch_one(&mut connection)
+    let others = "SELECT pid FROM pg_stat_activity
+        WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()";
+    let others: Vec<i32> = sqlx::query_scalar(others)
+        .fetch_all(&mut connection)
         .await
         .unwrap();
-    assert!(ended);
+    let end = "SELECT pg_terminate_backend(pid) FROM unnest($1) pid";
+    let end = sqlx::query(end).bind(&others);
+    end.execute(&mut connection).await.unwrap();
+    let left = "SELECT count(*) FROM pg_stat_activity WHERE pid = ANY($1)";
+    until("they have ended", async || {
+        let left = sqlx::query_scalar::<_, i64>(left).bind(&others);
+        left.fetch_one(&mut connection).await.unwrap() == 0
+    })
+    .await;
     let scans: i64 = sqlx::query_scalar(SCANS)
         .fetch_one(&mut connection)
         .await

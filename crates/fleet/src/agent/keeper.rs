@@ -1,7 +1,6 @@
 //! Keeps the machine registered, independently of the agent's other work.
 //!
-//! An expired lease stops no unit: the machine registers again and continues. Only units that must never run
-//! twice depend on the lease.
+//! An expired lease stops only units that must never run twice. The machine registers again and continues.
 
 use std::sync::Arc;
 use std::time::Duration;

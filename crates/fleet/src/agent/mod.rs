@@ -11,8 +11,9 @@
 //! ```
 //!
 //! `work` checks everything each time it wakes: after a change in the registry, after a signal of systemd, when
-//! a failed unit is due for a retry, and once a minute. Without the registry it continues with what it last
-//! read and stops nothing (`docs/internals/agent.md`).
+//! a failed unit is due for a retry, and once a minute. Without the registry it follows its last
+//! orders. It stops only units with `Singleton=true`, when the lease was not renewed for two thirds of `agent_ttl`
+//! (`docs/internals/agent.md`).
 
 mod dbus;
 mod disk;

@@ -1,4 +1,5 @@
-//! The outermost middleware: the request id, the normalized path, and error responses.
+//! The middleware around all routes, inside span and log: normalizes the path, adds the request id to answers, and
+//! writes error responses.
 //!
 //! Errors of handlers and of the server library do not know their path. The frame does, and writes every error
 //! in the wording of its path.

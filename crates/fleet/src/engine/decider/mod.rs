@@ -1,7 +1,7 @@
 //! The deciding half of the engine: touched keys in, steps to write out. No IO and no clock.
 //!
 //! ```text
-//! mirror ─▶ take ─▶ changed      units and machines to update in the cluster
+//! mirror ─▶ apply ─▶ changed     units and machines to update in the cluster
 //!    │               │
 //!    └── records ──▶ Cluster     the input of decisions
 //!                    ▼
