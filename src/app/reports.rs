@@ -59,19 +59,16 @@ impl Service {
         let mut completes = false;
         for _ in 0..UNLOCKED_ATTEMPTS_MAX {
             let mut access = self.store.row_access().await?;
-            let with_rules = self.registry.kinds_with_rules();
-            let snapshot = access.find_snapshot(scope, with_rules).await?;
-            let snapshot = snapshot.ok_or_else(|| path.not_found())?;
-            let decision = self.decide(&snapshot, &mut report);
+            let (snapshot, decision) = self.judge(&mut access, path, scope, &mut report).await?;
             completes = decision.completes;
             if completes {
                 break;
             }
-            let result =
-                carry_out(&mut access, path, &snapshot, (&report, origin), decision).await?;
+            let result = self
+                .save_judged(&mut access, path, &snapshot, (&report, origin), decision)
+                .await?;
             if let Some((stored, effects)) = result {
-                let unrequired = self.unrequired(&snapshot, stored.as_ref());
-                effects.stored(unrequired).emit();
+                effects.emit();
                 return Ok(stored);
             }
         }
@@ -103,17 +100,14 @@ impl Service {
     ) -> Result<Option<ReportResult>, Error> {
         tx.db().lock_resource(scope.tenants, scope.id).await?;
         let mut access = RowAccess::Within(tx.db());
-        let with_rules = self.registry.kinds_with_rules();
-        let snapshot = access.find_snapshot(scope, with_rules).await?;
-        let snapshot = snapshot.ok_or_else(|| path.not_found())?;
-        let decision = self.decide(&snapshot, report);
+        let (snapshot, decision) = self.judge(&mut access, path, scope, report).await?;
         if decision.completes {
             return Ok(None);
         }
-        let result = carry_out(&mut access, path, &snapshot, (report, origin), decision).await?;
-        let (stored, effects) = result.ok_or_else(still_changing)?;
-        let unrequired = self.unrequired(&snapshot, stored.as_ref());
-        Ok(Some((stored, effects.stored(unrequired))))
+        let result = self
+            .save_judged(&mut access, path, &snapshot, (report, origin), decision)
+            .await?;
+        result.ok_or_else(still_changing).map(Some)
     }
 
     async fn report_locked(
@@ -133,9 +127,10 @@ impl Service {
         } = locked;
         let completes = decision.completes;
         let mut access = RowAccess::Within(tx.db());
-        let result = carry_out(&mut access, path, &snapshot, (report, origin), decision).await?;
+        let result = self
+            .save_judged(&mut access, path, &snapshot, (report, origin), decision)
+            .await?;
         let (stored, effects) = result.ok_or_else(still_changing)?;
-        let effects = effects.stored(self.unrequired(&snapshot, stored.as_ref()));
         if !completes {
             return Ok((stored, effects));
         }
@@ -210,6 +205,37 @@ impl Service {
             has_links: locked.has_links,
             decision,
         })
+    }
+
+    /// Reads a resource, and decides about a report on it.
+    async fn judge(
+        &self,
+        access: &mut RowAccess<'_>,
+        path: ResourcePath<'_>,
+        scope: ResourceScope<'_>,
+        report: &mut Report,
+    ) -> Result<(ResourceSnapshot, ReportDecision), Error> {
+        let with_rules = self.registry.kinds_with_rules();
+        let snapshot = access.find_snapshot(scope, with_rules).await?;
+        let snapshot = snapshot.ok_or_else(|| path.not_found())?;
+        let decision = self.decide(&snapshot, report);
+        Ok((snapshot, decision))
+    }
+
+    /// As [`carry_out`], and notes a stored report that the kind does not require.
+    async fn save_judged(
+        &self,
+        access: &mut RowAccess<'_>,
+        path: ResourcePath<'_>,
+        snapshot: &ResourceSnapshot,
+        report: (&Report, &ChangeOrigin),
+        decision: ReportDecision,
+    ) -> Result<Option<ReportResult>, Error> {
+        let result = carry_out(access, path, snapshot, report, decision).await?;
+        Ok(result.map(|(stored, effects)| {
+            let unrequired = self.unrequired(snapshot, stored.as_ref());
+            (stored, effects.stored(unrequired))
+        }))
     }
 
     /// Returns the stored report if the kind does not require its adapter.

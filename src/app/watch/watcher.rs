@@ -170,8 +170,12 @@ impl Watcher {
             number: 1,
             size: portion.count().try_into().unwrap_or(1),
         };
-        let query = query(&self.service, &group.filter, after.clone(), *has_specs);
-        let query = ListQuery { page, ..query };
+        let query = query(
+            &self.service,
+            &group.filter,
+            (page, after.clone()),
+            *has_specs,
+        );
         let store = &self.service.store;
         let mut session = store.slow_session().await?;
         let (listing, visible) = session.db().list_watched(&query).await?;
@@ -324,7 +328,7 @@ fn changes_step(changes: Vec<Arc<HandedChange>>, has_positions: bool) -> Option<
 fn query<'a>(
     service: &'a Service,
     filter: &'a WatchFilter,
-    after: Option<RowPosition>,
+    (page, after): (PageRequest, Option<RowPosition>),
     has_specs: bool,
 ) -> ListQuery<'a> {
     ListQuery {
@@ -333,7 +337,7 @@ fn query<'a>(
         filters: filter.filters.clone(),
         registry: service.registry(),
         order: Order::newest_first(),
-        page: PageRequest::default(),
+        page,
         after,
         has_specs,
     }

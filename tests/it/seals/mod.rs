@@ -7,6 +7,7 @@ mod retention;
 mod sealing;
 mod tampering;
 
+use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
@@ -117,6 +118,13 @@ impl Sealed {
     async fn audit(&self, args: &[&str]) -> (Option<i32>, String, String) {
         let url = self.api.database.url();
         audit(&[args, &["--database-url", &url]].concat()).await
+    }
+
+    /// Exports the whole trail to a file.
+    async fn export_to(&self, file: &Path) {
+        let (code, export, said) = self.audit(&["export"]).await;
+        assert_eq!(code, Some(0), "{said}");
+        std::fs::write(file, export).unwrap();
     }
 
     /// The report of `audit verify`, which must end with this code.

@@ -133,8 +133,7 @@ async fn expired_seals_of_an_earlier_export_are_no_fault() {
     let sealed = Sealed::filled().await;
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("earlier.ndjson");
-    let (_, export, _) = sealed.audit(&["export"]).await;
-    std::fs::write(&file, export).unwrap();
+    sealed.export_to(&file).await;
     let expired = sealed
         .service
         .expire_audit(at("2026-01-01T11:30:00Z"), sealed.now())

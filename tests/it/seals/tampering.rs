@@ -220,8 +220,7 @@ async fn removals_are_compared_with_the_setting() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("earlier.ndjson");
     let path = file.to_str().unwrap();
-    let (_, export, _) = sealed.audit(&["export"]).await;
-    std::fs::write(&file, export).unwrap();
+    sealed.export_to(&file).await;
     let sql = format!("{FORGED_REMOVAL}; {PLAUSIBLE} WHERE number = 2");
     sealed.tamper(&sql).await;
     for (hours, expected) in [(1, 0), (2, 0), (3, 2)] {
@@ -262,8 +261,7 @@ async fn a_trail_without_its_newest_pass_differs_only_from_an_earlier_export() {
     let sealed = Sealed::filled().await;
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("earlier.ndjson");
-    let (_, export, _) = sealed.audit(&["export"]).await;
-    std::fs::write(&file, export).unwrap();
+    sealed.export_to(&file).await;
     sealed
         .tamper("DELETE FROM audit_entries WHERE name ~ '^(acme|beta)-2'; DELETE FROM audit_seals WHERE number = 3")
         .await;
@@ -287,9 +285,7 @@ async fn a_history_that_was_sealed_again_differs_from_an_earlier_export() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("earlier.ndjson");
     let path = file.to_str().unwrap();
-    let (code, export, said) = sealed.audit(&["export"]).await;
-    assert_eq!(code, Some(0), "{said}");
-    std::fs::write(&file, export).unwrap();
+    sealed.export_to(&file).await;
     let report = sealed.report(&["--against", path], 0).await;
     assert_eq!(report["compared"]["seals"], 6, "{report}");
     let times = "SELECT count(DISTINCT end_sequence) FROM audit_seals";
