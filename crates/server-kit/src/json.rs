@@ -41,7 +41,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for RawMembers<'a> {
     }
 }
 
-/// A member that is JSON text already. [`to_vec`] writes it as it stands.
+/// A member that is JSON text already. [`write`] and [`to_vec`] write it as it stands.
 ///
 /// `RawValue` would read the text once more, to be sure that it is JSON.
 #[derive(Debug, Clone, Copy)]
@@ -69,9 +69,14 @@ impl Formatter for AsTheyStand {
 /// The text of a value that may hold [`Verbatim`], about that long.
 pub fn to_vec(value: &impl Serialize, length: usize) -> serde_json::Result<Vec<u8>> {
     let mut text = Vec::with_capacity(length);
-    let mut serializer = serde_json::Serializer::with_formatter(&mut text, AsTheyStand);
-    value.serialize(&mut serializer)?;
+    write(value, &mut text)?;
     Ok(text)
+}
+
+/// Writes the text of a value that may hold [`Verbatim`].
+pub fn write(value: &impl Serialize, writer: impl io::Write) -> serde_json::Result<()> {
+    let mut serializer = serde_json::Serializer::with_formatter(writer, AsTheyStand);
+    value.serialize(&mut serializer)
 }
 
 /// Reads an object without repeated names at any depth; `None` for anything else. Parsers differ in which of

@@ -58,6 +58,7 @@ async fn a_page_of_large_resources_takes_few_times_its_size() {
     let size = bytes / 1024;
     assert!(size > 90 * 1024, "{size} KiB were answered");
     let grown = program.memory_peak() - before;
-    // Twice its size as a rule: what was read, and what is answered. As values it would take nine times its size.
-    assert!(grown < 3 * size, "{grown} KiB for {size} KiB");
+    // What was read makes room for what is answered. As values it would take nine times its size.
+    println!("{grown} KiB for {size} KiB");
+    assert!(2 * grown < 3 * size, "{grown} KiB for {size} KiB");
 }

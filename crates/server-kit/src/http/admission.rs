@@ -11,12 +11,12 @@ use actix_web::middleware::Next;
 use actix_web::web::Data;
 use actix_web::{Error, HttpMessage as _};
 
-use super::answer::PIECE;
 use super::body;
 use super::capacity::{Capacity, Portion};
 use super::gate::{Gate, Phase};
 use super::headers::ResponseHeaders;
 use super::memory::{Reservation, ResponseBudget};
+use super::pieces::PIECE;
 use super::problem::Problem;
 use super::rate::{self, RateLimit};
 use super::refusals;

@@ -1,23 +1,15 @@
 //! Writes responses: as JSON, and large ones in pieces.
 
-use std::convert::Infallible;
-use std::pin::Pin;
-use std::task::{Context, Poll};
-
-use actix_web::body::{BodySize, MessageBody};
 use actix_web::http::header::{self, ContentType};
 use actix_web::web::{Bytes, Data};
 use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder};
 use serde::Serialize;
 
 use super::memory::{ITEM_BYTES, Reservation, ResponseBudget, SMALL};
+use super::pieces::{PieceWriter, Pieces};
 use super::problem::Problem;
 use super::refusals::{reserve, resize};
 use crate::json;
-
-/// Size of the pieces of a large response. The next piece is written when the previous one was taken, which
-/// shows whether the client still reads.
-pub const PIECE: usize = 64 * 1024;
 
 /// A response in preparation, with the memory reserved for it.
 pub struct PendingResponse {
@@ -29,18 +21,9 @@ pub struct PendingResponse {
     is_safe: bool,
 }
 
-/// A response body in pieces.
-struct Pieces {
-    rest: Bytes,
-    _reservation: Option<Reservation>,
-}
-
 /// A response from bytes that are in memory anyway.
 pub fn pieces(mut answer: HttpResponseBuilder, bytes: Bytes) -> HttpResponse {
-    answer.body(Pieces {
-        rest: bytes,
-        _reservation: None,
-    })
+    answer.body(Pieces::of(bytes))
 }
 
 impl PendingResponse {
@@ -81,55 +64,42 @@ impl PendingResponse {
         answer: HttpResponseBuilder,
         item: &impl Serialize,
     ) -> Result<HttpResponse, Problem> {
-        let body = json::to_vec(item, self.length);
-        let body = body.map_err(|error| Problem::internal(error.to_string()))?;
-        self.bytes(answer, body)
+        let mut body = PieceWriter::new(self.length);
+        let written = json::write(item, &mut body);
+        written.map_err(|error| Problem::internal(error.to_string()))?;
+        self.pieces(answer, body.finish())
     }
 
     /// The response with a body of JSON that is written already.
     pub fn bytes(
+        self,
+        answer: HttpResponseBuilder,
+        body: Vec<u8>,
+    ) -> Result<HttpResponse, Problem> {
+        self.pieces(answer, Pieces::of(body.into()))
+    }
+
+    fn pieces(
         mut self,
         mut answer: HttpResponseBuilder,
-        body: Vec<u8>,
+        mut body: Pieces,
     ) -> Result<HttpResponse, Problem> {
         // Spelled as in the older service. Other headers are added to it later.
         answer.insert_header((header::VARY, "Authorization"));
         answer.content_type(ContentType::json());
-        if body.len() <= SMALL {
-            return Ok(answer.body(body));
+        let bytes = body.bytes();
+        if bytes > SMALL {
+            let reservation = self.reservation.take();
+            let mut reservation = reservation.unwrap_or_else(|| self.budget.reserve_nothing());
+            if self.is_safe {
+                // The page may exceed the estimate, and was built in vain then.
+                resize(&mut reservation, bytes)?;
+            } else {
+                // The change is made, so the client must receive the response.
+                reservation.insist(bytes);
+            }
+            body.reservation = Some(reservation);
         }
-        let reservation = self.reservation.take();
-        let mut reservation = reservation.unwrap_or_else(|| self.budget.reserve_nothing());
-        if self.is_safe {
-            // The page may exceed the estimate, and was built in vain then.
-            resize(&mut reservation, body.len())?;
-        } else {
-            // The change is made, so the client must receive the response.
-            reservation.insist(body.len());
-        }
-        Ok(answer.body(Pieces {
-            rest: body.into(),
-            _reservation: Some(reservation),
-        }))
-    }
-}
-
-impl MessageBody for Pieces {
-    type Error = Infallible;
-
-    fn size(&self) -> BodySize {
-        BodySize::Sized(self.rest.len().try_into().unwrap_or(u64::MAX))
-    }
-
-    fn poll_next(
-        self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Bytes, Self::Error>>> {
-        let rest = &mut self.get_mut().rest;
-        if rest.is_empty() {
-            return Poll::Ready(None);
-        }
-        let piece = rest.split_to(rest.len().min(PIECE));
-        Poll::Ready(Some(Ok(piece)))
+        Ok(answer.body(body))
     }
 }

@@ -10,9 +10,9 @@ use actix_web::dev::Extensions;
 use rustix::net::{Shutdown, shutdown};
 use tokio::task::AbortHandle;
 
-use super::answer::PIECE;
 use super::gate::Gate;
 use super::memory::ResponseBudget;
+use super::pieces::PIECE;
 
 /// The state of a connection, on the thread that serves it. Dropped with it.
 pub struct Connection {

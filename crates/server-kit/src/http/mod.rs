@@ -19,6 +19,7 @@ mod gate;
 mod headers;
 mod memory;
 mod operation;
+mod pieces;
 mod probes;
 mod problem;
 mod rate;
@@ -30,7 +31,7 @@ mod telemetry;
 pub use admission::{
     Admission, Limits, ProvenCaller, WATCHER_BYTES, WATCHER_BYTES_MIN, Watching, admit,
 };
-pub use answer::{PIECE, PendingResponse, pieces};
+pub use answer::{PendingResponse, pieces};
 pub use body::leave;
 pub use caching::{CallerHeaders, FOR_EVERYBODY, FOR_ITS_CALLER};
 pub use connection::Connection;
@@ -41,6 +42,7 @@ pub use gate::{Gate, Phase, Readiness};
 pub use headers::ResponseHeaders;
 pub use memory::ResponseBudget;
 pub use operation::Operation;
+pub use pieces::PIECE;
 pub use probes::{Scrape, health, metrics, scraped};
 pub use problem::{BODY_BYTES_MAX, Problem, ProblemKind};
 pub use request_id::RequestId;
