@@ -24,6 +24,7 @@ def settle(outcome, ledger, world, may_lose=False):
     found = check.faults(ledger, world.postgres, world.database)
     outcome.row("acknowledged writes", f"{ledger.count} ({statuses(ledger.acknowledged)})")
     outcome.row("answers", statuses(ledger.statuses))
+    outcome.row("answered again for the same key", ledger.replayed)
     outcome.row("lost, doubled, invented or half done", len(found))
     outcome.faults += found[:TOLD_MAX]
     outcome.must(len(found) <= TOLD_MAX, f"and {len(found) - TOLD_MAX} more")
@@ -193,6 +194,7 @@ async def cut(world, options, outcome):
                 outcome.over()
             outcome.row("connections cut", proxy.cuts)
             outcome.must(ledger.statuses[503] > before, "nobody was answered 503: was anything cut in use?")
+            outcome.must(ledger.replayed > 0, "no key was sent again after its change: were commits cut?")
 
         await under_load(world, options, outcome, trouble)
 
@@ -233,19 +235,28 @@ async def killed(world, options, outcome):
 
 async def clock(world, options, outcome):
     outcome.title = "Clock stepped by an hour"
-    ledger = Ledger([], options.seed)
-    for step in ("+0", "+3600", "-3600", "+0"):
-        # The service's clock alone: the machine's stays as it is.
-        instance = await asyncio.to_thread(world.serve, f"clock{len(world.instances)}", env={
-            "LD_PRELOAD": options.faketime, "FAKETIME": step, "DONT_FAKE_MONOTONIC": "1"})
-        ledger.addresses, ledger.clocks_differ = [instance.address], step != "+0"
-        outcome.over()
-        writing = asyncio.create_task(ledger.run())
-        await asyncio.sleep(options.seconds or 5)
-        ledger.stopping = True
-        await writing
-        await asyncio.to_thread(instance.stop)
+    # The service's clock alone: the machine's stays as it is.
+    instance = await asyncio.to_thread(world.serve, env={
+        "LD_PRELOAD": options.faketime, "FAKETIME": "+0", "DONT_FAKE_MONOTONIC": "1"})
+    addresses = [instance.address]
+    ledger, watching = Ledger(addresses, options.seed), Watching(addresses, options.seed)
+    await watching.begin(outcome)
+    try:
+        for step in ("+0", "+3600", "-3600", "+0"):
+            await asyncio.to_thread(instance.stop)
+            instance.env["FAKETIME"], ledger.clocks_differ = step, step != "+0"
+            await world.restart(instance)
+            outcome.over()
+            writing = asyncio.create_task(ledger.run())
+            await asyncio.sleep(options.seconds or 5)
+            ledger.stopping = True
+            await writing
+        await watching.begin_late(outcome)
+    except BaseException:
+        await watching.stop()
+        raise
     outcome.must_be_back(ledger)
+    await watching.end(outcome, world)
     odd = world.postgres.psql(world.database, sql="SELECT count(*) FROM resources WHERE updated_at < created_at")
     outcome.row("changed before they were created", odd)
     outcome.must(odd == "0", f"{odd} resources were changed before they were created")

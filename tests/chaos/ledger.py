@@ -24,6 +24,8 @@ class Ledger:
         # When each request was sent that was answered 503.
         self.refusals = []
         self.wrong = []
+        # Answers that are those of an earlier attempt with the same key.
+        self.replayed = 0
         self.stopping = False
         # Set, no writer sends anything.
         self.pausing = False

@@ -29,6 +29,7 @@ class Writer:
         self.random.shuffle(addresses)
         self.client = Client(*addresses)
         self.left = ledger.left.setdefault(number, [])
+        self.keys = 0
 
     async def run(self):
         """Lives until the ledger is stopped."""
@@ -57,6 +58,7 @@ class Writer:
             await self._create(Record(f"{name}-{pool}", "NodePool", cluster))
         for value in ("1", "2", "3"):
             await self._patch(cluster, value)
+        await self._patch_another_state(cluster)
         await self._report_on(cluster)
         if self.random.random() < 0.5:
             await self._end(cluster)
@@ -72,16 +74,29 @@ class Writer:
         for record, adapter in words:
             await self._report(record, self._said(adapter, record.generation, "Finalized"))
 
-    async def _send(self, what, method, path, body, expected, after_loss=()):
+    def _safely(self, record=None):
+        """The headers of a safe change, as docs/guides/safe-changes.md has them: half of the changes have a key, and
+        half of these demand the generation that was answered last, if it is certain."""
+        if self.random.random() < 0.5:
+            return ()
+        self.keys += 1
+        headers = [("Idempotency-Key", f"{self.ledger.seed}-{self.name}-{self.keys}")]
+        if record and record.is_certain() and self.random.random() < 0.5:
+            headers.append(("If-Match", f'"g{record.generation}"'))
+        return headers
+
+    async def _send(self, what, method, path, body, expected, after_loss=(), headers=()):
         """Sends a request, and perhaps once more if its result is unknown. Right is what is expected; what
-        only an earlier effect of the same request explains (`after_loss`), if there may be one; and an honest 503."""
+        only an earlier effect of the same request explains (`after_loss`), if there may be one; and an honest 503.
+        With a key a request that is sent again is answered as if it were the first, or 409 while that is in progress."""
+        has_key = any(name == "Idempotency-Key" for name, _ in headers)
         is_unsure = False
         for _ in range(self.random.randint(1, TRIES_MAX)):
             while self.ledger.pausing:
                 await asyncio.sleep(0.002)
             began = time.monotonic()
             try:
-                answer = await self.client.call(method, BASE + path, body)
+                answer = await self.client.call(method, BASE + path, body, headers)
             except Refused:
                 self.ledger.statuses["refused"] += 1
                 await asyncio.sleep(0.05)
@@ -92,7 +107,14 @@ class Writer:
                 await asyncio.sleep(0.02)
                 continue
             self.ledger.statuses[answer.status] += 1
-            if answer.status in expected or is_unsure and answer.status in after_loss:
+            if "idempotency-replayed" in answer.headers:
+                self.ledger.replayed += 1
+                if not (has_key and is_unsure):
+                    self.ledger.wrong.append(f"{method} {path}: the answer of another request: {answer.body[:200]!r}")
+            if has_key and is_unsure and answer.status == 409 and b"CNF-004" in answer.body:
+                await asyncio.sleep(0.05)
+                continue
+            if answer.status in expected or is_unsure and not has_key and answer.status in after_loss:
                 if answer.status in (200, 201, 202):
                     self.ledger.acknowledge(what, self.client.address)
                 return Told(answer, is_unsure)
@@ -113,7 +135,7 @@ class Writer:
         body = {"kind": record.kind, "name": record.name, "labels": {"n": "0"}, "spec": {"x": 1}}
         self.ledger.records.append(record)
         # The name is nobody else's: a conflict is with the first of two equal requests.
-        told = await self._send("create", "POST", path, body, {201}, after_loss={409})
+        told = await self._send("create", "POST", path, body, {201}, after_loss={409}, headers=self._safely())
         record.exists, record.maybe_exists = told.answer is not None, told.is_unsure
         if told.answer is None or told.answer.status != 201:
             return None
@@ -121,7 +143,8 @@ class Writer:
         return record
 
     async def _patch(self, record, value):
-        told = await self._send("patch", "PATCH", record.path, {"labels": {"n": value}}, {200})
+        headers = self._safely(record)
+        told = await self._send("patch", "PATCH", record.path, {"labels": {"n": value}}, {200}, headers=headers)
         if told.answer:
             record.value, record.maybe = value, set()
             record.patches += 1
@@ -130,8 +153,13 @@ class Writer:
             record.maybe.add(value)
             record.patches_maybe += 1
 
+    async def _patch_another_state(self, record):
+        """A patch that must be refused, whatever happened: the generation that it demands is not there yet."""
+        headers = [("If-Match", f'"g{record.generation + 1000}"')]
+        await self._send("patch", "PATCH", record.path, {"labels": {"n": "refused"}}, {412}, headers=headers)
+
     async def _delete(self, record):
-        told = await self._send("delete", "DELETE", record.path, None, {202})
+        told = await self._send("delete", "DELETE", record.path, None, {202}, headers=self._safely(record))
         if told.answer:
             record.is_deleted = True
             record.generation = told.answer.json()["generation"]

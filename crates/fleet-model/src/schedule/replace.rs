@@ -1,8 +1,8 @@
 //! Units that leave a machine for another (`Replaces`).
 //!
 //! The older fleet moved either of the two, to any machine. Here only the replaced unit moves, the one whose name the
-//! other's pattern matches. It moves only to a machine that can run it without another such conflict. So every move
-//! removes one conflict, and units do not move in circles.
+//! other's pattern matches. It moves only to a machine that can run it without another such pair. So every move
+//! removes one pair, and units do not move in circles.
 
 use std::collections::BTreeSet;
 

@@ -90,7 +90,7 @@ pub const KIT_METRICS: MetricTable = &[
     Metric::new("hyperfleet_api_tls_certificate_reload_failures_total", Counter, &["listener"],
         "Failed checks of a certificate's files, one every two seconds; the earlier certificate stays in use."),
     Metric::new("hyperfleet_api_requests_refused_total", Counter, &["reason"],
-        "Refused requests by reason: starting, rate (of one caller), in_flight (of all), memory (for all clients), watchers (of fleet)."),
+        "Refused requests by reason: starting, rate (of one caller), in_flight (of all), memory (for all clients), watchers (of lists and of fleet)."),
     Metric::new("hyperfleet_api_requests_in_flight", Gauge, &[],
         "Requests in progress."),
     Metric::new("hyperfleet_api_buffered_bytes", Gauge, &[],
