@@ -1,7 +1,7 @@
 //! The REST surface: take the request apart, call one use case, present. No rules here.
 //!
 //! ```text
-//! span ▸ watch (line, metrics) ▸ frame (panics, problems) ▸ gzip ▸ routes ▸ admission ▸ handler ▸ app
+//! span ▸ observe (line, metrics) ▸ frame (panics, problems) ▸ gzip ▸ routes ▸ admission ▸ handler ▸ app
 //! ```
 
 mod audit;
@@ -33,8 +33,8 @@ use crate::wire::BASE;
 use hyperfleet_fleet::{EtcdFleet, api as fleet};
 use hyperfleet_server_kit::clock::Clock;
 use hyperfleet_server_kit::http::{
-    Admission, BODY_BYTES_MAX, Redaction, RequestSpan, Wording, frame, gzip_below, unknown_path,
-    watch,
+    Admission, BODY_BYTES_MAX, Redaction, RequestSpan, Wording, frame, gzip_below, observe,
+    unknown_path,
 };
 use hyperfleet_server_kit::program::Build;
 
@@ -96,7 +96,7 @@ pub fn app(
         .wrap(Compress::default())
         .wrap(from_fn(|request, next| gzip_below(BASE, request, next)))
         .wrap(from_fn(|request, next| frame(wording, request, next)))
-        .wrap(from_fn(watch))
+        .wrap(from_fn(observe))
         .wrap(TracingLogger::<RequestSpan>::new())
 }
 

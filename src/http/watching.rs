@@ -22,7 +22,7 @@ use crate::domain::watch::{WatchEventKind, WatchStart};
 use crate::domain::{Constraint, ListFilterKind, StoredResource, Violation, Violations};
 use crate::wire::{EventForm, Events, Fields, ParamsFault, Views};
 use hyperfleet_server_kit::http::{
-    self, Admission, Gate, PIECE, PLAIN, Problem, WATCHER_BYTES_MIN, Watching,
+    self, Admission, Gate, PIECE, PLAIN, Problem, WATCHER_BYTES_MIN, WatcherSlot,
 };
 use strum::IntoEnumIterator as _;
 
@@ -67,8 +67,8 @@ pub(super) async fn watch(call: Call, start: WatchStart) -> Result<HttpResponse,
     let form = EventForm::accepted(accept.and_then(|value| value.to_str().ok()));
     let admission = call.request.app_data::<Data<Admission>>().cloned();
     let admission = admission.ok_or_else(|| Problem::internal("routes without admission"))?;
-    let place = admission.watch(WATCHER_BYTES_MIN);
-    let place = place.ok_or_else(Problem::too_many_watchers)?;
+    let slot = admission.admit_watcher(WATCHER_BYTES_MIN);
+    let slot = slot.map_err(Problem::no_watcher)?;
     let credentials = Credentials::of(&call.request);
     let credentials =
         credentials.ok_or_else(|| Problem::internal("an application without authentication"))?;
@@ -99,7 +99,7 @@ pub(super) async fn watch(call: Call, start: WatchStart) -> Result<HttpResponse,
         gate: admission.gate().clone(),
         unwritten: begins_with.map(Unwritten::Bookmark).into_iter().collect(),
         is_over: false,
-        _place: place,
+        _slot: slot,
     };
     let chunks = stream::unfold(events, async |mut events| {
         let chunk = events.next().await?;
@@ -119,7 +119,7 @@ struct EventStream {
     gate: Gate,
     unwritten: VecDeque<Unwritten>,
     is_over: bool,
-    _place: Watching,
+    _slot: WatcherSlot,
 }
 
 /// Something that is not written yet.

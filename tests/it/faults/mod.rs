@@ -19,6 +19,7 @@ mod listeners;
 mod load;
 mod logs;
 mod migrations;
+mod ordinary_role;
 mod outgoing_traces;
 pub(crate) mod program;
 mod proxies;

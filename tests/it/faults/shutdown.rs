@@ -93,6 +93,29 @@ async fn a_request_whose_head_is_there_may_send_its_body_to_the_end() {
     assert_eq!(api.count("SELECT count(*) FROM resources").await, 3);
 }
 
+/// Otherwise its watch would end at once, and its client would come back at once until the port is closed.
+#[tokio::test]
+async fn a_client_that_begins_to_watch_a_stopping_service_is_told_to_wait() {
+    let settings = "{health: {port: 0, shutdown_delay: 10m}, metrics: {port: 0}}";
+    let database = TestDatabase::create().await;
+    let mut program = Program::serve_with(&database, settings, &[]);
+    let api = program.serving(database).await;
+    let get = async |path: &str| {
+        let url = format!("http://{}/api/hyperfleet/v1{path}", api.address());
+        http_client().get(url).send().await.unwrap()
+    };
+    program.signal(Signal::TERM);
+    until("it is stopping", async || {
+        let listed = get("/clusters").await;
+        assert_eq!(listed.status(), 200);
+        listed.headers().get("connection").is_some()
+    })
+    .await;
+    let refused = get("/clusters?watch=true").await;
+    assert_eq!(refused.status(), 503);
+    assert_eq!(refused.headers()["retry-after"], "5");
+}
+
 #[tokio::test]
 async fn a_body_that_does_not_come_keeps_nobody_from_ending() {
     let (mut program, api) = serve("2s", "2m").await;

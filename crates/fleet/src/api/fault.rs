@@ -12,7 +12,9 @@ use hyperfleet_fleet_model::wire::{
     ErrorBody, ErrorView, InvalidChange, InvalidDrain, InvalidMoves, InvalidParameter, Undecodable,
 };
 use hyperfleet_server_kit::causes::chain;
-use hyperfleet_server_kit::http::{Arrival, ErrorResponse, FOR_ITS_CALLER, Problem, Wording};
+use hyperfleet_server_kit::http::{
+    Arrival, ErrorResponse, FOR_ITS_CALLER, Problem, WatcherRefusal, Wording,
+};
 
 /// `Retry-After` while etcd is away.
 const RETRY_AFTER_SECONDS: &str = "1";
@@ -62,12 +64,9 @@ impl Fault {
         fault
     }
 
-    /// The limit of watching clients is reached.
-    pub(super) fn too_many_watch() -> Self {
-        let fault = Self::new(
-            StatusCode::SERVICE_UNAVAILABLE,
-            "too many clients are watching",
-        );
+    /// The client cannot watch now.
+    pub(super) fn no_watcher(refusal: WatcherRefusal) -> Self {
+        let fault = Self::new(StatusCode::SERVICE_UNAVAILABLE, refusal.to_string());
         fault.with_header(header::RETRY_AFTER, RETRY_AFTER_SECONDS)
     }
 

@@ -78,7 +78,7 @@ pub(super) fn bad(message: &str) -> Fault {
 /// Answers a watch request. `follow` starts to follow after a revision.
 ///
 /// # Errors
-/// 400 for a request that cannot be a watch, 503 if too many clients watch.
+/// 400 for a request that cannot be a watch, 503 if too many clients watch, or the service is stopping.
 pub(super) async fn answer<T: Watchable>(
     request: &HttpRequest,
     query: &Query,
@@ -87,15 +87,15 @@ pub(super) async fn answer<T: Watchable>(
 ) -> Result<HttpResponse, Fault> {
     check(request, query)?;
     let after = after(request, query)?;
-    let reservation = admission.watch(WATCHER_BYTES);
-    let reservation = reservation.ok_or_else(Fault::too_many_watch)?;
+    let slot = admission.admit_watcher(WATCHER_BYTES);
+    let slot = slot.map_err(Fault::no_watcher)?;
     let mut follow = follow(after).await?;
     let mut answer = http::endless(request, admission);
     let ask = async move || follow.next().await;
     let stream = Stream::new(ask, admission.gate().clone());
-    let chunks = stream::unfold((stream, reservation), async |(mut stream, reservation)| {
+    let chunks = stream::unfold((stream, slot), async |(mut stream, slot)| {
         let chunk = stream.next().await?;
-        Some((Ok::<_, actix_web::Error>(chunk), (stream, reservation)))
+        Some((Ok::<_, actix_web::Error>(chunk), (stream, slot)))
     });
     answer.content_type(EVENT_STREAM);
     Ok(answer.streaming(chunks))

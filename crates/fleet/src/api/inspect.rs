@@ -103,8 +103,8 @@ async fn answer(
     requested: &Request<'_>,
 ) -> Result<HttpResponse, Fault> {
     // This response may last as long as its client likes, like that of a watch.
-    let reservation = admission.watch(requested.inspection.bytes_max());
-    let reservation = reservation.ok_or_else(Fault::too_many_watch)?;
+    let slot = admission.admit_watcher(requested.inspection.bytes_max());
+    let slot = slot.map_err(Fault::no_watcher)?;
     let inspected = inspector.inspect(fleet, requested).await?;
     let mut answer = endless(request, admission);
     if requested.inspection.is_events() {
@@ -117,10 +117,10 @@ async fn answer(
     }
     let end_at = Instant::now() + follow::TIME_MAX;
     let gate = admission.gate().clone();
-    let state = (inspected.text, gate, end_at, reservation);
-    let pieces = stream::unfold(state, async |(mut text, gate, end_at, reservation)| {
+    let state = (inspected.text, gate, end_at, slot);
+    let pieces = stream::unfold(state, async |(mut text, gate, end_at, slot)| {
         let piece = next(&mut text, &gate, end_at).await?;
-        Some((piece, (text, gate, end_at, reservation)))
+        Some((piece, (text, gate, end_at, slot)))
     });
     Ok(answer.streaming(pieces))
 }

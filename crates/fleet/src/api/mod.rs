@@ -34,7 +34,7 @@ use crate::inspect::Inspector;
 use hyperfleet_server_kit::clock::Clock;
 use hyperfleet_server_kit::http::{
     Admission, BODY_BYTES_MAX, CallerHeaders, Redaction, RequestSpan, RoutePath, Scrape, frame,
-    scraped, watch,
+    observe, scraped,
 };
 
 use fault::Fault;
@@ -103,7 +103,7 @@ pub fn fleet_app(
             mount(config, surface, PREFIXES.into_iter().chain([""]));
         })
         .wrap(from_fn(|request, next| frame(|_| WORDING, request, next)))
-        .wrap(from_fn(watch))
+        .wrap(from_fn(observe))
         .wrap(TracingLogger::<RequestSpan>::new())
 }
 

@@ -28,7 +28,7 @@ const REFUSALS: [RefusedStatus; 13] = [
     (500, "InternalServerError", "Internal error. The service's log has the cause."),
     (501, "NotImplemented", "This server or that machine cannot answer. The message names the missing setting."),
     (502, "BadGateway", "The unit's machine did not answer."),
-    (503, "ServiceUnavailable", "etcd is unreachable, too many requests are in progress, or too many clients are watching."),
+    (503, "ServiceUnavailable", "etcd is unreachable, too many requests are in progress, too many clients are watching, or the service is stopping."),
 ];
 
 const WATCH: &str = "With `watch=true`: server-sent events instead. `put` has an item that is there or has changed, \

@@ -12,7 +12,7 @@ use actix_web::web::Data;
 use actix_web::{Error, HttpMessage as _};
 
 use super::body;
-use super::capacity::{Capacity, Portion};
+use super::capacity::{Capacity, Portion, WatcherRefusal};
 use super::gate::{Gate, Phase};
 use super::headers::ResponseHeaders;
 use super::memory::{Reservation, ResponseBudget};
@@ -53,7 +53,7 @@ pub struct Admission(Arc<Parts>);
 pub struct ProvenCaller(pub String);
 
 /// A place among the watching clients, freed on drop.
-pub struct Watching {
+pub struct WatcherSlot {
     _slot: Portion,
     _reservation: Reservation,
 }
@@ -90,22 +90,29 @@ impl Admission {
         &self.0.gate
     }
 
-    /// Reserves a place for a watching client with this much memory, if there is one. It does not count as a
-    /// request in progress: an endless response would block others.
-    pub fn watch(&self, bytes: usize) -> Option<Watching> {
+    /// Reserves a place for a watching client with this much memory. It does not count as a request in progress: an
+    /// endless response would block others.
+    ///
+    /// # Errors
+    /// There is no place, or the service is stopping: it would end the response at once, and the client would come
+    /// back at once until its connection is refused.
+    pub fn admit_watcher(&self, bytes: usize) -> Result<WatcherSlot, WatcherRefusal> {
+        if self.0.gate.phase() == Phase::Stopping {
+            return Err(WatcherRefusal::Stopping);
+        }
         let count = bytes.div_ceil(WATCHER_BYTES_MIN).max(1);
         let slot = self.0.watchers.reserve(count);
-        let watching = slot.and_then(|slot| {
+        let admitted = slot.and_then(|slot| {
             let reservation = self.0.budget.reserve(count * WATCHER_BYTES_MIN)?;
-            Some(Watching {
+            Some(WatcherSlot {
                 _slot: slot,
                 _reservation: reservation,
             })
         });
-        if watching.is_none() {
+        admitted.ok_or_else(|| {
             refusals::count(refusals::WATCHERS);
-        }
-        watching
+            WatcherRefusal::TooMany
+        })
     }
 }
 
@@ -213,11 +220,22 @@ mod tests {
             ..Limits::default()
         };
         let admission = Admission::new(Gate::serving(), &limits);
-        let large = admission.watch(3 * WATCHER_BYTES_MIN + 1);
-        let small = admission.watch(1);
-        assert!(large.is_some() && small.is_some());
-        assert!(admission.watch(1).is_none());
+        let large = admission.admit_watcher(3 * WATCHER_BYTES_MIN + 1);
+        let small = admission.admit_watcher(1);
+        assert!(large.is_ok() && small.is_ok());
+        let refused = admission.admit_watcher(1);
+        assert_eq!(refused.err(), Some(WatcherRefusal::TooMany));
         drop(large);
-        assert!(admission.watch(4 * WATCHER_BYTES_MIN).is_some());
+        assert!(admission.admit_watcher(4 * WATCHER_BYTES_MIN).is_ok());
+    }
+
+    #[test]
+    fn a_service_that_stops_takes_no_more_watching_clients() {
+        let gate = Gate::serving();
+        let admission = Admission::new(gate.clone(), &Limits::default());
+        assert!(admission.admit_watcher(1).is_ok());
+        gate.stop();
+        let refused = admission.admit_watcher(1);
+        assert_eq!(refused.err(), Some(WatcherRefusal::Stopping));
     }
 }

@@ -17,6 +17,15 @@ pub(super) struct Portion {
     amount: usize,
 }
 
+/// Why a client cannot watch now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum WatcherRefusal {
+    #[error("too many clients are watching")]
+    TooMany,
+    #[error("the service is stopping")]
+    Stopping,
+}
+
 impl Capacity {
     /// A capacity of this amount.
     pub(super) fn new(max: usize) -> Arc<Self> {

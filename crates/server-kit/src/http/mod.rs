@@ -29,11 +29,12 @@ mod routes;
 mod telemetry;
 
 pub use admission::{
-    Admission, Limits, ProvenCaller, WATCHER_BYTES, WATCHER_BYTES_MIN, Watching, admit,
+    Admission, Limits, ProvenCaller, WATCHER_BYTES, WATCHER_BYTES_MIN, WatcherSlot, admit,
 };
 pub use answer::{PendingResponse, pieces};
 pub use body::leave;
 pub use caching::{CallerHeaders, FOR_EVERYBODY, FOR_ITS_CALLER};
+pub use capacity::WatcherRefusal;
 pub use connection::Connection;
 pub use encoding::{PLAIN, UNDERSTOOD, gzip_below};
 pub use endless::{BadLastEventId, endless, is_chunked, last_event_id};
@@ -47,4 +48,4 @@ pub use probes::{Scrape, health, metrics, scraped};
 pub use problem::{BODY_BYTES_MAX, Problem, ProblemKind};
 pub use request_id::RequestId;
 pub use routes::{resource, unknown_path};
-pub use telemetry::{Redaction, RequestLog, RequestSpan, RoutePath, log_body, watch};
+pub use telemetry::{Redaction, RequestLog, RequestSpan, RoutePath, log_body, observe};

@@ -141,22 +141,17 @@ mod tests {
     fn taken(mut pieces: Pieces) -> Vec<Bytes> {
         let mut context = Context::from_waker(Waker::noop());
         let mut all = Vec::new();
-        loop {
-            let left = pieces.bytes();
-            match Pin::new(&mut pieces).poll_next(&mut context) {
-                Poll::Ready(Some(Ok(piece))) => all.push(piece),
-                _ => {
-                    assert_eq!(left, 0);
-                    return all;
-                }
-            }
+        while let Poll::Ready(Some(Ok(piece))) = Pin::new(&mut pieces).poll_next(&mut context) {
+            all.push(piece);
         }
+        assert_eq!(pieces.bytes(), 0);
+        all
     }
 
     #[test]
     fn what_is_written_arrives_in_order_and_in_pieces() {
         for length in [0, 1, PIECE - 1, PIECE, PIECE + 1, 3 * PIECE, 3 * PIECE + 7] {
-            let text: Vec<u8> = (0..length).map(|n| (n % 251) as u8).collect();
+            let text: Vec<u8> = (0..=250).cycle().take(length).collect();
             for step in [1000, PIECE, 2 * PIECE + 1] {
                 let mut writer = PieceWriter::new(100);
                 for part in text.chunks(step) {

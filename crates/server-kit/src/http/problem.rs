@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::capacity::WatcherRefusal;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{self, HeaderName};
 use actix_web::{HttpResponse, ResponseError};
@@ -136,9 +137,12 @@ impl Problem {
         Self::new(ProblemKind::UNAVAILABLE, detail).retry_after(BUSY_SECONDS)
     }
 
-    /// The limit of watching clients is reached.
-    pub fn too_many_watchers() -> Self {
-        let detail = "Too many clients are watching, please try again later";
+    /// The client cannot watch now.
+    pub fn no_watcher(refusal: WatcherRefusal) -> Self {
+        let detail = match refusal {
+            WatcherRefusal::TooMany => "Too many clients are watching, please try again later",
+            WatcherRefusal::Stopping => "The service is stopping, please try again later",
+        };
         Self::new(ProblemKind::UNAVAILABLE, detail).retry_after(STARTING_SECONDS)
     }
 

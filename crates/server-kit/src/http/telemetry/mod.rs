@@ -1,7 +1,7 @@
 //! Telemetry of requests: one log line each, metrics, and a span if traces are kept.
 //!
 //! ```text
-//! span (id, trace) ▸ watch (line, metrics) ▸ frame ▸ … ▸ handler
+//! span (id, trace) ▸ observe (line, metrics) ▸ frame ▸ … ▸ handler
 //! ```
 
 mod redaction;
@@ -9,5 +9,5 @@ mod request;
 mod series;
 
 pub use redaction::{Redaction, log_body};
-pub use request::{RequestLog, RequestSpan, watch};
+pub use request::{RequestLog, RequestSpan, observe};
 pub use series::RoutePath;

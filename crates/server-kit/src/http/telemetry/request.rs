@@ -128,7 +128,7 @@ impl RootSpanBuilder for RequestSpan {
         span
     }
 
-    /// [`watch`] writes the line and ends the span.
+    /// [`observe`] writes the line and ends the span.
     fn on_request_end<B: MessageBody>(_: Span, _: &Result<ServiceResponse<B>, Error>) {}
 }
 
@@ -201,25 +201,25 @@ impl Extractor for Headers<'_> {
 }
 
 /// The middleware directly inside the span.
-pub async fn watch(
+pub async fn observe(
     request: ServiceRequest,
     next: Next<impl MessageBody>,
 ) -> Result<ServiceResponse<impl MessageBody>, Error> {
-    let mut watched = Watched::begin(&request);
+    let mut observed = ObservedRequest::begin(&request);
     let outcome = next.call(request).await;
     let status = match &outcome {
         Ok(response) => {
-            watched.take_route(response.request());
+            observed.take_route(response.request());
             response.status()
         }
         Err(error) => error.as_response_error().status_code(),
     };
-    watched.end(status);
+    observed.end(status);
     outcome
 }
 
 /// A request in progress. Dropped early, its client has left.
-struct Watched {
+struct ObservedRequest {
     /// The request's: drops happen outside it.
     span: Span,
     log: RequestLog,
@@ -231,7 +231,7 @@ struct Watched {
     is_over: bool,
 }
 
-impl Watched {
+impl ObservedRequest {
     fn begin(request: &ServiceRequest) -> Self {
         series::begin();
         if LevelFilter::current() >= LevelFilter::DEBUG {
@@ -303,7 +303,7 @@ impl Watched {
     }
 }
 
-impl Drop for Watched {
+impl Drop for ObservedRequest {
     fn drop(&mut self) {
         let left = StatusCode::from_u16(CLIENT_LEFT);
         let span = self.span.clone();
