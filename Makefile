@@ -183,7 +183,7 @@ fleet-seeds: setup ## Simulate engines that freeze, fail and are killed, and mac
 
 # ---- Measure --------------------------------------------------------------------------------
 
-.PHONY: setup-bench bench bench-start bench-watch bench-import bench-search bench-engine bench-fleet bench-fleet-adapter
+.PHONY: setup-bench bench bench-start bench-watch bench-history bench-import bench-search bench-engine bench-fleet bench-fleet-adapter
 setup-bench: setup ## Install the load generator
 	@bench/setup
 
@@ -198,6 +198,10 @@ bench-start: setup ## Measure how soon a release build answers after its start, 
 bench-watch: setup ## Measure how soon watchers have a change of a release server, and what they cost (ARGS="--watchers 200")
 	@cargo build --quiet --release --bin hyperfleet-api
 	@bench/watch $(ARGS)
+
+bench-history: setup ## Measure the history of a million resources: size, reads, and PATCH beside retention (ARGS="--resources 10000")
+	@cargo build --quiet --release --bin hyperfleet-api
+	@bench/history $(ARGS)
 
 bench-import: setup ## Measure the import of the older service's database (ARGS="--resources 100000")
 	@cargo build --quiet --release --bin hyperfleet-api

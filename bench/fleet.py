@@ -51,6 +51,12 @@ class Fleet:
 
     def seed(self):
         """Makes one cluster through the API, and the rest of it in SQL."""
+        self.create_template()
+        self.multiply()
+        self.postgres.psql(self.database, sql="VACUUM ANALYZE; CHECKPOINT;")
+
+    def create_template(self):
+        """One cluster with all its reports."""
         status, made = self.api.call("POST", BASE, template())
         if status != 201:
             raise Failed(f"the template was answered with {status}")
@@ -58,10 +64,9 @@ class Fleet:
             status, _ = self.api.call("PUT", f"{BASE}/{made['id']}/statuses", report(adapter))
             if status != 201:
                 raise Failed(f"the template's report was answered with {status}")
-        self._multiply()
-        self.postgres.psql(self.database, sql="VACUUM ANALYZE; CHECKPOINT;")
+        return made
 
-    def _multiply(self):
+    def multiply(self):
         """Batch by batch, several at once: each a transaction of its own, with every index in place."""
         progress = Progress(f"Seeding {self.clusters:,} clusters", self.clusters)
         starts = range(1, self.clusters + 1, BATCH_ROWS)

@@ -14,7 +14,7 @@ use crate::domain::{EntityRegistry, ListFilterKind, ResourceId};
 use crate::http::problem::{Body, ValidationErrorConstraint, ViolationView, removed, unavailable};
 use crate::wire::schemas::examples::{self, Examples};
 use crate::wire::{self, BASE, Kinds, Params, Views};
-use hyperfleet_server_kit::http::{Arrival, Problem, UNDERSTOOD};
+use hyperfleet_server_kit::http::{Arrival, Problem, UNDERSTOOD, WatcherRefusal};
 use hyperfleet_server_kit::openapi::{RefusedStatus, empty_answer};
 
 /// Header of every answer.
@@ -190,7 +190,14 @@ fn examples_of(status: u16, registry: &EntityRegistry) -> Vec<(&'static str, Pro
             ("database away", unavailable("")),
             ("too much to do", Problem::busy()),
             ("starting", Problem::starting(None)),
-            ("too many watches", Problem::too_many_watchers()),
+            (
+                "too many watches",
+                Problem::no_watcher(WatcherRefusal::TooMany),
+            ),
+            (
+                "stopping",
+                Problem::no_watcher(WatcherRefusal::Stopping),
+            ),
         ],
         504 => vec![("slow list", app::Error::TooSlow.into())],
         _ => vec![("fault", Problem::internal(""))],
