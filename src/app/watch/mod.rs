@@ -87,6 +87,7 @@ impl Service {
         };
         self.require_collection(tenants, collection).await?;
         refuse_times(&filter)?;
+        self.finalizing_lists.record(&filter.filters);
         let begun = self.begin_at(request.start).await?;
         let member = Groups::join(&self.watches.0, filter, request.form);
         let is_initial = request.start == WatchStart::Initial;

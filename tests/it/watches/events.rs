@@ -232,3 +232,14 @@ async fn changes_by_other_programs_are_shown() {
     assert_eq!(deleted["type"], "DELETED");
     assert_eq!(deleted["object"]["labels"], json!({"x": "y"}));
 }
+
+#[tokio::test]
+async fn a_watch_that_includes_deletions_counts_as_a_list_that_does() {
+    let instance = Instance::spawn().await;
+    let hides = || instance.service.hides_finalizing("Plain");
+    drop(instance.watch("/plains").await);
+    drop(instance.watch("/linkeds?includeDeleted=true").await);
+    assert!(hides());
+    drop(instance.watch("/plains?includeDeleted=true").await);
+    assert!(!hides());
+}
