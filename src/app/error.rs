@@ -99,6 +99,9 @@ pub enum Error {
 }
 
 impl Error {
+    /// Another transaction holds a lock for too long; the same request may succeed later.
+    #[error("another transaction holds what the request needs: send it again later")]
+    Contended(#[source] postgres::Error),
     /// No resource of the kind has the id, which is shortened to what a reader needs.
     pub(super) fn not_found(kind: &str, id: &str) -> Self {
         Self::NotFound {
@@ -122,6 +125,7 @@ impl From<postgres::Error> for Error {
         }
     }
 }
+            postgres::Error::Contended { .. } => Self::Contended(error),
 
 impl From<Violation> for Error {
     fn from(violation: Violation) -> Self {
