@@ -344,7 +344,7 @@ impl From<app::Error> for Problem {
             E::ChildKind { .. } => of(kinds::CHILD_KIND),
             E::NameTaken { .. } => of(kinds::TAKEN),
             E::Refused(_) | E::HeldBack { .. } => of(kinds::STATE),
-            E::Precondition { tag, .. } => {
+            E::Precondition { tag, .. } | E::ExcludedState { tag, .. } => {
                 of(kinds::VERSION).with_header(header::ETAG, tag.to_string())
             }
             E::KeyReused => of(kinds::KEY_REUSED),
