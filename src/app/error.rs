@@ -42,9 +42,17 @@ pub enum Error {
     /// The state of the resource does not allow it.
     #[error(transparent)]
     Refused(#[from] LifecycleRefusal),
-    /// The preconditions of the request name other states of the resource.
+    /// `If-Match` names other states of the resource.
     #[error("{kind} '{id}' is in another state than the request demands: {tag}")]
     Precondition {
+        kind: String,
+        id: ResourceId,
+        /// Its state.
+        tag: EntityTag,
+    },
+    /// `If-None-Match` names the state of the resource, or is `*` and the resource exists.
+    #[error("{kind} '{id}' is in a state that If-None-Match excludes: {tag}")]
+    ExcludedState {
         kind: String,
         id: ResourceId,
         /// Its state.
@@ -91,6 +99,9 @@ pub enum Error {
     /// The database is unavailable; the same request may succeed later.
     #[error("storage is unavailable")]
     Unavailable(#[source] postgres::Error),
+    /// Another transaction holds a lock for too long; the same request may succeed later.
+    #[error("another transaction holds what the request needs: send it again later")]
+    Contended(#[source] postgres::Error),
     /// The list exceeds the time of a request, or waits too long for other slow lists.
     #[error("the list takes too long: narrow it down, or try again later")]
     TooSlow,
@@ -114,6 +125,7 @@ impl From<postgres::Error> for Error {
             postgres::Error::Unavailable { .. } | postgres::Error::Refused { .. } => {
                 Self::Unavailable(error)
             }
+            postgres::Error::Contended { .. } => Self::Contended(error),
             postgres::Error::TooSlow { .. } => Self::TooSlow,
             postgres::Error::Duplicate { .. }
             | postgres::Error::Locked { .. }

@@ -1,5 +1,5 @@
-//! Remembers of which kinds clients have listed finalizing resources: a poller that never lists them never sees a
-//! deletion.
+//! Remembers of which kinds clients have listed or watched finalizing resources: an adapter that never asks for them never
+//! sees a deletion.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::Service;
 use crate::domain::{EntityRegistry, ListFilter};
 
-/// The kinds whose finalizing resources a list of this process has included.
+/// The kinds whose finalizing resources a list or a watch of this process has included.
 #[derive(Debug)]
 pub(super) struct FinalizingLists(BTreeMap<String, AtomicBool>);
 
@@ -21,7 +21,7 @@ impl FinalizingLists {
         )
     }
 
-    /// Notes that a list with these filters was answered.
+    /// Notes that a list with these filters was answered, or a watch has begun.
     pub(super) fn record(&self, filters: &[ListFilter]) {
         if !filters.contains(&ListFilter::IncludeDeleted(true)) {
             return;
@@ -38,7 +38,7 @@ impl FinalizingLists {
 }
 
 impl Service {
-    /// Whether every list of the kind in this process has left finalizing resources out.
+    /// Whether every list and watch of the kind in this process has left finalizing resources out.
     ///
     /// Never true if lists include them by default (setting `lists.include_deleted`).
     pub fn hides_finalizing(&self, kind: &str) -> bool {

@@ -413,12 +413,18 @@ fn finalizing(parent: &Entity, id: ResourceId) -> Error {
 
 /// Checks the preconditions of a change. The row must be locked, or saved only if it has not moved on.
 pub(super) fn require(conditions: &Preconditions, state: &ResourceState) -> Result<(), Error> {
-    match conditions.check(state.tag()) {
+    let (kind, id, tag) = (|| state.kind.clone(), state.id, state.tag());
+    match conditions.check(tag) {
         Verdict::Holds => Ok(()),
-        Verdict::Failed | Verdict::Known => Err(Error::Precondition {
-            kind: state.kind.clone(),
-            id: state.id,
-            tag: state.tag(),
+        Verdict::Failed => Err(Error::Precondition {
+            kind: kind(),
+            id,
+            tag,
+        }),
+        Verdict::Known => Err(Error::ExcludedState {
+            kind: kind(),
+            id,
+            tag,
         }),
     }
 }

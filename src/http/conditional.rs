@@ -5,8 +5,10 @@ use actix_web::http::header::{ETAG, HeaderName, HeaderValue, IF_MATCH, IF_NONE_M
 use actix_web::{HttpResponse, HttpResponseBuilder};
 
 use super::request::Call;
+use super::watching::name_position;
 use crate::app::{self, Deleted, KeyedAnswer};
 use crate::domain::audit::ChangeOrigin;
+use crate::domain::change::ChangePosition;
 use crate::domain::idempotency::{IdempotencyKey, KeptAnswer, KeyedRequest};
 use crate::domain::precondition::{EntityTag, Preconditions, Verdict};
 use crate::domain::{Resource, StoredResource};
@@ -111,15 +113,16 @@ pub(super) fn kept_nothing() -> KeptAnswer {
 }
 
 /// 304 for a client that has the resource in this state, 412 for one that demands another state. `None`: it gets the
-/// resource.
+/// resource. `position` is where a watch begins that misses nothing after this answer.
 pub(super) fn unless_shown(
     conditions: &Preconditions,
     found: &StoredResource,
+    position: Option<ChangePosition>,
 ) -> Option<Result<HttpResponse, Problem>> {
     let tag = found.tag();
     match conditions.check(tag) {
         Verdict::Holds => None,
-        Verdict::Known => Some(Ok(not_modified(tag))),
+        Verdict::Known => Some(Ok(not_modified(tag, position))),
         Verdict::Failed => {
             let failed = app::Error::Precondition {
                 kind: found.kind.clone(),
@@ -131,9 +134,12 @@ pub(super) fn unless_shown(
     }
 }
 
-fn not_modified(tag: EntityTag) -> HttpResponse {
-    HttpResponse::NotModified()
+/// The headers of the 200 that it stands for (RFC 9110, section 15.4.5).
+fn not_modified(tag: EntityTag, position: Option<ChangePosition>) -> HttpResponse {
+    let mut answer = HttpResponse::NotModified();
+    answer
         .insert_header((VARY, "Authorization"))
-        .insert_header((ETAG, tag.to_string()))
-        .finish()
+        .insert_header((ETAG, tag.to_string()));
+    name_position(position, &mut answer);
+    answer.finish()
 }

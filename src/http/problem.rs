@@ -344,12 +344,15 @@ impl From<app::Error> for Problem {
             E::ChildKind { .. } => of(kinds::CHILD_KIND),
             E::NameTaken { .. } => of(kinds::TAKEN),
             E::Refused(_) | E::HeldBack { .. } => of(kinds::STATE),
-            E::Precondition { tag, .. } => {
+            E::Precondition { tag, .. } | E::ExcludedState { tag, .. } => {
                 of(kinds::VERSION).with_header(header::ETAG, tag.to_string())
             }
             E::KeyReused => of(kinds::KEY_REUSED),
             E::KeyInUse => of(kinds::KEY_IN_USE).retry_after(KEY_SECONDS),
             E::Unavailable(_) => unavailable(chain(&error)),
+            E::Contended(_) => of(ProblemKind::UNAVAILABLE)
+                .retry_after(RETRY_AFTER_SECONDS)
+                .with_cause(chain(&error)),
             E::BeforeHistory { .. } => of(kinds::BEFORE_HISTORY),
             E::NoSuchGeneration { .. } => of(kinds::NO_GENERATION),
             E::GenerationNotKept { .. } => of(kinds::GENERATION_NOT_KEPT),

@@ -38,7 +38,7 @@ pub(super) async fn list(call: Call) -> Result<HttpResponse, Problem> {
     let mut answer = HttpResponse::Ok();
     if at.is_none() {
         // Read first: a watch from here misses nothing that the list does not show.
-        watching::name_position(&call, &mut answer);
+        watching::name_position(call.service.position(), &mut answer);
     }
     let listing = match at {
         None => timed.list(tenants, collection, request).await?,
@@ -99,8 +99,7 @@ pub(super) async fn get(call: Call) -> Result<HttpResponse, Problem> {
         return history::past(&call, moment).await;
     }
     let shows_removed = params.shows_removed()?;
-    let mut answer = HttpResponse::Ok();
-    watching::name_position(&call, &mut answer);
+    let position = call.service.position();
     let (service, path) = (call.timed_service(), call.resource_path()?);
     let found = match service.get(path).await {
         Err(missing @ app::Error::NotFound { .. }) if shows_removed => {
@@ -109,9 +108,11 @@ pub(super) async fn get(call: Call) -> Result<HttpResponse, Problem> {
         found => found?,
     };
     let fields = params.fields()?;
-    if let Some(answer) = unless_shown(&conditions, &found) {
+    if let Some(answer) = unless_shown(&conditions, &found, position) {
         return answer;
     }
+    let mut answer = HttpResponse::Ok();
+    watching::name_position(position, &mut answer);
     answer.insert_header((ETAG, found.tag().to_string()));
     let response = PendingResponse::of(&call.request)?;
     let views = Views(call.service.registry());

@@ -31,9 +31,10 @@ pub(super) const POSITION: HeaderName = HeaderName::from_static("hyperfleet-posi
 /// Longest time without an event: a bookmark is sent then.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
-/// Adds the header with the position, once the instance knows it. Call it before anything is read for the answer.
-pub(super) fn name_position(call: &Call, answer: &mut HttpResponseBuilder) {
-    if let Some(position) = call.service.position() {
+/// Adds the header with the position, once the instance knows it. The position must be from before anything is read for
+/// the answer.
+pub(super) fn name_position(position: Option<ChangePosition>, answer: &mut HttpResponseBuilder) {
+    if let Some(position) = position {
         answer.insert_header((POSITION, position.to_string()));
     }
 }
@@ -86,9 +87,7 @@ pub(super) async fn watch(call: Call, start: WatchStart) -> Result<HttpResponse,
         .await?;
     let mut answer = http::endless(&call.request, &admission);
     answer.insert_header((CONTENT_ENCODING, PLAIN));
-    if let Some(position) = watcher.position() {
-        answer.insert_header((POSITION, position.to_string()));
-    }
+    name_position(watcher.position(), &mut answer);
     let begins_with = watcher.position();
     let events = EventStream {
         call,

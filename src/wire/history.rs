@@ -29,7 +29,7 @@ pub(super) struct HistoryView<T> {
     /// Number of items on the page.
     #[schema(value_type = i32, minimum = 0)]
     size: usize,
-    /// Number of items on all pages.
+    /// Number of items on all pages; of events at most 1,000 from the first one of the page on.
     #[schema(value_type = i32, minimum = 0)]
     total: i64,
 }

@@ -229,6 +229,9 @@ async fn a_change_that_demands_another_state_changes_nothing() {
     let any = [("if-none-match", "*")];
     let refused = api.send_with(&any, "PATCH", &cluster, &patches[0]).await;
     assert_refused(&refused, "\"g1.r2\"");
+    let detail = refused.detail();
+    let excluded = "is in a state that If-None-Match excludes: \"g1.r2\"";
+    assert!(detail.ends_with(excluded), "{detail}");
     assert_eq!(api.count("SELECT count(*) FROM audit_entries").await, 2);
     // What is not there has no state to demand.
     let none = "/clusters/01890000-0000-7000-8000-000000000000";

@@ -109,6 +109,16 @@ impl Progress {
         }
     }
 
+    /// Whether another instance, which has handed the position out, may have read further than this one: later changes,
+    /// or a later era.
+    pub(super) fn may_lag_behind(self, position: ChangePosition) -> bool {
+        let drawn = ChangePosition {
+            era: self.era,
+            number: self.drawn,
+        };
+        position > drawn
+    }
+
     /// Whether a watch may begin after a position.
     pub(super) fn reaches(self, position: ChangePosition) -> bool {
         position.era == self.era && (self.removed..=self.drawn).contains(&position.number)
@@ -368,5 +378,30 @@ impl Drop for Member {
         }
         drop(by_scope);
         metrics::left();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_instance_may_lag_behind_positions_of_later_changes_and_later_eras() {
+        let known = Progress {
+            era: 5,
+            upto: 7,
+            drawn: 9,
+            removed: 0,
+        };
+        for (era, number, expected) in [
+            (5, 7, false),
+            (5, 9, false),
+            (5, 10, true),
+            (6, 1, true),
+            (4, 10, false),
+        ] {
+            let position = ChangePosition { era, number };
+            assert_eq!(known.may_lag_behind(position), expected, "{position}");
+        }
     }
 }

@@ -87,6 +87,7 @@ impl Service {
         };
         self.require_collection(tenants, collection).await?;
         refuse_times(&filter)?;
+        self.finalizing_lists.record(&filter.filters);
         let begun = self.begin_at(request.start).await?;
         let member = Groups::join(&self.watches.0, filter, request.form);
         let is_initial = request.start == WatchStart::Initial;
@@ -102,7 +103,7 @@ impl Service {
     async fn begin_at(&self, start: WatchStart) -> Result<ChangePosition, Error> {
         let groups = &self.watches.0;
         let known = match (start, groups.progress()) {
-            (WatchStart::After(position), Some(known)) if position.number <= known.drawn => known,
+            (WatchStart::After(position), Some(known)) if !known.may_lag_behind(position) => known,
             // Another instance may be ahead of this one.
             _ => {
                 let until = Instant::now() + START_TIME_MAX;

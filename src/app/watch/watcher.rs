@@ -140,7 +140,10 @@ impl Watcher {
                 Ok(None) => {}
                 Err(Stopped::End(end)) => return Err(end),
                 Err(Stopped::Storage(error)) => {
-                    if !matches!(error, Error::Unavailable(_) | Error::TooSlow) {
+                    if !matches!(
+                        error,
+                        Error::Unavailable(_) | Error::Contended(_) | Error::TooSlow
+                    ) {
                         tracing::error!(error = &error as &dyn std::error::Error, "watch failed");
                         return Err(WatchEnd::Failed);
                     }

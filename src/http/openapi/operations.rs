@@ -27,6 +27,7 @@ pub(in crate::http) const AUDIT: &str = "Audit";
 const COMMON: [u16; 6] = [401, 403, 405, 429, 500, 503];
 /// `*` or tags in quotes.
 const TAG_LIST: &str = r#"^(\*|(W/)?"[!#-~]{0,40}"( *, *(W/)?"[!#-~]{0,40}"){0,9})$"#;
+const CHANGE_POSITION: &str = "^[0-9]{1,19}-[0-9]{1,19}$";
 /// A key without quotes. In quotes it may have any printable character.
 const KEY: &str = r"^[A-Za-z0-9._~:/+=@-]{1,255}$";
 /// Statuses of operations with a body.
@@ -172,7 +173,8 @@ pub(in crate::http) fn list(subject: &Subject<'_>) -> OperationBuilder {
             page.content(media, ContentBuilder::new().schema(Some(event)).build())
         });
     let page = with_position(with_headers(page)).build();
-    let described = shared(described, parameters::resources()).response("200", page);
+    let described = shared(described, parameters::resources());
+    let described = shared(described, vec![last_event_id()]).response("200", page);
     refuse(described, &[400, 410, 504])
 }
 
@@ -213,9 +215,9 @@ pub(in crate::http) fn get(subject: &Subject<'_>) -> OperationBuilder {
         )
         .response(
             "304",
-            with_tag(with_headers(empty_answer(
+            with_position(with_tag(with_headers(empty_answer(
                 "You have the resource in this state.",
-            )))
+            ))))
             .build(),
         );
     refuse(described, &[400, 410, 412])
@@ -447,6 +449,12 @@ fn idempotency_key() -> Parameter {
     header("Idempotency-Key", text, KEY)
 }
 
+fn last_event_id() -> Parameter {
+    let text = "With `watch`: begin after this position, such as `0-7`. Clients of server-sent events send the `id` of their \
+        last event when they connect again. Counts more than `position` and `initial`.";
+    header("Last-Event-ID", text, CHANGE_POSITION)
+}
+
 /// A header whose value has a form.
 fn header(name: &str, description: &str, pattern: &str) -> Parameter {
     let schema = ObjectBuilder::new()
@@ -461,7 +469,9 @@ pub(in crate::http) fn shared_parameters(builder: ComponentsBuilder) -> Componen
     let text = "The id of the request, if it is to have a certain one, such as `deploy-42`: 1 to 128 of \
         `A-Za-z0-9._-`. Any other is replaced.";
     let id = parameter(ParameterIn::Header, "X-Request-Id", text, any(Type::String)).build();
-    let headers = preconditions().into_iter().chain([idempotency_key(), id]);
+    let headers = preconditions()
+        .into_iter()
+        .chain([idempotency_key(), last_event_id(), id]);
     let queries = parameters::resources().into_iter();
     let shared = queries.chain([parameters::dry_run()]).chain(headers);
     shared.fold(builder, |builder, parameter| {

@@ -43,7 +43,7 @@ impl HiddenDeletions {
                     resources,
                     to_do =
                         "send includeDeleted=true in polls, or set lists.include_deleted to true",
-                    "no list of this instance has included resources that have been finalizing for ten minutes"
+                    "no list or watch of this instance has included resources that have been finalizing for ten minutes"
                 );
             }
             #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]

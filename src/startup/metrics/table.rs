@@ -24,7 +24,7 @@ const API_METRICS: MetricTable = &[
     Metric::new("hyperfleet_api_resource_pending_reconciliation_stuck_duration_seconds", Gauge, &["resource_type", "is_delete"],
         "Seconds since the oldest stuck resource became unreconciled; 0 if none is stuck."),
     Metric::new("hyperfleet_api_finalizing_resources_unlisted", Gauge, &["resource_type"],
-        "Resources that have been finalizing for ten minutes while no list of this instance included finalizing ones of their kind; 0 once one did."),
+        "Resources that have been finalizing for ten minutes while no list or watch of this instance included finalizing ones of their kind; 0 once one did."),
     Metric::new("hyperfleet_db_query_duration_seconds", STATEMENT_SECONDS, &["operation", "table"],
         "Duration of statements, including the network."),
     Metric::new("hyperfleet_db_errors_total", Counter, &["operation", "error_type"],

@@ -216,6 +216,8 @@ impl Db<'_> {
 
     /// Removes changes that are older than `before`, at most `count_max` of the oldest; returns their number. Also notes
     /// up to which position changes are gone.
+    ///
+    /// Positions decide what is oldest: a change whose time was ahead goes with the older ones that follow it.
     pub async fn delete_changes_before(
         &mut self,
         before: DateTime<Utc>,
@@ -228,11 +230,12 @@ impl Db<'_> {
                    WHERE position > coalesce((SELECT upto FROM changes_removed), 0) ORDER BY position LIMIT $2
                ), gone AS (
                    DELETE FROM changes c USING oldest o
-                   WHERE c.position = o.position AND o.at < $1
-                     AND o.position < coalesce((SELECT min(position) FROM oldest WHERE at >= $1), o.position + 1)
+                   WHERE c.position = o.position AND o.position <= (SELECT max(position) FROM oldest WHERE at < $1)
                    RETURNING c.position, c.at
                ), noted AS (
-                   INSERT INTO changes_removed (upto, at) SELECT max(position), max(at) FROM gone HAVING count(*) > 0
+                   -- A time that was ahead would refuse moments that are still known.
+                   INSERT INTO changes_removed (upto, at)
+                   SELECT max(position), max(at) FILTER (WHERE at < $1) FROM gone HAVING count(*) > 0
                    ON CONFLICT (only_one) DO UPDATE SET upto = greatest(changes_removed.upto, excluded.upto),
                                                         at = greatest(changes_removed.at, excluded.at)
                )

@@ -35,7 +35,7 @@ pub struct RecordedGenerations {
 #[derive(Debug)]
 pub struct RecordedTimeline {
     pub steps: Vec<RecordedStep>,
-    /// Number of all that are stored.
+    /// Number of all that are stored, [`STEPS_MAX`] at most from the first step of the page on.
     pub total: i64,
     /// Whether the creation of the resource is stored.
     pub is_complete: bool,
@@ -114,57 +114,92 @@ static GENERATIONS_SQL: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
-/// A step for each change that a reader cares about, one for each condition with another status, and one for each audit
-/// entry whose change is not stored.
+/// The newest steps, as many as the page and its total need (`$6` before the page, [`STEPS_MAX`] from there on): changes are
+/// read one by one through their index, the newest first, until there are so many steps. A change is a step of its own if it
+/// is declared, and one for each condition with another status.
+///
+/// Changes of the service have the same steps as audit entries, so that only two sorts of entries are steps: those of the removing
+/// transaction that left no change of their own (a deletion that no adapter had to finalize), and those before the first stored
+/// change. Their generations tell both, because each declared change has its own.
 static TIMELINE_SQL: LazyLock<String> = LazyLock::new(|| {
     format!(
-        "{TARGET}, stored AS MATERIALIZED (
-             SELECT c.* FROM changes c JOIN target t ON t.resource_id = c.resource_id
-         ), declared AS (
-             SELECT s.*, s.deleted_at IS NOT NULL AS was_deleting,
-                    coalesce(lead(s.deleted_at IS NOT NULL) OVER (ORDER BY s.position), t.deleted_at IS NOT NULL)
-                        AS is_deleting
-             FROM stored s CROSS JOIN target t WHERE s.generation IS NOT NULL
-         ), observed AS (
-             SELECT s.*, coalesce(lead(s.conditions) OVER (ORDER BY s.position), t.conditions) AS later
-             FROM stored s CROSS JOIN target t WHERE s.conditions IS NOT NULL
+        "{TARGET}, walked AS MATERIALIZED (
+             SELECT w.* FROM target t CROSS JOIN LATERAL (
+                 SELECT c.position, s.place, s.source, c.at, coalesce(s.actor, c.actor) AS actor,
+                        coalesce(s.request_id, c.request_id) AS request_id, c.cause, s.generation, s.is_deleting,
+                        c.deleted_at IS NOT NULL AS was_deleting, s.before, s.after, c.generation_after,
+                        k.is_declared
+                 FROM changes c CROSS JOIN LATERAL (
+                     SELECT (c.action = 'created' OR c.generation IS NOT NULL)
+                            AND c.generation_after IS DISTINCT FROM c.generation AS is_declared) k
+                 CROSS JOIN LATERAL (
+                     SELECT 0::bigint AS place, c.action AS source, NULL AS actor, NULL AS request_id,
+                            coalesce(c.generation_after, c.generation) AS generation,
+                            coalesce((SELECT n.deleted_at IS NOT NULL FROM changes n
+                                      WHERE n.resource_id = $1 AND n.position > c.position AND n.generation IS NOT NULL
+                                      ORDER BY n.position LIMIT 1), t.deleted_at IS NOT NULL) AS is_deleting,
+                            NULL::jsonb AS before, NULL::jsonb AS after
+                     WHERE k.is_declared
+                     UNION ALL
+                     SELECT m.place, 'moved', NULL, NULL, c.generation_after, false, m.before, m.after
+                     FROM (SELECT coalesce((SELECT n.conditions FROM changes n
+                                            WHERE n.resource_id = $1 AND n.position > c.position
+                                              AND n.conditions IS NOT NULL
+                                            ORDER BY n.position LIMIT 1), t.conditions) AS conditions
+                           WHERE c.conditions IS NOT NULL AND c.action = 'modified' OFFSET 0) later
+                     CROSS JOIN LATERAL (
+                         SELECT coalesce(a.place, b.place) AS place, b.value AS before, a.value AS after
+                         FROM jsonb_array_elements(c.conditions) WITH ORDINALITY b (value, place)
+                         FULL JOIN jsonb_array_elements(later.conditions) WITH ORDINALITY a (value, place)
+                         ON a.value ->> 'type' = b.value ->> 'type'
+                         WHERE a.value ->> 'status' IS DISTINCT FROM b.value ->> 'status') m
+                     UNION ALL
+                     SELECT -row_number() OVER (ORDER BY e.sequence DESC), e.action, e.actor, e.request_id,
+                            e.generation_after, false, NULL, NULL
+                     FROM (SELECT * FROM audit_entries WHERE resource_id = $1 AND c.action = 'removed'
+                           ORDER BY sequence DESC LIMIT {REMOVAL_ENTRIES_MAX}) e
+                     WHERE e.generation_after > c.generation
+                 ) s
+                 WHERE c.resource_id = $1
+                 ORDER BY c.position DESC, s.place DESC LIMIT $6::bigint + {STEPS_MAX}
+             ) w
+         ), earlier AS MATERIALIZED (
+             SELECT e.* FROM target t CROSS JOIN audit_entries e
+             WHERE e.resource_id = $1 AND NOT t.is_complete
+               AND e.generation_after <= coalesce((SELECT f.generation FROM changes f
+                                                   WHERE f.resource_id = $1 AND f.generation IS NOT NULL
+                                                   ORDER BY f.position LIMIT 1), t.generation)
+               AND (SELECT count(*) FROM walked) < $6::bigint + {STEPS_MAX}
+             ORDER BY e.sequence DESC LIMIT $6::bigint + {STEPS_MAX}
          ), steps AS MATERIALIZED (
-             SELECT position, 0::bigint AS place, action AS source, at, actor, request_id, cause, NULL AS reason,
-                    generation_after AS generation, false AS was_deleting, false AS is_deleting, NULL::jsonb AS before,
-                    NULL::jsonb AS after, NULL::timestamptz AS since
-             FROM stored WHERE action = 'created'
+             SELECT position, place, source, at, actor, request_id, cause, generation, was_deleting, is_deleting, before,
+                    after, generation_after, is_declared, lag(at) OVER (
+                        PARTITION BY source, coalesce(before, after) ->> 'type' ORDER BY position) AS since
+             FROM walked
              UNION ALL
-             SELECT position, 0, action, at, actor, request_id, cause,
-                    (SELECT a.reason FROM audit_entries a
-                     WHERE d.action = 'removed' AND a.resource_id = d.resource_id AND a.generation_after IS NULL
-                     ORDER BY a.sequence DESC LIMIT 1),
-                    coalesce(generation_after, generation), was_deleting, is_deleting, NULL, NULL, NULL
-             FROM declared d WHERE generation_after IS DISTINCT FROM generation
-             UNION ALL
-             SELECT o.position, m.place, 'moved', o.at, o.actor, o.request_id, o.cause, NULL, o.generation_after, false,
-                    false, m.before, m.after, lag(o.at) OVER (PARTITION BY m.type ORDER BY o.position)
-             FROM observed o CROSS JOIN LATERAL (
-                 SELECT coalesce(a.place, b.place) AS place, coalesce(a.value, b.value) ->> 'type' AS type,
-                        b.value AS before, a.value AS after
-                 FROM jsonb_array_elements(o.conditions) WITH ORDINALITY b (value, place)
-                 FULL JOIN jsonb_array_elements(o.later) WITH ORDINALITY a (value, place)
-                 ON a.value ->> 'type' = b.value ->> 'type'
-                 WHERE a.value ->> 'status' IS DISTINCT FROM b.value ->> 'status') m
-             WHERE o.action = 'modified'
-             UNION ALL
-             SELECT NULL, e.sequence, e.action, e.at, e.actor, e.request_id, NULL, e.reason,
-                    coalesce(e.generation_after, e.generation_before), false, false, NULL, NULL, NULL
-             FROM audit_entries e JOIN target t ON t.resource_id = e.resource_id
-             WHERE NOT EXISTS (SELECT FROM stored s WHERE s.request_id = e.request_id
-                               AND s.generation_after IS NOT DISTINCT FROM e.generation_after)
+             SELECT NULL, sequence, action, at, actor, request_id, NULL, generation_after, false, false, NULL, NULL, NULL,
+                    false, NULL
+             FROM earlier
          )
-         SELECT total.count, t.is_complete, s.source, s.at, s.actor, s.request_id, s.cause, s.reason, s.generation,
+         SELECT least(total.count, $6::bigint + {STEPS_MAX}), t.is_complete, s.source, s.at,
+                coalesce(s.actor, e.actor), coalesce(s.request_id, e.request_id), s.cause, e.reason, s.generation,
                 s.was_deleting, s.is_deleting, s.before, s.after, s.since
          FROM (SELECT count(*) AS count FROM steps) total CROSS JOIN target t
          LEFT JOIN (SELECT * FROM steps ORDER BY position DESC NULLS LAST, place DESC LIMIT $5 OFFSET $6) s ON true
+         LEFT JOIN LATERAL (
+             SELECT actor, request_id, reason FROM audit_entries
+             WHERE (s.source = 'removed' OR s.is_declared AND s.request_id IS NULL) AND resource_id = $1
+               AND generation_after IS NOT DISTINCT FROM s.generation_after
+             ORDER BY sequence DESC LIMIT 1) e ON true
          ORDER BY s.position DESC NULLS LAST, s.place DESC"
     )
 });
+
+/// Most steps that a page of events reads and counts from its first one on.
+const STEPS_MAX: u32 = 1_000;
+const _: () = assert!(PageRequest::SIZE_MAX < STEPS_MAX);
+/// The removal of a resource and what else its transaction did to it have at most so many entries, the last ones.
+const REMOVAL_ENTRIES_MAX: u32 = 4;
 
 const AFTER_STATE: usize = COLUMNS_COUNT;
 
@@ -226,9 +261,11 @@ impl Db<'_> {
         scope: ResourceScope<'_>,
         page: PageRequest,
     ) -> Result<Option<RecordedTimeline>, Error> {
+        // Planned with its numbers: only with them does the plan read no more changes than it must.
         let query = scoped(&TIMELINE_SQL, scope)
             .bind(i64::from(page.size))
-            .bind(page.offset());
+            .bind(page.offset())
+            .persistent(false);
         let result = query.fetch_all(self.repeatable_wire()).await;
         let rows = self.complete(result, SqlOperation::Query(Changes), "list events")?;
         let read = recorded_timeline(&rows);

@@ -17,6 +17,7 @@ mod killed;
 mod large_pages;
 mod listeners;
 mod load;
+mod locks;
 mod logs;
 mod migrations;
 mod ordinary_role;

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 
 use super::kinds;
-use crate::support::TestApi;
+use crate::support::{TestApi, until};
 
 /// One line for each event, the oldest first.
 fn table(items: &[Value]) -> String {
@@ -107,4 +107,151 @@ async fn a_whole_life_is_a_list_of_events() {
     let behind = api.get(&format!("{path}/events?page=100")).await;
     assert_eq!((behind.status, behind.items().len()), (200, 0));
     assert_eq!(behind.body["total"], json!(items.len()));
+}
+
+/// The resource `$1` flaps for a long time.
+const FLAPPING: &str = "INSERT INTO changes (at, resource_id, kind, action, generation_after, cause, revision, conditions)
+     SELECT r.created_at + n * interval '1 second', r.id, r.kind, 'modified', 1, 'dns', n,
+            jsonb_set(r.conditions, '{0,status}', CASE n % 2 WHEN 0 THEN '\"True\"'::jsonb ELSE '\"False\"' END)
+     FROM resources r, generate_series(1, 20000) n WHERE r.id = $1";
+const ENTRIES_READ: &str =
+    "SELECT sum(idx_tup_read)::bigint FROM pg_stat_user_indexes WHERE relname = 'changes'";
+const SCANS: &str =
+    "SELECT (seq_scan + idx_scan)::bigint FROM pg_stat_user_tables WHERE relname = 'changes'";
+/// Each step that is read or counted takes an entry for its change, and one for the change after it.
+const ENTRIES_MAX: i64 = 2 * 1_000 + 100;
+
+#[tokio::test]
+async fn a_page_of_a_long_life_reads_only_the_changes_that_it_shows_and_counts() {
+    let api = TestApi::spawn_with(&kinds()).await;
+    let path = api.make("/sites", "Site", "a").await;
+    let id: uuid::Uuid = path.rsplit('/').next().unwrap().parse().unwrap();
+    let mut connection = api.database.connect().await;
+    let flapping = sqlx::query(FLAPPING).bind(id);
+    flapping.execute(&mut connection).await.unwrap();
+    let analyze = sqlx::raw_sql("VACUUM ANALYZE changes");
+    analyze.execute(&mut connection).await.unwrap();
+    sqlx::Connection::close(connection).await.unwrap();
+    let read = async || (api.count(SCANS).await, api.count(ENTRIES_READ).await);
+    let mut before = read().await;
+    until("the counters stand still", async || {
+        tokio::time::sleep(std::time::Duration::from_secs(2)).await;
+        let earlier = std::mem::replace(&mut before, read().await);
+        before == earlier
+    })
+    .await;
+    let answer = api.get(&format!("{path}/events")).await;
+    assert_eq!(answer.status, 200, "{}", answer.body);
+    let items = answer.items();
+    assert_eq!(items.len(), 20);
+    assert_eq!(answer.body["total"], 1_000, "counted so far only");
+    assert!(items.iter().all(|item| item["adapter"] == "dns"));
+    let lasted = &items[1]["condition"]["duration_seconds"];
+    assert_eq!(*lasted, 1.0, "{}", items[1]);
+    until("the counters are published", async || {
+        read().await.0 > before.0
+    })
+    .await;
+    let entries = read().await.1 - before.1;
+    assert!(entries <= ENTRIES_MAX, "{entries}");
+    // Each later page counts on from its own first event, and the last one knows the number.
+    let page = async |number: u32| {
+        let page = format!("{path}/events?size=100&page={number}");
+        api.get(&page).await
+    };
+    assert_eq!(page(2).await.body["total"], 1_100);
+    let last = page(201).await;
+    assert_eq!(last.body["total"], 20_001);
+    assert_eq!(last.items().len(), 1);
+    assert_eq!(last.items()[0]["type"], "created");
+}
+
+/// The events without those of conditions, the oldest first: type, generation, caller.
+async fn declared(api: &TestApi, path: &str) -> Vec<String> {
+    let answer = api.get(&format!("{path}/events?size=100")).await;
+    assert_eq!(answer.status, 200, "{}", answer.body);
+    assert_eq!(answer.body["total"], json!(answer.items().len()));
+    let items = answer.items().iter().rev();
+    let items = items.filter(|item| item["condition"].is_null());
+    items
+        .map(|item| {
+            let text = |name: &str| item[name].as_str().unwrap_or("-").to_owned();
+            assert!(item["request_id"].is_string(), "{item}");
+            format!("{} g{} {}", text("type"), item["generation"], text("actor"))
+        })
+        .collect()
+}
+
+const SYSTEM: &str = "system@hyperfleet.local";
+
+#[tokio::test]
+async fn a_deletion_that_removes_at_once_comes_before_the_removal() {
+    let api = TestApi::spawn_with(&kinds()).await;
+    let site = api.make("/sites", "Site", "a").await;
+    let alone = api.make(&format!("{site}/racks"), "Rack", "r").await;
+    let body = json!({"spec": {"size": 2}});
+    assert_eq!(api.patch(&alone, body).await.status, 200);
+    let below = api.make(&format!("{site}/racks"), "Rack", "s").await;
+    api.deleted(&alone).await;
+    api.clock.advance(1);
+    // A cascade: in the transaction of the site.
+    api.deleted(&site).await;
+    let life = |generations: i32| {
+        let mut events = vec![format!("created g1 {SYSTEM}")];
+        for generation in 2..=generations {
+            events.push(format!("changed g{generation} {SYSTEM}"));
+        }
+        events.push(format!("deletion_requested g{} {SYSTEM}", generations + 1));
+        events
+    };
+    for (path, generations) in [(alone, 2), (below, 1)] {
+        let events = declared(&api, &path).await;
+        let (removal, before) = events.split_last().unwrap();
+        assert_eq!(before, life(generations), "{path}");
+        assert!(removal.starts_with("removed g"), "{removal}");
+    }
+    assert_eq!(declared(&api, &site).await, life(1));
+    let forced = json!({"reason": "gone"});
+    let forced = api.post(&format!("{site}/force-delete"), forced).await;
+    assert_eq!(forced.status, 204);
+    let mut whole = life(1);
+    whole.push(format!("removed g2 {SYSTEM}"));
+    assert_eq!(declared(&api, &site).await, whole);
+}
+
+/// As the previous release writes: it knows the audit trail, but not the changes.
+const OLDER_PATCH: &str = "WITH patched AS (
+         UPDATE resources SET spec = '{\"size\": 9}', generation = generation + 1, revision = revision + 1,
+                              updated_at = now(), updated_by = 'older' WHERE id = $1
+         RETURNING *)
+     INSERT INTO audit_entries (at, actor, request_id, action, kind, resource_id, name, generation_before,
+                                generation_after, tenancy)
+     SELECT now(), 'older', gen_random_uuid()::text, 'patch', kind, id, name, generation - 1, generation, tenancy
+     FROM patched";
+
+#[tokio::test]
+async fn a_change_of_the_previous_release_is_one_event_in_its_place() {
+    let api = TestApi::spawn_with(&kinds()).await;
+    let path = api.make("/sites", "Site", "a").await;
+    let id: uuid::Uuid = path.rsplit('/').next().unwrap().parse().unwrap();
+    let mut connection = api.database.connect().await;
+    let older = sqlx::query(OLDER_PATCH).bind(id);
+    older.execute(&mut connection).await.unwrap();
+    let body = json!({"spec": {"size": 2}});
+    assert_eq!(api.patch(&path, body).await.status, 200);
+    let expected = [
+        format!("created g1 {SYSTEM}"),
+        "changed g2 older".to_owned(),
+        format!("changed g3 {SYSTEM}"),
+    ];
+    assert_eq!(declared(&api, &path).await, expected);
+    // The trail has what retention has removed, once, and in the same order.
+    for count in 1..=3 {
+        let mut session = api.database.store().session().await.unwrap();
+        let future = chrono::Utc::now() + chrono::TimeDelta::days(20_000);
+        let removed = session.db().delete_changes_before(future, 1).await;
+        assert_eq!(removed.unwrap(), 1, "{count}");
+        drop(session);
+        assert_eq!(declared(&api, &path).await, expected, "{count}");
+    }
 }

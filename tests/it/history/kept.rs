@@ -174,3 +174,32 @@ async fn the_history_of_an_older_resource_begins_with_the_upgrade() {
     let types: Vec<_> = items.iter().map(|i| i["type"].clone()).collect();
     assert_eq!(types, ["changed", "created"].map(Value::from));
 }
+
+#[tokio::test]
+async fn a_change_with_a_time_ahead_keeps_no_later_one() {
+    let api = TestApi::spawn_with(&kinds()).await;
+    let path = api.make("/sites", "Site", "a").await;
+    let patch = async |size: i32| {
+        api.clock.advance(10);
+        let body = json!({"spec": {"size": size}});
+        assert_eq!(api.patch(&path, body).await.status, 200);
+    };
+    for size in 1..=4 {
+        patch(size).await;
+    }
+    let ahead = "WITH ahead AS (UPDATE changes SET at = at + interval '10 years'
+                                WHERE position = (SELECT min(position) FROM changes) RETURNING 1)
+                 SELECT count(*) FROM ahead";
+    assert_eq!(api.count(ahead).await, 1);
+    api.clock.advance(10);
+    let before = api.clock.now();
+    patch(5).await;
+    let mut session = api.database.store().session().await.unwrap();
+    let removed = session.db().delete_changes_before(before, 100).await;
+    assert_eq!(removed.unwrap(), 5);
+    drop(session);
+    // The time ahead is not the one from which on all is known.
+    let answer = api.get(&format!("{path}?at={}", text(before))).await;
+    assert_eq!(answer.status, 200, "{}", answer.body);
+    assert_eq!(answer.body["generation"], 5);
+}

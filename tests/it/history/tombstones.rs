@@ -103,3 +103,24 @@ async fn a_family_that_was_forced_out_says_why_under_every_path() {
     let names: Vec<Value> = racks.items().iter().map(|i| i["name"].clone()).collect();
     assert_eq!(names, ["r"]);
 }
+
+#[tokio::test]
+async fn a_resource_that_another_program_removes_keeps_its_references() {
+    let api = TestApi::spawn_with(&kinds()).await;
+    let peer = api.made("/sites", "Site", "peer").await;
+    let body = json!({"kind": "Site", "name": "a", "spec": {}, "references": {"peer": [{"id": peer.id(), "kind": "Site"}]}});
+    let linked = api.post("/sites", body).await;
+    assert_eq!(linked.status, 201, "{}", linked.body);
+    let gone = "WITH gone AS (DELETE FROM resources WHERE name = 'a' RETURNING 1) SELECT count(*) FROM gone";
+    assert_eq!(api.count(gone).await, 1);
+    let left = "SELECT count(*) FROM resource_references";
+    assert_eq!(api.count(left).await, 0);
+    let removals = "SELECT count(*) FROM changes WHERE action = 'removed'";
+    assert_eq!(api.count(removals).await, 1);
+    let asked = format!("/sites/{}?includeDeleted=true", linked.id());
+    let answer = api.get(&asked).await;
+    assert_eq!(answer.status, 410, "{}", answer.body);
+    let last = &answer.body["removal"]["resource"];
+    assert_eq!(last["references"], linked.body["references"]);
+    assert_eq!(last["references"]["peer"][0]["id"], peer.id());
+}

@@ -232,3 +232,30 @@ async fn changes_by_other_programs_are_shown() {
     assert_eq!(deleted["type"], "DELETED");
     assert_eq!(deleted["object"]["labels"], json!({"x": "y"}));
 }
+
+#[tokio::test]
+async fn an_answer_without_a_body_names_the_position_too() {
+    let instance = Instance::spawn().await;
+    drop(instance.watch("/plains").await);
+    let path = instance.api.make("/plains", "Plain", "a").await;
+    let shown = instance.api.get(&path).await;
+    assert!(shown.header("hyperfleet-position").is_some());
+    let headers = [("if-none-match", shown.header("etag").unwrap())];
+    let known = instance
+        .api
+        .send_with(&headers, "GET", &path, &Value::Null)
+        .await;
+    assert_eq!(known.status, 304);
+    assert!(known.header("hyperfleet-position").is_some());
+}
+
+#[tokio::test]
+async fn a_watch_that_includes_deletions_counts_as_a_list_that_does() {
+    let instance = Instance::spawn().await;
+    let hides = || instance.service.hides_finalizing("Plain");
+    drop(instance.watch("/plains").await);
+    drop(instance.watch("/linkeds?includeDeleted=true").await);
+    assert!(hides());
+    drop(instance.watch("/plains?includeDeleted=true").await);
+    assert!(!hides());
+}
