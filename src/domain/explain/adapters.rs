@@ -35,7 +35,7 @@ pub enum AdapterState {
 pub struct AdapterProgress {
     pub adapter: String,
     pub state: AdapterState,
-    /// Since when it is in this state.
+    /// Since when it is in this state; with a report of a required adapter, no earlier than the present generation.
     pub since: DateTime<Utc>,
     /// The generation and the time of its latest report.
     pub report: Option<(i32, DateTime<Utc>)>,
@@ -84,10 +84,24 @@ pub(super) fn progress(input: &ExplainInput<'_>) -> Vec<AdapterProgress> {
     required.chain(others).collect()
 }
 
+/// The state, since when, and the condition that both follow from.
 type Judged<'a> = (AdapterState, DateTime<Utc>, Option<&'a ReportedCondition>);
 
 /// The state of a required adapter that has reported.
+///
+/// A condition keeps its time through later generations, and the clock of an adapter may be behind: the state follows
+/// from the present generation, so it begins with it at the earliest.
 fn judge<'a>(input: &ExplainInput<'_>, report: &'a ReportState) -> Judged<'a> {
+    let (progress, since, condition) = reported(input, report);
+    (
+        progress,
+        since.max(input.snapshot.state.updated_at),
+        condition,
+    )
+}
+
+/// The state as the report has it, with the adapter's own time.
+fn reported<'a>(input: &ExplainInput<'_>, report: &'a ReportState) -> Judged<'a> {
     let state = &input.snapshot.state;
     let available = report.condition(AVAILABLE);
     if report.observed_generation > state.generation {

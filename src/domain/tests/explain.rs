@@ -173,6 +173,40 @@ fn each_state_of_an_adapter_has_its_sentence() {
 }
 
 #[test]
+fn no_wait_begins_before_the_generation_that_it_is_for() {
+    // Since second 30 the adapter has been reporting False, first on generation 1, now on generation 2 of second 300.
+    let mut snapshot = with(new("Pool"), &[failing("NoQuota", "no room")]);
+    let mut again = snapshot.reports[0].clone();
+    again.observed_generation = 2;
+    again.reported_at = at(310);
+    let entity = kinds();
+    let mut first = failing("NoQuota", "no room");
+    let before = new("Pool");
+    let decided = crate::domain::lifecycle::report(&before, entity.get("Pool"), &mut first);
+    snapshot.state.conditions = decided.conditions;
+    snapshot.state.generation = 2;
+    snapshot.state.updated_at = at(300);
+    let old = explained(&snapshot);
+    snapshot.reports = vec![again];
+    let failing = explained(&snapshot);
+    for (explanation, state) in [
+        (&old, AdapterState::OldGeneration),
+        (&failing, AdapterState::Failing),
+    ] {
+        let adapter = &explanation.adapters[0];
+        assert_eq!((adapter.state, adapter.since), (state, at(300)));
+        assert_eq!(explanation.waits_since, Some(at(300)));
+        let summary = &explanation.summary;
+        let since = ", since 2026-01-01T00:05:00Z (5 min).";
+        assert!(summary.ends_with(since), "{summary}");
+    }
+    assert_eq!(
+        failing.adapters[0].sentence,
+        "Adapter a reports Available=False at generation 2 since 2026-01-01T00:05:00Z (5 min): NoQuota: no room."
+    );
+}
+
+#[test]
 fn a_report_of_more_than_half_an_hour_ago_is_stale() {
     let snapshot = with(new("Cluster"), &[failing("NoQuota", "no room")]);
     let (registry, surroundings) = (kinds(), Surroundings::default());
