@@ -550,6 +550,48 @@ const SEED: [&str; 2] = [
      WHERE s.owner_id IS NOT NULL AND t.name = 'linked' AND $1 > 0",
 ];
 
+/// More node pools than are read, and a disk of one of them. All reference their cluster.
+const LARGE_FAMILY: [&str; 3] = [
+    "INSERT INTO resources (id, owner_id, created_at, updated_at, generation, kind, name, created_by, updated_by, spec)
+     SELECT gen_random_uuid(), t.id, t.created_at, t.updated_at, 1, 'NodePool', 'pool-' || n, 'a', 'a', '{}'
+     FROM resources t, generate_series(1, 1100) n WHERE t.name = 'large'",
+    "INSERT INTO resources (id, owner_id, created_at, updated_at, generation, kind, name, created_by, updated_by, spec)
+     SELECT gen_random_uuid(), t.id, t.created_at, t.updated_at, 1, 'Disk', 'disk', 'a', 'a', '{}'
+     FROM resources t WHERE t.name = 'pool-1'",
+    "INSERT INTO resource_references (source_id, target_id, ref_type, target_kind)
+     SELECT s.id, t.id, 'cluster', 'Cluster' FROM resources s, resources t
+     WHERE s.kind IN ('NodePool', 'Disk') AND t.name = 'large'",
+];
+
+#[tokio::test]
+async fn references_from_inside_a_large_family_block_nothing() {
+    let api = spawn().await;
+    let cluster = api.cluster("large").await;
+    let mut connection = api.database.connect().await;
+    for sql in LARGE_FAMILY {
+        sqlx::raw_sql(sql).execute(&mut connection).await.unwrap();
+    }
+    let outside = addon(&api, "logging", "cluster", &cluster).await;
+    let body = explained(&api, &cluster).await;
+    assert_eq!(
+        sentences(&body, "/referrers/items"),
+        ["Addon \"logging\" references the resource as \"cluster\": remove the reference first."]
+    );
+    assert_eq!(body["referrers"]["total"], 1);
+    assert_eq!(api.delete(&cluster).await.status, 409);
+    api.deleted(&format!("/addons/{}", outside.id())).await;
+    let body = explained(&api, &cluster).await;
+    assert_eq!(
+        body["deletion"],
+        json!({
+            "blocked": false,
+            "sentence": "Nothing prevents a DELETE among the resources that were checked; there are more.",
+        })
+    );
+    assert_eq!(body["referrers"]["total"], 0);
+    assert_eq!(api.delete(&cluster).await.status, 202);
+}
+
 /// After five times the server keeps a plan.
 const ROUNDS: usize = 8;
 /// How often targets of references were looked up.

@@ -96,6 +96,7 @@ fn reference(number: u128, target: u128) -> SourceOfReference {
         kin: kin("App", number, None),
         ref_type: "base".to_owned(),
         target: id(target),
+        is_inside: false,
         is_seen: true,
     }
 }
@@ -326,9 +327,11 @@ fn only_active_children_of_restricting_kinds_block_the_deletion_of_an_active_res
 
 #[test]
 fn references_from_outside_block_the_deletion_of_an_active_resource() {
+    let mut from_inside = reference(3, 1);
+    from_inside.is_inside = true;
     let surroundings = Surroundings {
         descendants: vec![descendant("Pool", 2, 1)],
-        referrers: vec![reference(9, 2), reference(8, 1), reference(2, 1)],
+        referrers: vec![reference(9, 2), reference(8, 1), from_inside],
     };
     let explanation = explained_with(&new("Cluster"), &surroundings);
     let blocked = &explanation.blocked;

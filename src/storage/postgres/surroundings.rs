@@ -40,6 +40,7 @@ struct ReferrerColumn {
     owner: Option<Uuid>,
     ref_type: String,
     target: Uuid,
+    is_inside: bool,
     is_seen: bool,
 }
 
@@ -105,6 +106,7 @@ impl From<ReferrerColumn> for SourceOfReference {
             },
             ref_type: column.ref_type,
             target: column.target.into(),
+            is_inside: column.is_inside,
             is_seen: column.is_seen,
         }
     }
