@@ -15,10 +15,12 @@ use crate::domain::{ConditionStatus, ReportState, ReportedCondition};
 pub enum AdapterState {
     /// Its report says what the resource waits for.
     Done,
+    /// No report of it is stored. It may have sent some: those without a mandatory condition are refused.
     NeverReported,
-    /// Its latest report is about an earlier generation.
+    /// Its stored report is about an earlier generation. It may have sent later ones: those with `Available=Unknown`
+    /// are discarded.
     OldGeneration,
-    /// Its latest report is about a generation that the resource does not have, as after a restore of the database.
+    /// Its stored report is about a generation that the resource does not have, as after a restore of the database.
     FutureGeneration,
     /// It reports `Available=Unknown`.
     Unknown,
@@ -37,9 +39,9 @@ pub struct AdapterProgress {
     pub state: AdapterState,
     /// Since when it is in this state; with a report of a required adapter, no earlier than the present generation.
     pub since: DateTime<Utc>,
-    /// The generation and the time of its latest report.
+    /// The generation and the time of its latest accepted report.
     pub report: Option<(i32, DateTime<Utc>)>,
-    /// Whether its latest report is older than [`STALE_AFTER`].
+    /// Whether its latest accepted report is older than [`STALE_AFTER`].
     pub is_stale: bool,
     /// The condition that the state follows from, as the adapter reported it.
     pub condition: Option<ReportedCondition>,
@@ -57,7 +59,10 @@ impl AdapterProgress {
 
     /// `dns: failing`.
     pub(super) fn short(&self) -> String {
-        let state = self.state.into_str().replace('_', " ");
+        let state = match self.state {
+            AdapterState::NeverReported => "no accepted report".to_owned(),
+            state => state.into_str().replace('_', " "),
+        };
         format!("{}: {state}", quoted(&self.adapter))
     }
 }
@@ -149,7 +154,8 @@ fn described(
             rfc3339(stale.reported_at),
             age(input.now - stale.reported_at),
         );
-        sentence = format!("{sentence}; its latest report is stale, from {at} ({age} ago)");
+        sentence =
+            format!("{sentence}; its latest accepted report is stale, from {at} ({age} ago)");
     }
     let (progress, since, condition) = judged;
     AdapterProgress {
@@ -182,13 +188,13 @@ fn sentence(
     let rest = match state {
         AdapterState::NeverReported => {
             let (created, age) = (rfc3339(at), age(input.now - at));
-            format!("has never reported on the resource, created at {created} ({age} ago)")
+            format!("has no accepted report on the resource, created at {created} ({age} ago)")
         }
         AdapterState::Done => format!("reports {goal}=True at generation {generation} {since}"),
         AdapterState::OldGeneration => {
             let (declared, age) = (rfc3339(at), age(input.now - at));
             format!(
-                "reported on generation {observed}, but not on generation {generation}, declared at {declared} ({age} ago)"
+                "has an accepted report on generation {observed}, but none on generation {generation}, declared at {declared} ({age} ago)"
             )
         }
         AdapterState::FutureGeneration => format!(
@@ -201,7 +207,9 @@ fn sentence(
             format!("reports Available=False at generation {generation} {since}{why}")
         }
         AdapterState::NotFinalized => {
-            format!("has reported on generation {generation}, but not Finalized=True {since}{why}")
+            format!(
+                "has an accepted report on generation {generation}, but none with Finalized=True {since}{why}"
+            )
         }
         AdapterState::NotRequired => {
             let kind = &resource.kind;

@@ -112,7 +112,7 @@ fn each_state_of_an_adapter_has_its_sentence() {
         (
             with(new("Cluster"), &[b()]),
             NeverReported,
-            "Adapter a has never reported on the resource, created at 2026-01-01T00:00:00Z (10 min ago).",
+            "Adapter a has no accepted report on the resource, created at 2026-01-01T00:00:00Z (10 min ago).",
         ),
         (
             with(new("Cluster"), &[report("a", 1, 30, True)]),
@@ -137,17 +137,17 @@ fn each_state_of_an_adapter_has_its_sentence() {
         (
             gone(report("a", 1, 3, True)),
             OldGeneration,
-            "Adapter a reported on generation 1, but not on generation 2, declared at 2026-01-01T00:00:05Z (9 min ago).",
+            "Adapter a has an accepted report on generation 1, but none on generation 2, declared at 2026-01-01T00:00:05Z (9 min ago).",
         ),
         (
             gone(report("a", 2, 30, True)),
             NotFinalized,
-            "Adapter a has reported on generation 2, but not Finalized=True since 2026-01-01T00:00:05Z (9 min).",
+            "Adapter a has an accepted report on generation 2, but none with Finalized=True since 2026-01-01T00:00:05Z (9 min).",
         ),
         (
             gone(saying_finalized(report("a", 2, 30, True), False)),
             NotFinalized,
-            "Adapter a has reported on generation 2, but not Finalized=True since 2026-01-01T00:00:05Z (9 min): FinalizedReason.",
+            "Adapter a has an accepted report on generation 2, but none with Finalized=True since 2026-01-01T00:00:05Z (9 min): FinalizedReason.",
         ),
         (
             finalized_by(finalizing(new("Cluster")), "a"),
@@ -225,7 +225,7 @@ fn a_report_of_more_than_half_an_hour_ago_is_stale() {
     assert_eq!(
         stale.sentence,
         "Adapter a reports Available=False at generation 1 since 2026-01-01T00:00:30Z (30 min): NoQuota: no room; \
-         its latest report is stale, from 2026-01-01T00:00:30Z (30 min ago)."
+         its latest accepted report is stale, from 2026-01-01T00:00:30Z (30 min ago)."
     );
 }
 
@@ -246,7 +246,7 @@ fn a_summary_counts_what_the_resource_waits_for() {
             with(new("Cluster"), &[done("b")]),
             &none,
             "Cluster \"r1\" waits for 1 of 2 required adapters to report Available=True at generation 1 \
-             (a: never reported), since 2026-01-01T00:00:00Z (10 min).",
+             (a: no accepted report), since 2026-01-01T00:00:00Z (10 min).",
         ),
         (
             with(new("Cluster"), &[done("b"), done("a")]),
@@ -272,7 +272,7 @@ fn a_summary_counts_what_the_resource_waits_for() {
             finalized_by(gone(), "b"),
             &children,
             "Cluster \"r1\" is finalizing and waits for 1 of 2 required adapters to report Finalized=True at \
-             generation 2 (a: never reported), and for the removal of 2 descendants (Pool \"r2\", Pool \"r3\"), since \
+             generation 2 (a: no accepted report), and for the removal of 2 descendants (Pool \"r2\", Pool \"r3\"), since \
              2026-01-01T00:00:05Z (9 min).",
         ),
         (
