@@ -28,7 +28,7 @@ pub enum AdapterState {
     Failing,
     /// It knows of the deletion, but has not cleaned up yet.
     NotFinalized,
-    /// It reports, but the kind does not require it.
+    /// It has reported, but the kind does not require it, or is not configured any more. Only rules read its report.
     NotRequired,
 }
 
@@ -37,7 +37,8 @@ pub enum AdapterState {
 pub struct AdapterProgress {
     pub adapter: String,
     pub state: AdapterState,
-    /// Since when it is in this state; with a report of a required adapter, no earlier than the present generation.
+    /// Since when it is in this state. Of a required adapter with a report, no earlier than the present generation; of
+    /// one that is not required, the first report.
     pub since: DateTime<Utc>,
     /// The generation and the time of its latest accepted report.
     pub report: Option<(i32, DateTime<Utc>)>,
@@ -198,7 +199,7 @@ fn sentence(
             )
         }
         AdapterState::FutureGeneration => format!(
-            "reported on generation {observed}, but the resource is at generation {generation}: the report does not count"
+            "reported on generation {observed}, but the resource is at generation {generation}: the report does not end the wait"
         ),
         AdapterState::Unknown => {
             format!("reports Available=Unknown at generation {generation} {since}{why}")
@@ -213,7 +214,11 @@ fn sentence(
         }
         AdapterState::NotRequired => {
             let kind = &resource.kind;
-            format!("reports, but kind {kind} does not require it: its reports do not count")
+            let why = match input.entity() {
+                Some(_) => "does not require it",
+                None => "is not configured any more",
+            };
+            format!("has reported, but kind {kind} {why}: the resource does not wait for it")
         }
     };
     format!("Adapter {} {rest}", quoted(adapter))

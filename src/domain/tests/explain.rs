@@ -132,7 +132,7 @@ fn each_state_of_an_adapter_has_its_sentence() {
         (
             with(new("Cluster"), &[report("a", 9, 30, True)]),
             FutureGeneration,
-            "Adapter a reported on generation 9, but the resource is at generation 1: the report does not count.",
+            "Adapter a reported on generation 9, but the resource is at generation 1: the report does not end the wait.",
         ),
         (
             gone(report("a", 1, 3, True)),
@@ -157,7 +157,7 @@ fn each_state_of_an_adapter_has_its_sentence() {
         (
             with(new("Channel"), &[report("a", 1, 30, True)]),
             NotRequired,
-            "Adapter a reports, but kind Channel does not require it: its reports do not count.",
+            "Adapter a has reported, but kind Channel does not require it: the resource does not wait for it.",
         ),
     ];
     for (snapshot, state, sentence) in cases {
@@ -226,6 +226,18 @@ fn a_report_of_more_than_half_an_hour_ago_is_stale() {
         stale.sentence,
         "Adapter a reports Available=False at generation 1 since 2026-01-01T00:00:30Z (30 min): NoQuota: no room; \
          its latest accepted report is stale, from 2026-01-01T00:00:30Z (30 min ago)."
+    );
+}
+
+#[test]
+fn an_adapter_of_a_kind_that_is_not_configured_any_more_is_not_required() {
+    let mut snapshot = with(new("Channel"), &[report("a", 1, 30, True)]);
+    snapshot.state.kind = "Other".to_owned();
+    let explanation = explained(&snapshot);
+    assert_eq!(explanation.adapters[0].state, AdapterState::NotRequired);
+    assert_eq!(
+        explanation.adapters[0].sentence,
+        "Adapter a has reported, but kind Other is not configured any more: the resource does not wait for it."
     );
 }
 

@@ -85,7 +85,7 @@ pub(in crate::wire) struct AdapterProgressView<'a> {
     observed_generation: Option<i32>,
     /// The same in words.
     sentence: &'a str,
-    /// Since when the adapter is in this state.
+    /// Since when the adapter is in this state; time of its first report if it is not required.
     #[serde(serialize_with = "moment::serialize")]
     since_time: DateTime<Utc>,
     /// Whether the latest accepted report is more than 30 minutes old.
