@@ -8,8 +8,7 @@ use crate::domain::explain::{ExplainInput, ResourceExplanation, explain};
 impl Service {
     /// Explains what a resource waits for, as of `now`, and what prevents its deletion.
     ///
-    /// The resource and its surroundings are read by two statements. So an explanation may name a child that has just
-    /// been removed, or miss one that has just been created; the next explanation does not.
+    /// The resource and its surroundings are read by one statement, so that an explanation does not contradict itself.
     pub async fn explain(
         &self,
         path: ResourcePath<'_>,
@@ -21,16 +20,15 @@ impl Service {
         let mut session = self.store.session().await?;
         let mut db = session.db();
         let with_rules = self.registry.kinds_with_rules();
-        let Some(found) = db.find_whole(scope, with_rules).await? else {
+        let Some(found) = db.find_surrounded(scope, with_rules).await? else {
             return Err(path.missing(self, &mut db).await);
         };
-        let surroundings = db.find_surroundings(path.tenants, scope.id).await?;
         // Rules may take a while: other requests get the connection.
         drop(session);
         Ok(explain(&ExplainInput {
             snapshot: &found.snapshot,
-            created_at: found.resource.created_at,
-            surroundings: &surroundings,
+            created_at: found.created_at,
+            surroundings: &found.surroundings,
             registry: &self.registry,
             now,
         }))

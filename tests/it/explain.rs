@@ -108,13 +108,13 @@ async fn an_active_resource_waits_for_its_adapters() {
     assert_eq!(
         body["summary"],
         "Cluster \"prod\" waits for 2 of 2 required adapters to report Available=True at generation 1 \
-         (validation: never reported, dns: never reported), since 2026-01-01T10:00:00Z (0 s)."
+         (validation: no accepted report, dns: no accepted report), since 2026-01-01T10:00:00Z (0 s)."
     );
     assert_eq!(
         body["adapters"][0],
         json!({
             "adapter": "validation",
-            "sentence": "Adapter validation has never reported on the resource, created at 2026-01-01T10:00:00Z (0 s ago).",
+            "sentence": "Adapter validation has no accepted report on the resource, created at 2026-01-01T10:00:00Z (0 s ago).",
             "since_time": "2026-01-01T10:00:00Z",
             "stale": false,
             "state": "never_reported",
@@ -181,8 +181,8 @@ async fn an_active_resource_waits_for_its_adapters() {
     assert_eq!(body["adapters"][0]["stale"], true);
     assert_eq!(
         body["adapters"][0]["sentence"],
-        "Adapter validation reported on generation 1, but not on generation 2, declared at 2026-01-01T10:01:00Z \
-         (60 min ago); its latest report is stale, from 2026-01-01T10:01:00Z (60 min ago)."
+        "Adapter validation has an accepted report on generation 1, but none on generation 2, declared at 2026-01-01T10:01:00Z \
+         (60 min ago); its latest accepted report is stale, from 2026-01-01T10:01:00Z (60 min ago)."
     );
 
     for adapter in ["validation", "dns"] {
@@ -226,6 +226,33 @@ async fn an_adapter_may_not_know_or_know_too_much() {
     assert_eq!(
         (&condition["state"], &condition["status"]),
         (&json!("outdated"), &json!("True"))
+    );
+}
+
+#[tokio::test]
+async fn reports_that_were_not_accepted_are_not_denied() {
+    let api = spawn().await;
+    let cluster = api.cluster("prod").await;
+    let statuses = format!("{cluster}/statuses");
+    let refused = json!({
+        "adapter": "validation", "observed_generation": 1, "observed_time": api.clock.now(),
+        "conditions": [{"type": "Available", "status": "True"}],
+    });
+    assert_eq!(api.put(&statuses, refused).await.status, 400);
+    api.report(&cluster, "dns", 1, &[]).await;
+    api.clock.advance(60);
+    api.patch(&cluster, json!({"spec": {"a": 1}})).await;
+    api.clock.advance(1);
+    let discarded = api.report(&cluster, "dns", 2, &[("Available", "Unknown")]);
+    assert_eq!(discarded.await.status, 204);
+    let body = explained(&api, &cluster).await;
+    assert_eq!(
+        sentences(&body, "/adapters"),
+        [
+            "Adapter validation has no accepted report on the resource, created at 2026-01-01T10:00:00Z (61 s ago).",
+            "Adapter dns has an accepted report on generation 1, but none on generation 2, declared at \
+             2026-01-01T10:01:00Z (1 s ago).",
+        ]
     );
 }
 
@@ -549,6 +576,48 @@ const SEED: [&str; 2] = [
      SELECT s.id, t.id, 'cluster', 'Cluster' FROM resources s, resources t
      WHERE s.owner_id IS NOT NULL AND t.name = 'linked' AND $1 > 0",
 ];
+
+/// More node pools than are read, and a disk of one of them. All reference their cluster.
+const LARGE_FAMILY: [&str; 3] = [
+    "INSERT INTO resources (id, owner_id, created_at, updated_at, generation, kind, name, created_by, updated_by, spec)
+     SELECT gen_random_uuid(), t.id, t.created_at, t.updated_at, 1, 'NodePool', 'pool-' || n, 'a', 'a', '{}'
+     FROM resources t, generate_series(1, 1100) n WHERE t.name = 'large'",
+    "INSERT INTO resources (id, owner_id, created_at, updated_at, generation, kind, name, created_by, updated_by, spec)
+     SELECT gen_random_uuid(), t.id, t.created_at, t.updated_at, 1, 'Disk', 'disk', 'a', 'a', '{}'
+     FROM resources t WHERE t.name = 'pool-1'",
+    "INSERT INTO resource_references (source_id, target_id, ref_type, target_kind)
+     SELECT s.id, t.id, 'cluster', 'Cluster' FROM resources s, resources t
+     WHERE s.kind IN ('NodePool', 'Disk') AND t.name = 'large'",
+];
+
+#[tokio::test]
+async fn references_from_inside_a_large_family_block_nothing() {
+    let api = spawn().await;
+    let cluster = api.cluster("large").await;
+    let mut connection = api.database.connect().await;
+    for sql in LARGE_FAMILY {
+        sqlx::raw_sql(sql).execute(&mut connection).await.unwrap();
+    }
+    let outside = addon(&api, "logging", "cluster", &cluster).await;
+    let body = explained(&api, &cluster).await;
+    assert_eq!(
+        sentences(&body, "/referrers/items"),
+        ["Addon \"logging\" references the resource as \"cluster\": remove the reference first."]
+    );
+    assert_eq!(body["referrers"]["total"], 1);
+    assert_eq!(api.delete(&cluster).await.status, 409);
+    api.deleted(&format!("/addons/{}", outside.id())).await;
+    let body = explained(&api, &cluster).await;
+    assert_eq!(
+        body["deletion"],
+        json!({
+            "blocked": false,
+            "sentence": "Nothing prevents a DELETE among the resources that were checked; there are more.",
+        })
+    );
+    assert_eq!(body["referrers"]["total"], 0);
+    assert_eq!(api.delete(&cluster).await.status, 202);
+}
 
 /// After five times the server keeps a plan.
 const ROUNDS: usize = 8;

@@ -15,10 +15,12 @@ use crate::domain::{ConditionStatus, ReportState, ReportedCondition};
 pub enum AdapterState {
     /// Its report says what the resource waits for.
     Done,
+    /// No report of it is stored. It may have sent some: those without a mandatory condition are refused.
     NeverReported,
-    /// Its latest report is about an earlier generation.
+    /// Its stored report is about an earlier generation. It may have sent later ones: those with `Available=Unknown`
+    /// are discarded.
     OldGeneration,
-    /// Its latest report is about a generation that the resource does not have, as after a restore of the database.
+    /// Its stored report is about a generation that the resource does not have, as after a restore of the database.
     FutureGeneration,
     /// It reports `Available=Unknown`.
     Unknown,
@@ -26,7 +28,7 @@ pub enum AdapterState {
     Failing,
     /// It knows of the deletion, but has not cleaned up yet.
     NotFinalized,
-    /// It reports, but the kind does not require it.
+    /// It has reported, but the kind does not require it, or is not configured any more. Only rules read its report.
     NotRequired,
 }
 
@@ -35,11 +37,12 @@ pub enum AdapterState {
 pub struct AdapterProgress {
     pub adapter: String,
     pub state: AdapterState,
-    /// Since when it is in this state.
+    /// Since when it is in this state. Of a required adapter with a report, no earlier than the present generation; of
+    /// one that is not required, the first report.
     pub since: DateTime<Utc>,
-    /// The generation and the time of its latest report.
+    /// The generation and the time of its latest accepted report.
     pub report: Option<(i32, DateTime<Utc>)>,
-    /// Whether its latest report is older than [`STALE_AFTER`].
+    /// Whether its latest accepted report is older than [`STALE_AFTER`].
     pub is_stale: bool,
     /// The condition that the state follows from, as the adapter reported it.
     pub condition: Option<ReportedCondition>,
@@ -57,7 +60,10 @@ impl AdapterProgress {
 
     /// `dns: failing`.
     pub(super) fn short(&self) -> String {
-        let state = self.state.into_str().replace('_', " ");
+        let state = match self.state {
+            AdapterState::NeverReported => "no accepted report".to_owned(),
+            state => state.into_str().replace('_', " "),
+        };
         format!("{}: {state}", quoted(&self.adapter))
     }
 }
@@ -84,10 +90,24 @@ pub(super) fn progress(input: &ExplainInput<'_>) -> Vec<AdapterProgress> {
     required.chain(others).collect()
 }
 
+/// The state, since when, and the condition that both follow from.
 type Judged<'a> = (AdapterState, DateTime<Utc>, Option<&'a ReportedCondition>);
 
 /// The state of a required adapter that has reported.
+///
+/// A condition keeps its time through later generations, and the clock of an adapter may be behind: the state follows
+/// from the present generation, so it begins with it at the earliest.
 fn judge<'a>(input: &ExplainInput<'_>, report: &'a ReportState) -> Judged<'a> {
+    let (progress, since, condition) = reported(input, report);
+    (
+        progress,
+        since.max(input.snapshot.state.updated_at),
+        condition,
+    )
+}
+
+/// The state as the report has it, with the adapter's own time.
+fn reported<'a>(input: &ExplainInput<'_>, report: &'a ReportState) -> Judged<'a> {
     let state = &input.snapshot.state;
     let available = report.condition(AVAILABLE);
     if report.observed_generation > state.generation {
@@ -135,7 +155,8 @@ fn described(
             rfc3339(stale.reported_at),
             age(input.now - stale.reported_at),
         );
-        sentence = format!("{sentence}; its latest report is stale, from {at} ({age} ago)");
+        sentence =
+            format!("{sentence}; its latest accepted report is stale, from {at} ({age} ago)");
     }
     let (progress, since, condition) = judged;
     AdapterProgress {
@@ -168,17 +189,17 @@ fn sentence(
     let rest = match state {
         AdapterState::NeverReported => {
             let (created, age) = (rfc3339(at), age(input.now - at));
-            format!("has never reported on the resource, created at {created} ({age} ago)")
+            format!("has no accepted report on the resource, created at {created} ({age} ago)")
         }
         AdapterState::Done => format!("reports {goal}=True at generation {generation} {since}"),
         AdapterState::OldGeneration => {
             let (declared, age) = (rfc3339(at), age(input.now - at));
             format!(
-                "reported on generation {observed}, but not on generation {generation}, declared at {declared} ({age} ago)"
+                "has an accepted report on generation {observed}, but none on generation {generation}, declared at {declared} ({age} ago)"
             )
         }
         AdapterState::FutureGeneration => format!(
-            "reported on generation {observed}, but the resource is at generation {generation}: the report does not count"
+            "reported on generation {observed}, but the resource is at generation {generation}: the report does not end the wait"
         ),
         AdapterState::Unknown => {
             format!("reports Available=Unknown at generation {generation} {since}{why}")
@@ -187,11 +208,17 @@ fn sentence(
             format!("reports Available=False at generation {generation} {since}{why}")
         }
         AdapterState::NotFinalized => {
-            format!("has reported on generation {generation}, but not Finalized=True {since}{why}")
+            format!(
+                "has an accepted report on generation {generation}, but none with Finalized=True {since}{why}"
+            )
         }
         AdapterState::NotRequired => {
             let kind = &resource.kind;
-            format!("reports, but kind {kind} does not require it: its reports do not count")
+            let why = match input.entity() {
+                Some(_) => "does not require it",
+                None => "is not configured any more",
+            };
+            format!("has reported, but kind {kind} {why}: the resource does not wait for it")
         }
     };
     format!("Adapter {} {rest}", quoted(adapter))

@@ -133,12 +133,11 @@ fn referrers(input: &ExplainInput<'_>) -> Blockers<BlockingReferrer> {
                 .is_some_and(|d| d.deleted_at.is_none())
         }
     };
-    let is_inside = |id| id == state.id || of_id.contains_key(&id);
     let all = &input.surroundings.referrers;
     let read = all.iter().take(REFERRERS_MAX);
     let mut blocking: Vec<_> = read
         .filter(is_checked)
-        .filter(|source| !is_inside(source.kin.id))
+        .filter(|source| !source.is_inside)
         .collect();
     let order = |s: &SourceOfReference| (s.kin.clone(), s.ref_type.clone(), s.target);
     blocking.sort_by_key(|source| order(source));

@@ -111,7 +111,8 @@ pub fn explain(input: &ExplainInput<'_>) -> ResourceExplanation {
     }
 }
 
-/// Since when a waiting resource waits: since its deletion, or since it is not reconciled any more.
+/// Since when a waiting resource waits: since its deletion, or since it is not reconciled any more, but no longer than
+/// it has the present generation, which it waits for.
 fn waits_since(input: &ExplainInput<'_>) -> DateTime<Utc> {
     let state = &input.snapshot.state;
     if let Some(deletion) = &state.deletion {
@@ -120,7 +121,9 @@ fn waits_since(input: &ExplainInput<'_>) -> DateTime<Utc> {
     let mut conditions = state.conditions.iter();
     let reconciled = conditions.find(|c| c.kind == RECONCILED);
     let unreconciled = reconciled.filter(|c| c.status == ConditionStatus::False);
-    unreconciled.map_or(state.updated_at, |c| c.last_transition_at)
+    unreconciled.map_or(state.updated_at, |c| {
+        c.last_transition_at.max(state.updated_at)
+    })
 }
 
 /// The whole explanation in one sentence.

@@ -37,12 +37,14 @@ pub struct Descendant {
     pub is_seen: bool,
 }
 
-/// An active resource outside a family that references a resource of the family.
+/// An active resource, none of those that were read of a family, that references one of these.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceOfReference {
     pub kin: Kin,
     pub ref_type: String,
     pub target: ResourceId,
+    /// Whether it is below the resource itself: it would be deleted with it.
+    pub is_inside: bool,
     /// Whether the caller sees it.
     pub is_seen: bool,
 }

@@ -96,6 +96,7 @@ fn reference(number: u128, target: u128) -> SourceOfReference {
         kin: kin("App", number, None),
         ref_type: "base".to_owned(),
         target: id(target),
+        is_inside: false,
         is_seen: true,
     }
 }
@@ -111,7 +112,7 @@ fn each_state_of_an_adapter_has_its_sentence() {
         (
             with(new("Cluster"), &[b()]),
             NeverReported,
-            "Adapter a has never reported on the resource, created at 2026-01-01T00:00:00Z (10 min ago).",
+            "Adapter a has no accepted report on the resource, created at 2026-01-01T00:00:00Z (10 min ago).",
         ),
         (
             with(new("Cluster"), &[report("a", 1, 30, True)]),
@@ -131,22 +132,22 @@ fn each_state_of_an_adapter_has_its_sentence() {
         (
             with(new("Cluster"), &[report("a", 9, 30, True)]),
             FutureGeneration,
-            "Adapter a reported on generation 9, but the resource is at generation 1: the report does not count.",
+            "Adapter a reported on generation 9, but the resource is at generation 1: the report does not end the wait.",
         ),
         (
             gone(report("a", 1, 3, True)),
             OldGeneration,
-            "Adapter a reported on generation 1, but not on generation 2, declared at 2026-01-01T00:00:05Z (9 min ago).",
+            "Adapter a has an accepted report on generation 1, but none on generation 2, declared at 2026-01-01T00:00:05Z (9 min ago).",
         ),
         (
             gone(report("a", 2, 30, True)),
             NotFinalized,
-            "Adapter a has reported on generation 2, but not Finalized=True since 2026-01-01T00:00:05Z (9 min).",
+            "Adapter a has an accepted report on generation 2, but none with Finalized=True since 2026-01-01T00:00:05Z (9 min).",
         ),
         (
             gone(saying_finalized(report("a", 2, 30, True), False)),
             NotFinalized,
-            "Adapter a has reported on generation 2, but not Finalized=True since 2026-01-01T00:00:05Z (9 min): FinalizedReason.",
+            "Adapter a has an accepted report on generation 2, but none with Finalized=True since 2026-01-01T00:00:05Z (9 min): FinalizedReason.",
         ),
         (
             finalized_by(finalizing(new("Cluster")), "a"),
@@ -156,7 +157,7 @@ fn each_state_of_an_adapter_has_its_sentence() {
         (
             with(new("Channel"), &[report("a", 1, 30, True)]),
             NotRequired,
-            "Adapter a reports, but kind Channel does not require it: its reports do not count.",
+            "Adapter a has reported, but kind Channel does not require it: the resource does not wait for it.",
         ),
     ];
     for (snapshot, state, sentence) in cases {
@@ -170,6 +171,40 @@ fn each_state_of_an_adapter_has_its_sentence() {
         assert_eq!(a.is_waited_for(), !matches!(state, Done | NotRequired));
         assert!(!a.is_stale, "{sentence}");
     }
+}
+
+#[test]
+fn no_wait_begins_before_the_generation_that_it_is_for() {
+    // Since second 30 the adapter has been reporting False, first on generation 1, now on generation 2 of second 300.
+    let mut snapshot = with(new("Pool"), &[failing("NoQuota", "no room")]);
+    let mut again = snapshot.reports[0].clone();
+    again.observed_generation = 2;
+    again.reported_at = at(310);
+    let entity = kinds();
+    let mut first = failing("NoQuota", "no room");
+    let before = new("Pool");
+    let decided = crate::domain::lifecycle::report(&before, entity.get("Pool"), &mut first);
+    snapshot.state.conditions = decided.conditions;
+    snapshot.state.generation = 2;
+    snapshot.state.updated_at = at(300);
+    let old = explained(&snapshot);
+    snapshot.reports = vec![again];
+    let failing = explained(&snapshot);
+    for (explanation, state) in [
+        (&old, AdapterState::OldGeneration),
+        (&failing, AdapterState::Failing),
+    ] {
+        let adapter = &explanation.adapters[0];
+        assert_eq!((adapter.state, adapter.since), (state, at(300)));
+        assert_eq!(explanation.waits_since, Some(at(300)));
+        let summary = &explanation.summary;
+        let since = ", since 2026-01-01T00:05:00Z (5 min).";
+        assert!(summary.ends_with(since), "{summary}");
+    }
+    assert_eq!(
+        failing.adapters[0].sentence,
+        "Adapter a reports Available=False at generation 2 since 2026-01-01T00:05:00Z (5 min): NoQuota: no room."
+    );
 }
 
 #[test]
@@ -190,7 +225,19 @@ fn a_report_of_more_than_half_an_hour_ago_is_stale() {
     assert_eq!(
         stale.sentence,
         "Adapter a reports Available=False at generation 1 since 2026-01-01T00:00:30Z (30 min): NoQuota: no room; \
-         its latest report is stale, from 2026-01-01T00:00:30Z (30 min ago)."
+         its latest accepted report is stale, from 2026-01-01T00:00:30Z (30 min ago)."
+    );
+}
+
+#[test]
+fn an_adapter_of_a_kind_that_is_not_configured_any_more_is_not_required() {
+    let mut snapshot = with(new("Channel"), &[report("a", 1, 30, True)]);
+    snapshot.state.kind = "Other".to_owned();
+    let explanation = explained(&snapshot);
+    assert_eq!(explanation.adapters[0].state, AdapterState::NotRequired);
+    assert_eq!(
+        explanation.adapters[0].sentence,
+        "Adapter a has reported, but kind Other is not configured any more: the resource does not wait for it."
     );
 }
 
@@ -211,7 +258,7 @@ fn a_summary_counts_what_the_resource_waits_for() {
             with(new("Cluster"), &[done("b")]),
             &none,
             "Cluster \"r1\" waits for 1 of 2 required adapters to report Available=True at generation 1 \
-             (a: never reported), since 2026-01-01T00:00:00Z (10 min).",
+             (a: no accepted report), since 2026-01-01T00:00:00Z (10 min).",
         ),
         (
             with(new("Cluster"), &[done("b"), done("a")]),
@@ -237,7 +284,7 @@ fn a_summary_counts_what_the_resource_waits_for() {
             finalized_by(gone(), "b"),
             &children,
             "Cluster \"r1\" is finalizing and waits for 1 of 2 required adapters to report Finalized=True at \
-             generation 2 (a: never reported), and for the removal of 2 descendants (Pool \"r2\", Pool \"r3\"), since \
+             generation 2 (a: no accepted report), and for the removal of 2 descendants (Pool \"r2\", Pool \"r3\"), since \
              2026-01-01T00:00:05Z (9 min).",
         ),
         (
@@ -292,9 +339,11 @@ fn only_active_children_of_restricting_kinds_block_the_deletion_of_an_active_res
 
 #[test]
 fn references_from_outside_block_the_deletion_of_an_active_resource() {
+    let mut from_inside = reference(3, 1);
+    from_inside.is_inside = true;
     let surroundings = Surroundings {
         descendants: vec![descendant("Pool", 2, 1)],
-        referrers: vec![reference(9, 2), reference(8, 1), reference(2, 1)],
+        referrers: vec![reference(9, 2), reference(8, 1), from_inside],
     };
     let explanation = explained_with(&new("Cluster"), &surroundings);
     let blocked = &explanation.blocked;

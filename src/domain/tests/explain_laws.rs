@@ -143,6 +143,9 @@ proptest! {
             required.is_empty() || reconciled.status == ConditionStatus::True
         };
         prop_assert_eq!(explanation.waits(), !is_done);
+        let reported = explanation.adapters.iter().filter(|a| a.is_required() && a.report.is_some());
+        let began = reported.map(|a| a.since).chain(explanation.waits_since);
+        prop_assert!(began.into_iter().all(|since| since >= state.updated_at));
         assert_is_said(&explanation);
     }
 

@@ -178,6 +178,7 @@ impl World {
                 kin: kin(&source.state),
                 ref_type: ref_type.clone(),
                 target,
+                is_inside: false,
                 is_seen: true,
             })
         });

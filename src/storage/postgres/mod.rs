@@ -79,7 +79,7 @@ pub use resources::Created;
 pub use row_access::{ChangeInProgress, RowAccess, TogetherAccess};
 pub use schema::{Migration, MigrationState, SchemaStatus};
 pub use scope::{LockedRow, ResourceScope};
-pub use snapshots::{LockedSnapshots, WholeResource};
+pub use snapshots::{LockedSnapshots, SurroundedResource, WholeResource};
 pub use trail::TrailBounds;
 pub use unreconciled::Unreconciled;
 

@@ -15,7 +15,9 @@ use super::measure::SqlOperation::{self, Query};
 use super::measure::SqlTable::Resources;
 use super::row::{Link, references, state_of};
 use super::scope::{WantedColumns, WantedResource};
+use super::surroundings::{ROWS_MAX, SurroundingsColumn};
 use super::{Db, Error, LockedRow, ResourceScope, uuids};
+use crate::domain::explain::{LEVELS_MAX, Surroundings};
 use crate::domain::mapping::{Data, Facts};
 use crate::domain::{
     Condition, Labels, ReportState, ReportedCondition, Resource, ResourceSnapshot, ResourceState,
@@ -33,6 +35,14 @@ pub struct WholeResource {
     pub snapshot: ResourceSnapshot,
     /// Whether it has children or is the target of references. Unset if the statement does not check.
     pub has_dependents: Option<bool>,
+}
+
+/// A resource with the resources around it, of one moment.
+#[derive(Debug)]
+pub struct SurroundedResource {
+    pub snapshot: ResourceSnapshot,
+    pub created_at: DateTime<Utc>,
+    pub surroundings: Surroundings,
 }
 
 #[derive(Debug)]
@@ -91,6 +101,10 @@ macro_rules! snapshot_row {
 snapshot_row!(SnapshotRow {});
 snapshot_row!(LockedSnapshotRow { has_links: bool });
 snapshot_row!(WantedSnapshotRow { place: i64 });
+snapshot_row!(SurroundedRow {
+    created_at: DateTime<Utc>,
+    surroundings: Json<SurroundingsColumn>
+});
 snapshot_row!(WholeRow {
     spec: Json<Map<String, Value>>,
     labels: Json<Labels>,
@@ -178,9 +192,9 @@ macro_rules! snapshots {
     };
 }
 
-/// The snapshot of one resource of a [`ResourceScope`], with `$more` columns.
+/// The snapshot of one resource of a [`ResourceScope`], with `$more` columns, which may use further parameters from `$8`.
 macro_rules! snapshot_in {
-    ($row:ident, $db:expr, $more:tt, $scope:expr, $kinds_with_rules:expr) => {
+    ($row:ident, $db:expr, $more:tt, $scope:expr, $kinds_with_rules:expr $(, $arg:expr)*) => {
         snapshots!(
             fetch_optional,
             $row,
@@ -193,6 +207,7 @@ macro_rules! snapshot_in {
             $scope.kind,
             $scope.owner_uuid(),
             $scope.tenancy() as _,
+            $($arg),*
         )
     };
 }
@@ -348,6 +363,27 @@ impl Db<'_> {
         Ok(row.map(WholeResource::from))
     }
 
+    /// The snapshot of one resource, if it exists, with its descendants, and the active resources that reference any of
+    /// the family from outside, up to the limits of explanations.
+    pub async fn find_surrounded(
+        &mut self,
+        scope: ResourceScope<'_>,
+        kinds_with_rules: &[String],
+    ) -> Result<Option<SurroundedResource>, Error> {
+        let result = snapshot_in!(
+            SurroundedRow,
+            self,
+            [r#", r.created_at,
+                   (SELECT to_jsonb(s) FROM surroundings(r.id, $7, $8, $9) s) AS "surroundings!: _""#],
+            scope,
+            kinds_with_rules,
+            i32::try_from(LEVELS_MAX).unwrap_or(i32::MAX),
+            i64::try_from(ROWS_MAX).unwrap_or(i64::MAX)
+        );
+        let row = self.complete(result, Query(Resources), "find a resource to explain")?;
+        Ok(row.map(SurroundedResource::from))
+    }
+
     /// One whole resource with its snapshot, if it exists, and whether it has dependents.
     pub async fn find_deletable(
         &mut self,
@@ -389,6 +425,17 @@ impl Db<'_> {
             has_links: rows.iter().any(|row| row.has_links),
             snapshots: rows.into_iter().map(LockedSnapshotRow::snapshot).collect(),
         })
+    }
+}
+
+impl From<SurroundedRow> for SurroundedResource {
+    fn from(mut row: SurroundedRow) -> Self {
+        let surroundings = std::mem::take(&mut row.surroundings.0);
+        Self {
+            created_at: row.created_at,
+            surroundings: surroundings.into(),
+            snapshot: row.snapshot(),
+        }
     }
 }
 

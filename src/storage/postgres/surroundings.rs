@@ -1,23 +1,25 @@
-//! Reads the resources around one, for its explanation, in one statement.
+//! The resources around one, as the function `surroundings` of the database returns them.
 
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
-use sqlx::types::Json;
 use uuid::Uuid;
 
-use super::measure::SqlOperation::Query;
-use super::measure::SqlTable::Resources;
-use super::{Db, Error};
+use crate::domain::Condition;
 use crate::domain::explain::{
-    DESCENDANTS_MAX, Descendant, Kin, LEVELS_MAX, REFERRERS_MAX, SourceOfReference, Surroundings,
+    DESCENDANTS_MAX, Descendant, Kin, REFERRERS_MAX, SourceOfReference, Surroundings,
 };
-use crate::domain::tenancy::TenantScope;
-use crate::domain::{Condition, ResourceId};
 
-const _: () = assert!(
-    DESCENDANTS_MAX == REFERRERS_MAX,
-    "the function has one limit"
-);
+/// Limit of both lists.
+pub(super) const ROWS_MAX: usize = DESCENDANTS_MAX;
+
+const _: () = assert!(ROWS_MAX == REFERRERS_MAX, "the function has one limit");
+
+/// A row of the function. A list without entries is null.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct SurroundingsColumn {
+    descendants: Option<Vec<DescendantColumn>>,
+    referrers: Option<Vec<ReferrerColumn>>,
+}
 
 #[derive(Debug, Deserialize)]
 struct DescendantColumn {
@@ -40,39 +42,18 @@ struct ReferrerColumn {
     owner: Option<Uuid>,
     ref_type: String,
     target: Uuid,
+    is_inside: bool,
     is_seen: bool,
 }
 
-impl Db<'_> {
-    /// The descendants of a resource, and the active resources that reference any of the family from outside, up to
-    /// the limits of explanations. Empty for a resource that is gone.
-    pub async fn find_surroundings(
-        &mut self,
-        tenants: &TenantScope,
-        id: ResourceId,
-    ) -> Result<Surroundings, Error> {
-        let result = sqlx::query!(
-            r#"SELECT descendants AS "descendants: Json<Vec<DescendantColumn>>",
-                      referrers AS "referrers: Json<Vec<ReferrerColumn>>"
-               FROM surroundings($1, $2, $3, $4)"#,
-            id.as_uuid(),
-            tenants.tenancy().map(Json) as _,
-            i32::try_from(LEVELS_MAX).unwrap_or(i32::MAX),
-            i64::try_from(DESCENDANTS_MAX).unwrap_or(i64::MAX),
-        )
-        .fetch_one(self.repeatable_wire())
-        .await;
-        let row = self.complete(
-            result,
-            Query(Resources),
-            "find the surroundings of a resource",
-        )?;
-        let descendants = row.descendants.map_or_else(Vec::new, |column| column.0);
-        let referrers = row.referrers.map_or_else(Vec::new, |column| column.0);
-        Ok(Surroundings {
-            descendants: descendants.into_iter().map(Descendant::from).collect(),
-            referrers: referrers.into_iter().map(SourceOfReference::from).collect(),
-        })
+impl From<SurroundingsColumn> for Surroundings {
+    fn from(column: SurroundingsColumn) -> Self {
+        let descendants = column.descendants.into_iter().flatten();
+        let referrers = column.referrers.into_iter().flatten();
+        Self {
+            descendants: descendants.map(Descendant::from).collect(),
+            referrers: referrers.map(SourceOfReference::from).collect(),
+        }
     }
 }
 
@@ -105,6 +86,7 @@ impl From<ReferrerColumn> for SourceOfReference {
             },
             ref_type: column.ref_type,
             target: column.target.into(),
+            is_inside: column.is_inside,
             is_seen: column.is_seen,
         }
     }

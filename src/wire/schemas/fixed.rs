@@ -71,9 +71,9 @@ pub(super) fn fixed() -> Map<String, Value> {
         },
         "ExplanationAdapterState": {
             "type": "string",
-            "description": "How far an adapter is: `done`; `never_reported`; `old_generation`, `future_generation`: its latest report is about \
-                another generation; `unknown`, `failing`: it reports `Available=Unknown`, `Available=False`; `not_finalized`: it has not \
-                cleaned up after the deletion; `not_required`: the kind does not wait for it.",
+            "description": "How far an adapter is: `done`; `never_reported`: it has no accepted report; `old_generation`, `future_generation`: \
+                its latest accepted report is about another generation; `unknown`, `failing`: it reports `Available=Unknown`, `Available=False`; `not_finalized`: it has not \
+                cleaned up after the deletion; `not_required`: the resource does not wait for it.",
             "enum": AdapterState::VARIANTS,
         },
         "ExplanationRuleState": {

@@ -72,23 +72,23 @@ pub(in crate::wire) struct AdapterProgressView<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, value_type = Option<AdapterCondition>)]
     condition: Option<&'a ReportedCondition>,
-    /// `observed_time` of the latest report; absent before the first.
+    /// `observed_time` of the latest accepted report; absent before the first.
     #[serde(
         serialize_with = "moment::serialize_some",
         skip_serializing_if = "Option::is_none"
     )]
     #[schema(nullable = false)]
     last_report_time: Option<DateTime<Utc>>,
-    /// The generation of the latest report; absent before the first.
+    /// The generation of the latest accepted report; absent before the first.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     observed_generation: Option<i32>,
     /// The same in words.
     sentence: &'a str,
-    /// Since when the adapter is in this state.
+    /// Since when the adapter is in this state; time of its first report if it is not required.
     #[serde(serialize_with = "moment::serialize")]
     since_time: DateTime<Utc>,
-    /// Whether the latest report is more than 30 minutes old.
+    /// Whether the latest accepted report is more than 30 minutes old.
     stale: bool,
     #[schema(value_type = ExplanationAdapterState)]
     state: &'static str,
