@@ -15,7 +15,11 @@ BEGIN
     END IF;
     RETURN NULL;
 END $$;
-DROP TRIGGER resources_removed_by_others ON resources;
-DROP FUNCTION record_removed();
 CREATE TRIGGER "A_resource_removed_by_others" AFTER DELETE ON resources
     FOR EACH ROW EXECUTE FUNCTION record_removal();
+
+-- The earlier trigger stays, and has nothing left to do.
+CREATE OR REPLACE FUNCTION record_removed() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN NULL;
+END $$;

@@ -179,13 +179,13 @@ async fn the_history_of_an_older_resource_begins_with_the_upgrade() {
 async fn a_change_with_a_time_ahead_keeps_no_later_one() {
     let api = TestApi::spawn_with(&kinds()).await;
     let path = api.make("/sites", "Site", "a").await;
-    let patch = async |size: i32| {
+    let change = async |size: i32| {
         api.clock.advance(10);
         let body = json!({"spec": {"size": size}});
         assert_eq!(api.patch(&path, body).await.status, 200);
     };
     for size in 1..=4 {
-        patch(size).await;
+        change(size).await;
     }
     let ahead = "WITH ahead AS (UPDATE changes SET at = at + interval '10 years'
                                 WHERE position = (SELECT min(position) FROM changes) RETURNING 1)
@@ -193,7 +193,7 @@ async fn a_change_with_a_time_ahead_keeps_no_later_one() {
     assert_eq!(api.count(ahead).await, 1);
     api.clock.advance(10);
     let before = api.clock.now();
-    patch(5).await;
+    change(5).await;
     let mut session = api.database.store().session().await.unwrap();
     let removed = session.db().delete_changes_before(before, 100).await;
     assert_eq!(removed.unwrap(), 5);
