@@ -7,11 +7,10 @@ use sqlx::AssertSqlSafe;
 use super::program::{FREE_PORTS, Program};
 use crate::support::TestDatabase;
 
-async fn ends_well(args: &[&str]) -> String {
+async fn ends_well(args: &[&str]) {
     let mut program = Program::start(args);
     let status = program.ended().await;
     assert!(status.success(), "{args:?}: {}", program.output());
-    program.output()
 }
 
 #[tokio::test]
@@ -29,7 +28,7 @@ async fn the_owner_of_the_database_can_migrate_serve_watch_and_verify() {
     let owned = database.options().username(&role).password("ordinary");
     let owned = TestDatabase::at(owned);
     let url = owned.url();
-    ends_well(&["migrate", "up", "--database-url", &url]).await;
+    ends_well(&["migrate", "--database-url", &url]).await;
 
     let mut program = Program::serve_with(&owned, FREE_PORTS, &[]);
     let api = program.serving(owned).await;
@@ -52,8 +51,7 @@ async fn the_owner_of_the_database_can_migrate_serve_watch_and_verify() {
     sqlx::raw_sql("ROLLBACK").execute(&mut admin).await.unwrap();
     program.signal(Signal::TERM);
     assert!(program.ended().await.success(), "{}", program.output());
-    let verified = ends_well(&["audit", "verify", "--database-url", &url]).await;
-    assert!(verified.contains("1 entr"), "{verified}");
+    ends_well(&["audit", "verify", "--database-url", &url]).await;
     let remove = format!("ALTER DATABASE {name} OWNER TO CURRENT_USER; DROP ROLE {role}");
     let removed = sqlx::raw_sql(AssertSqlSafe(remove))
         .execute(&mut admin)

@@ -96,7 +96,7 @@ async fn a_request_whose_head_is_there_may_send_its_body_to_the_end() {
 /// Otherwise its watch would end at once, and its client would come back at once until the port is closed.
 #[tokio::test]
 async fn a_client_that_begins_to_watch_a_stopping_service_is_told_to_wait() {
-    let settings = "{health: {port: 0, shutdown_delay: 10m}, metrics: {port: 0}}";
+    let settings = "{health: {port: 0, shutdown_delay: 2m}, metrics: {port: 0}}";
     let database = TestDatabase::create().await;
     let mut program = Program::serve_with(&database, settings, &[]);
     let api = program.serving(database).await;

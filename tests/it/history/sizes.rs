@@ -12,11 +12,9 @@ async fn bytes_per_change(api: &TestApi) -> i64 {
     let count = api.count("SELECT count(*) FROM changes").await;
     assert!(count >= CHANGES, "{count}");
     let full = api.count("SELECT pg_total_relation_size('changes')").await;
-    api.count("WITH gone AS (DELETE FROM changes RETURNING 1) SELECT count(*) FROM gone")
-        .await;
     let mut connection = api.database.connect().await;
-    let vacuum = "VACUUM FULL changes";
-    sqlx::raw_sql(vacuum)
+    // Deleted rows would stay for as long as any snapshot of the database is older.
+    sqlx::raw_sql("TRUNCATE changes")
         .execute(&mut connection)
         .await
         .unwrap();
