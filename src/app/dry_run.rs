@@ -144,9 +144,21 @@ impl Service {
             Claim::Fresh(tx) => tx,
             Claim::Kept(answer) => return Ok(answer.into()),
         };
-        let tried = self
-            .try_report(&mut tx, path, scope, &mut report, run.origin)
+        let alone = self
+            .try_report_alone(&mut tx, path, scope, &mut report, run.origin)
             .await;
+        let tried = if let Some(tried) = alone.transpose() {
+            tried
+        } else {
+            // Owners are locked before their children: this transaction may have locked the child.
+            tx.roll_back().await;
+            tx = match self.begin_dry_run(run.key).await? {
+                Claim::Fresh(tx) => tx,
+                Claim::Kept(answer) => return Ok(answer.into()),
+            };
+            self.try_completing_report(&mut tx, path, scope, &mut report, run.origin)
+                .await
+        };
         self.end_dry_run(tx, path.tenants, &run, tried).await
     }
 

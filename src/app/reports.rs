@@ -14,10 +14,13 @@ use crate::storage::postgres::{ResourceScope, RowAccess, Tx};
 /// The adapter's stored report, `None` if the incoming one was discarded; and the effects to emit after commit.
 type ReportResult = (Option<Report>, Effects);
 
-/// A decision about a report on a locked resource, not carried out yet.
-struct LockedReport {
+/// The stored report, as in [`ReportResult`], and what the report changed.
+type TriedReport = (Option<Report>, TriedChange);
+
+/// A decision about a report, not carried out yet.
+struct JudgedReport {
     snapshot: ResourceSnapshot,
-    /// The owner, its owner and so on.
+    /// The owner, its owner and so on. Empty unless the report may complete a deletion.
     ancestors: Vec<ResourceSnapshot>,
     /// Whether any of these resources has a reference, or is the target of one.
     has_links: bool,
@@ -119,7 +122,7 @@ impl Service {
         origin: &ChangeOrigin,
     ) -> Result<ReportResult, Error> {
         let locked = self.lock_reported(tx, path, scope, report).await?;
-        let LockedReport {
+        let JudgedReport {
             snapshot,
             ancestors,
             has_links,
@@ -141,22 +144,67 @@ impl Service {
         Ok((stored, effects))
     }
 
-    /// Carries out a report in a transaction that is rolled back. Counts nothing.
-    pub(super) async fn try_report(
+    /// Carries out a report in a transaction that is rolled back, and locks as little as the report. Returns `None` if
+    /// the report completes a deletion, which needs locks on the owners, too.
+    pub(super) async fn try_report_alone(
         &self,
         tx: &mut Tx<'_>,
         path: ResourcePath<'_>,
         scope: ResourceScope<'_>,
         report: &mut Report,
         origin: &ChangeOrigin,
-    ) -> Result<(Option<Report>, TriedChange), Error> {
-        let locked = self.lock_reported(tx, path, scope, report).await?;
-        let LockedReport {
+    ) -> Result<Option<TriedReport>, Error> {
+        for is_locked in [false, true] {
+            if is_locked {
+                tx.db().lock_resource(scope.tenants, scope.id).await?;
+            }
+            let mut access = RowAccess::Within(tx.db());
+            let (snapshot, decision) = self.judge(&mut access, path, scope, report).await?;
+            if decision.completes {
+                return Ok(None);
+            }
+            let judged = JudgedReport {
+                snapshot,
+                ancestors: Vec::new(),
+                has_links: false,
+                decision,
+            };
+            let tried = self.try_judged(tx, path, judged, (report, origin)).await?;
+            if tried.is_some() {
+                return Ok(tried);
+            }
+        }
+        Err(still_changing())
+    }
+
+    /// The same for a report that completes a deletion.
+    pub(super) async fn try_completing_report(
+        &self,
+        tx: &mut Tx<'_>,
+        path: ResourcePath<'_>,
+        scope: ResourceScope<'_>,
+        report: &mut Report,
+        origin: &ChangeOrigin,
+    ) -> Result<TriedReport, Error> {
+        let judged = self.lock_reported(tx, path, scope, report).await?;
+        let tried = self.try_judged(tx, path, judged, (report, origin)).await?;
+        tried.ok_or_else(still_changing)
+    }
+
+    /// Carries out a decision. Counts nothing. Returns `None` if the row changed since it was read.
+    async fn try_judged(
+        &self,
+        tx: &mut Tx<'_>,
+        path: ResourcePath<'_>,
+        judged: JudgedReport,
+        (report, origin): (&Report, &ChangeOrigin),
+    ) -> Result<Option<TriedReport>, Error> {
+        let JudgedReport {
             snapshot,
             ancestors,
             has_links,
             decision,
-        } = locked;
+        } = judged;
         if let ReportOutcome::Rejected(invalid) = decision.outcome {
             return Err(invalid.into());
         }
@@ -173,13 +221,15 @@ impl Service {
         let completes = decision.completes;
         let mut access = RowAccess::Within(tx.db());
         let result = carry_out(&mut access, path, &snapshot, (report, origin), decision).await?;
-        let (stored, _) = result.ok_or_else(still_changing)?;
+        let Some((stored, _)) = result else {
+            return Ok(None);
+        };
         if completes {
             tx.db().carry_out(&outcome, has_links, origin).await?;
         }
         let before = ancestors.into_iter().chain([snapshot]);
         let before = before.map(|snapshot| snapshot.state).collect();
-        Ok((stored, TriedChange { before, outcome }))
+        Ok(Some((stored, TriedChange { before, outcome })))
     }
 
     /// Locks a resource and its owners, and decides about a report on it.
@@ -189,7 +239,7 @@ impl Service {
         path: ResourcePath<'_>,
         scope: ResourceScope<'_>,
         report: &mut Report,
-    ) -> Result<LockedReport, Error> {
+    ) -> Result<JudgedReport, Error> {
         let mut db = tx.db();
         let lineage = db.lock_lineage(scope).await?;
         let lineage = lineage.ok_or_else(|| path.not_found())?;
@@ -199,7 +249,7 @@ impl Service {
         let snapshot = ancestors.pop().ok_or_else(|| path.not_found())?;
         ancestors.reverse();
         let decision = self.decide(&snapshot, report);
-        Ok(LockedReport {
+        Ok(JudgedReport {
             snapshot,
             ancestors,
             has_links: locked.has_links,

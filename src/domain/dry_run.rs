@@ -42,6 +42,9 @@ pub struct PlannedCondition {
 }
 
 impl DryRunPlan {
+    /// Entries of one list that an answer has at most.
+    pub const LISTED_MAX: usize = 1000;
+
     /// The plan of a decision on the resources `before`.
     pub fn of(before: &[ResourceState], outcome: &Outcome, registry: &EntityRegistry) -> Self {
         let before: HashMap<_, _> = before.iter().map(|state| (state.id, state)).collect();

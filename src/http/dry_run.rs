@@ -46,7 +46,7 @@ impl Call {
         };
         let mut response = HttpResponse::build(status);
         replayed(&mut response, &planned.keyed);
-        PendingResponse::of(&self.request)?.bytes(response, written)
+        PendingResponse::of_unchanged(&self.request)?.bytes(response, written)
     }
 }
 

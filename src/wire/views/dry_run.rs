@@ -15,15 +15,31 @@ use hyperfleet_server_kit::json;
 #[schema(as = DryRun, description = "What the request would do. Only answers to dry runs have it.")]
 pub(in crate::wire) struct DryRunView<'a> {
     /// The conditions that would appear, disappear or change their status.
+    #[schema(max_items = 1000)]
     conditions: Vec<ConditionChangeView<'a>>,
+    /// Number of all of these changes of conditions.
+    #[schema(value_type = i32, minimum = 0)]
+    conditions_total: usize,
     /// The changes that the audit trail would list, in its order.
+    #[schema(max_items = 1000)]
     effects: Vec<EffectView<'a>>,
+    /// Number of all effects.
+    #[schema(value_type = i32, minimum = 0)]
+    effects_total: usize,
     /// The rules of derived conditions that would fail. Absent when there are none.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    #[schema(max_items = 1000)]
     failed_rules: Vec<FailedRuleView<'a>>,
+    /// Number of all rules that would fail. Absent when there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, value_type = Option<i32>, minimum = 1)]
+    failed_rules_total: Option<usize>,
     /// `true` if resources of other tenants would change, too, which are not listed. Absent otherwise.
     #[serde(skip_serializing_if = "Not::not")]
     hidden_effects: bool,
+    /// `true` if a list has only its first 1000 entries. Absent otherwise.
+    #[serde(skip_serializing_if = "Not::not")]
+    partial: bool,
     /// Status of the real answer.
     #[schema(value_type = i32)]
     status: u16,
@@ -110,14 +126,25 @@ pub fn dry_run(real: Option<&[u8]>, status: u16, plan: &DryRunPlan) -> serde_jso
 
 impl<'a> DryRunView<'a> {
     fn new(status: u16, plan: &'a DryRunPlan) -> Self {
+        let failures = plan.failures.len();
+        let totals = [plan.conditions.len(), plan.changes.len(), failures];
         Self {
-            conditions: plan.conditions.iter().map(condition).collect(),
-            effects: plan.changes.iter().map(effect).collect(),
-            failed_rules: plan.failures.iter().map(failed_rule).collect(),
+            conditions: listed(&plan.conditions, condition),
+            conditions_total: plan.conditions.len(),
+            effects: listed(&plan.changes, effect),
+            effects_total: plan.changes.len(),
+            failed_rules: listed(&plan.failures, failed_rule),
+            failed_rules_total: (failures > 0).then_some(failures),
             hidden_effects: plan.has_hidden,
+            partial: totals.iter().any(|total| *total > DryRunPlan::LISTED_MAX),
             status,
         }
     }
+}
+
+/// The first entries of a list, up to the limit.
+fn listed<'a, T, V>(all: &'a [T], view: impl Fn(&'a T) -> V) -> Vec<V> {
+    all.iter().take(DryRunPlan::LISTED_MAX).map(view).collect()
 }
 
 fn effect(planned: &PlannedChange) -> EffectView<'_> {
@@ -164,13 +191,39 @@ mod tests {
         let alone = dry_run(None, 204, &plan).unwrap();
         assert_eq!(
             String::from_utf8(alone).unwrap(),
-            r#"{"dry_run":{"conditions":[],"effects":[],"status":204}}"#
+            r#"{"dry_run":{"conditions":[],"conditions_total":0,"effects":[],"effects_total":0,"status":204}}"#
         );
         let real = br#"{"spec":{"a": 1.50}}"#;
         let both = dry_run(Some(real), 200, &plan).unwrap();
         assert_eq!(
             String::from_utf8(both).unwrap(),
-            r#"{"spec":{"a": 1.50},"dry_run":{"conditions":[],"effects":[],"status":200}}"#
+            r#"{"spec":{"a": 1.50},"dry_run":{"conditions":[],"conditions_total":0,"effects":[],"effects_total":0,"status":200}}"#
         );
+    }
+
+    #[test]
+    fn long_lists_are_cut_and_counted() {
+        let failure = Failure {
+            kind: "Cluster".to_owned(),
+            id: uuid::Uuid::nil().into(),
+            rule: "Zone".to_owned(),
+            error: "division by zero".to_owned(),
+        };
+        for (count, partial) in [
+            (DryRunPlan::LISTED_MAX, None),
+            (DryRunPlan::LISTED_MAX + 1, Some(true)),
+        ] {
+            let plan = DryRunPlan {
+                failures: vec![failure.clone(); count],
+                ..DryRunPlan::default()
+            };
+            let body: serde_json::Value =
+                serde_json::from_slice(&dry_run(None, 204, &plan).unwrap()).unwrap();
+            let said = &body["dry_run"];
+            let listed = said["failed_rules"].as_array().unwrap().len();
+            assert_eq!(listed, DryRunPlan::LISTED_MAX);
+            assert_eq!(said["failed_rules_total"], count);
+            assert_eq!(said["partial"].as_bool(), partial);
+        }
     }
 }

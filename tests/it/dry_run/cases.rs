@@ -1,10 +1,13 @@
 //! Single requests: what their dry runs answer.
 
 use hyperfleet::domain::entity_config;
+use hyperfleet_server_kit::http::{Admission, Gate, Limits};
 use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::TcpStream;
 
 use super::{NONE, Rehearsal, dry_run, effects};
-use crate::support::{ACME, BETA, SYSTEM, TestApi, Walls, child, linked, root};
+use crate::support::{ACME, BETA, SYSTEM, TestApi, Walls, child, linked, root, until};
 
 fn effect(action: &str, name: &str) -> (String, String) {
     (action.to_owned(), name.to_owned())
@@ -68,7 +71,9 @@ async fn every_write_is_tried_before_it_is_made() {
     assert_eq!((dry.status, real.status), (200, 204));
     assert_eq!(
         dry.body,
-        json!({"dry_run": {"conditions": [], "effects": [], "status": 204}})
+        json!({"dry_run": {
+            "conditions": [], "conditions_total": 0, "effects": [], "effects_total": 0, "status": 204,
+        }})
     );
     let forced = format!("{path}/force-delete");
     let reason = json!({"reason": "x"});
@@ -319,4 +324,63 @@ async fn other_tenants_are_not_named() {
         let (dry, _) = rehearsal.both(caller, sent).await;
         assert_eq!(dry.status, status, "{}", dry.body);
     }
+}
+
+/// Adds 1100 node pools to a cluster.
+const CROWD: &str = "WITH made AS (
+    INSERT INTO resources (id, owner_id, created_at, updated_at, generation, kind, name, created_by, updated_by, spec)
+    SELECT gen_random_uuid(), t.id, t.created_at, t.updated_at, 1, 'NodePool', 'pool-' || n, 'a', 'a', '{}'
+    FROM resources t, generate_series(1, 1100) n WHERE t.name = 'crowded' RETURNING 1)
+    SELECT count(*) FROM made";
+
+#[tokio::test]
+async fn a_plan_lists_a_thousand_effects_and_counts_all() {
+    let api = TestApi::spawn().await;
+    let cluster = api.cluster("crowded").await;
+    assert_eq!(api.count(CROWD).await, 1100);
+    let dry = dry_run(&api, (&[], "DELETE", &cluster, &NONE)).await;
+    assert_eq!(dry.status, 202, "{}", dry.body);
+    let said = &dry.body["dry_run"];
+    assert_eq!(effects(&dry).len(), 1000);
+    assert_eq!(
+        (&said["effects_total"], &said["partial"]),
+        (&json!(1101), &json!(true))
+    );
+}
+
+#[tokio::test]
+async fn a_plan_without_memory_for_its_answer_is_refused() {
+    let limits = Limits {
+        buffered_bytes_max: 100_000,
+        ..Limits::default()
+    };
+    let admission = Admission::new(Gate::serving(), &limits);
+    let api = TestApi::spawn_admitted(&admission).await;
+    let cluster = api.cluster("crowded").await;
+    assert_eq!(api.count(CROWD).await, 1100);
+    // A body that is half there holds most of it.
+    let mut slow = TcpStream::connect(api.address()).await.unwrap();
+    let head =
+        "POST /api/hyperfleet/v1/clusters HTTP/1.1\r\nHost: x\r\nContent-Length: 90000\r\n\r\n";
+    slow.write_all(head.as_bytes()).await.unwrap();
+    slow.write_all(&vec![b' '; 80_000]).await.unwrap();
+    until("the dry run is refused", async || {
+        let dry = dry_run(&api, (&[], "DELETE", &cluster, &NONE)).await;
+        if dry.status == 202 {
+            return false;
+        }
+        assert_eq!(dry.problem(), (503, "SVC-001"));
+        true
+    })
+    .await;
+    assert_eq!(api.delete(&cluster).await.status, 202);
+    drop(slow);
+}
+
+#[tokio::test]
+async fn every_violation_is_named() {
+    let rehearsal = Rehearsal::of(entity_config::built_in()).await;
+    let body = json!({"kind": "Cluster", "name": "No Name", "labels": {"a b": "x"}, "spec": {}});
+    let (dry, _) = rehearsal.send("POST", "/clusters", body).await;
+    assert_eq!(dry.body["errors"].as_array().map(Vec::len), Some(2));
 }

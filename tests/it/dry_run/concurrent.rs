@@ -82,3 +82,32 @@ async fn a_dry_run_that_waits_for_a_lock_is_sent_away() {
     let dry = dry_run(&rehearsal.api, (&[], "DELETE", &path, &NONE)).await;
     assert_eq!(dry.status, 202);
 }
+
+/// A report does not wait for changes of owners, unless it completes a deletion; a discarded one waits for nothing.
+#[tokio::test]
+async fn a_dry_run_of_a_report_locks_no_more_than_the_report() {
+    let rehearsal = Rehearsal::of(entity_config::built_in()).await;
+    let api = &rehearsal.api;
+    let cluster = api.cluster("one").await;
+    let pool = api.nodepool(&cluster, "workers").await;
+    let mut connection = api.database.connect().await;
+    for (locked, generation, status) in [("Cluster", 1, 201), ("NodePool", 2, 200)] {
+        let mut busy = connection.begin().await.unwrap();
+        let lock = "SELECT FROM resources WHERE kind = $1 FOR NO KEY UPDATE";
+        sqlx::query(lock)
+            .bind(locked)
+            .fetch_all(&mut *busy)
+            .await
+            .unwrap();
+        let conditions = ["Available", "Applied", "Health"];
+        let conditions = conditions.map(|kind| json!({"type": kind, "status": "True"}));
+        let report = json!({
+            "adapter": "hypershift", "observed_generation": generation, "observed_time": api.clock.now(),
+            "conditions": conditions,
+        });
+        let path = format!("{pool}/statuses");
+        let dry = dry_run(api, (&[], "PUT", &path, &report)).await;
+        assert_eq!(dry.status, status, "{locked}: {}", dry.body);
+        busy.rollback().await.unwrap();
+    }
+}

@@ -38,6 +38,15 @@ impl PendingResponse {
         })
     }
 
+    /// For a response to a request that has changed nothing although its method might have, such as a dry run: it is
+    /// refused like a read while the budget is exhausted.
+    pub fn of_unchanged(request: &HttpRequest) -> Result<Self, Problem> {
+        Ok(Self {
+            is_safe: true,
+            ..Self::of(request)?
+        })
+    }
+
     /// For a page of at most `items_max` items. Call it before building the page, so that none is built while
     /// the budget is exhausted.
     ///
@@ -101,5 +110,28 @@ impl PendingResponse {
             body.reservation = Some(reservation);
         }
         Ok(answer.body(body))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use actix_web::ResponseError as _;
+    use actix_web::test::TestRequest;
+
+    use super::*;
+
+    #[test]
+    fn only_an_answer_to_a_change_exceeds_the_budget() {
+        let budget = ResponseBudget::new(SMALL);
+        let _others = budget.reserve(1);
+        let request = TestRequest::post()
+            .app_data(Data::new(budget))
+            .to_http_request();
+        let large = || vec![b' '; SMALL + 1];
+        let unchanged = PendingResponse::of_unchanged(&request).unwrap();
+        let refused = unchanged.bytes(HttpResponse::Ok(), large());
+        assert_eq!(refused.unwrap_err().status_code(), 503);
+        let changed = PendingResponse::of(&request).unwrap();
+        assert!(changed.bytes(HttpResponse::Ok(), large()).is_ok());
     }
 }
