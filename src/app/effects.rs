@@ -9,8 +9,8 @@ use super::Error;
 use super::unrequired_adapters::UnrequiredReport;
 use crate::domain::aggregation::RECONCILED;
 use crate::domain::audit::Action;
+use crate::domain::condition_rules::Failure;
 use crate::domain::lifecycle::Outcome;
-use crate::domain::mapping::Failure;
 use crate::domain::{
     Condition, ConditionStatus, EntityRegistry, ReportOutcome, Resource, ResourceState,
 };

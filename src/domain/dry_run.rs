@@ -3,8 +3,8 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::audit::{Action, Change};
+use super::condition_rules::Failure;
 use super::lifecycle::Outcome;
-use super::mapping::Failure;
 use super::{Condition, ConditionStatus, EntityRegistry, ResourceId, ResourceState};
 
 /// Everything that a change would do to resources.

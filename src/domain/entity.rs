@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::mapping::KindRules;
+use super::condition_rules::KindRules;
 use super::schema::SpecSchema;
 use super::{PATHS_BASE, ResourceId, Violations};
 

@@ -18,8 +18,8 @@ use chrono::{DateTime, Utc};
 use serde_json::{Map, Value};
 
 use super::audit::{Action, Change, ChangeOrigin};
-use super::derivation::Evidence;
-use super::mapping::{Data, Facts, Failure};
+use super::computed_conditions::Evidence;
+use super::condition_rules::{Data, Facts, Failure};
 use super::report::AVAILABLE;
 use super::{
     Condition, ConditionStatus, DeletePolicy, Deletion, Entity, EntityRegistry, InvalidReport,

@@ -1,6 +1,6 @@
 //! The input of lifecycle decisions about a resource.
 
-use super::mapping::Facts;
+use super::condition_rules::Facts;
 use super::{ReportState, ResourceState};
 
 /// A resource's state and the evidence: the whole input of lifecycle decisions.

@@ -6,13 +6,13 @@
 
 mod audit;
 mod conditional;
-mod document;
 mod dry_run;
 mod explanations;
 mod history;
 mod identification;
 mod meta;
 mod openapi;
+mod openapi_document;
 mod problem;
 mod reports;
 mod request;
@@ -38,8 +38,8 @@ use hyperfleet_server_kit::http::{
 };
 use hyperfleet_server_kit::program::Build;
 
-pub use document::openapi;
 pub use openapi::Document;
+pub use openapi_document::openapi;
 
 /// The parts that the API is served from.
 #[derive(Clone)]

@@ -8,10 +8,10 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Number, Value};
 
-use crate::domain::document::NESTS_MAX;
+use crate::domain::json_limits::NESTS_MAX;
 use crate::domain::{Constraint, Violation, Violations};
 
-pub use crate::domain::document::DEPTH_MAX;
+pub use crate::domain::json_limits::DEPTH_MAX;
 use hyperfleet_server_kit::json::RawMembers;
 
 #[derive(Debug, Clone, PartialEq)]

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
+use hyperfleet::domain::condition_rules::{Data, Derived, Facts, RULES_MAX, RuleInput};
 use hyperfleet::domain::entity_config::{self, EntityConfig};
-use hyperfleet::domain::mapping::{Data, Derived, Facts, RULES_MAX, RuleInput};
 use hyperfleet::domain::{
     ConditionStatus, Labels, ReportState, ReportedCondition, ResourceName, ResourceState, Tenancy,
 };

@@ -8,7 +8,7 @@ use super::{
     name_len_max, policy,
 };
 use crate::domain::aggregation::{LAST_KNOWN_RECONCILED, RECONCILED, adapter_condition_type};
-use crate::domain::mapping::{self, Rule};
+use crate::domain::condition_rules::{self, Rule};
 use crate::domain::{Report, ResourceName};
 
 /// Path segments below every resource, beside those of child kinds.
@@ -240,7 +240,7 @@ impl Check<'_> {
 
     fn conditions(&mut self, reserved: &BTreeSet<String>) -> Vec<Rule> {
         let config = self.config;
-        mapping::compile(&config.conditions, reserved, |text| {
+        condition_rules::compile(&config.conditions, reserved, |text| {
             self.fault("conditions", text);
         })
     }

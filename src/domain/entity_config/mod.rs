@@ -11,8 +11,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::ResourceName;
+use super::condition_rules::{KindRules, Paths, Rule, RuleConfig};
 use super::entity::{DeletePolicy, Entity, EntityRegistry, ReferenceRule};
-use super::mapping::{KindRules, Paths, Rule, RuleConfig};
 pub use schemas::{Attached, attach};
 
 /// Plurals that routes of the service itself use.

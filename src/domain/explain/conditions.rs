@@ -5,8 +5,8 @@ use strum::{IntoStaticStr, VariantNames};
 use super::ExplainInput;
 use super::words::because;
 use crate::domain::aggregation::{LAST_KNOWN_RECONCILED, RECONCILED, adapter_condition_type};
-use crate::domain::derivation::Evidence;
-use crate::domain::mapping::Failure;
+use crate::domain::computed_conditions::Evidence;
+use crate::domain::condition_rules::Failure;
 use crate::domain::{Condition, ConditionStatus, Entity};
 
 /// How a condition and its rule agree.

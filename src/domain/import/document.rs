@@ -4,7 +4,7 @@ use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use crate::domain::document::{DEPTH_MAX, NESTS_MAX, Nesting};
+use crate::domain::json_limits::{DEPTH_MAX, NESTS_MAX, Nesting};
 
 /// Largest spec and largest data of a report, in bytes without blanks: as large as a request's body.
 pub const DOCUMENT_BYTES_MAX: usize = 1024 * 1024;

@@ -7,12 +7,12 @@ use super::given::{
     at, child_kind, finalized_by, finalizing, id, kind, registry, report, resource,
     saying_finalized, snapshot,
 };
+use crate::domain::condition_rules::{Facts, RuleConfig};
 use crate::domain::entity_config::EntityConfig;
 use crate::domain::explain::{
     AdapterState, DESCENDANTS_MAX, Descendant, ExplainInput, Kin, LISTED_MAX, REFERRERS_MAX,
     ResourceExplanation, RuleState, SourceOfReference, Surroundings, explain,
 };
-use crate::domain::mapping::{Facts, RuleConfig};
 use crate::domain::{ConditionStatus, EntityRegistry, Report, ResourceSnapshot};
 use ConditionStatus::{False, True, Unknown};
 

@@ -21,6 +21,7 @@
 //! ```
 
 mod aggregation_vectors;
+mod condition_rules;
 mod deletion;
 mod dry_run;
 mod explain;
@@ -30,7 +31,6 @@ mod given;
 mod histories;
 mod laws;
 mod lifecycle;
-mod mapping;
 mod passes;
 mod properties;
 mod reference;

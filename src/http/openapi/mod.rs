@@ -26,7 +26,7 @@ pub struct Document {
 }
 
 impl Document {
-    /// Writes a document of [`super::document::openapi`].
+    /// Writes a document of [`super::openapi_document::openapi`].
     pub fn new(document: &Value) -> Self {
         let plain = document.to_string();
         let digest = Sha256::digest(plain.as_bytes());

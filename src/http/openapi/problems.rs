@@ -194,10 +194,7 @@ fn examples_of(status: u16, registry: &EntityRegistry) -> Vec<(&'static str, Pro
                 "too many watches",
                 Problem::no_watcher(WatcherRefusal::TooMany),
             ),
-            (
-                "stopping",
-                Problem::no_watcher(WatcherRefusal::Stopping),
-            ),
+            ("stopping", Problem::no_watcher(WatcherRefusal::Stopping)),
         ],
         504 => vec![("slow list", app::Error::TooSlow.into())],
         _ => vec![("fault", Problem::internal(""))],

@@ -189,7 +189,7 @@ impl Db<'_> {
             &known as _,
             &links as _,
         );
-        let result = statement.execute(self.wire()).await;
+        let result = statement.execute(self.connection()).await;
         self.complete(result, Update(Resources), "save the states of resources")?;
         Ok(())
     }
@@ -221,7 +221,7 @@ impl Db<'_> {
             &removed,
             &links as _,
         );
-        let result = statement.execute(self.wire()).await;
+        let result = statement.execute(self.connection()).await;
         self.complete(result, Delete(Resources), "remove resources")?;
         Ok(())
     }

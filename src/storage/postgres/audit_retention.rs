@@ -11,7 +11,7 @@ impl Db<'_> {
     /// Allows this transaction to remove parts of the trail.
     async fn open_for_retention(&mut self) -> Result<(), Error> {
         let result = sqlx::query!("SELECT set_config('hyperfleet.audit_retention', 'on', true)")
-            .fetch_one(self.wire())
+            .fetch_one(self.connection())
             .await;
         self.complete(result, Raw, "open the audit trail for retention")?;
         Ok(())
@@ -36,7 +36,7 @@ impl Db<'_> {
             before,
             now,
         )
-        .execute(self.wire())
+        .execute(self.connection())
         .await;
         let done = self.complete(result, Bulk(AuditSeals), "mark expired seals")?;
         Ok(done.rows_affected())
@@ -50,7 +50,7 @@ impl Db<'_> {
              FROM audit_seals WHERE removed_at IS NOT NULL
              ORDER BY end_era DESC, end_commit_order DESC, end_sequence DESC LIMIT 1"
         )
-        .fetch_optional(self.wire())
+        .fetch_optional(self.connection())
         .await;
         self.complete(result, Query(AuditSeals), "find the end of expired passes")
     }
@@ -71,7 +71,7 @@ impl Db<'_> {
             end.sequence,
             count_max,
         )
-        .execute(self.wire())
+        .execute(self.connection())
         .await;
         let done = self.complete(result, Delete(Audit), "remove expired audit entries")?;
         Ok(done.rows_affected())
@@ -90,7 +90,7 @@ impl Db<'_> {
                  LIMIT $1)",
             count_max,
         )
-        .execute(self.wire())
+        .execute(self.connection())
         .await;
         let done = self.complete(result, Delete(AuditSeals), "remove expired seals")?;
         Ok(done.rows_affected())

@@ -87,7 +87,7 @@ impl Db<'_> {
                LEFT JOIN (SELECT end_era, end_commit_order, end_sequence, pass_hash FROM audit_seals
                           ORDER BY end_era DESC, end_commit_order DESC, end_sequence DESC LIMIT 1) s ON true"#
         )
-        .fetch_one(self.repeatable_wire())
+        .fetch_one(self.repeatable_connection())
         .await;
         let row = self.complete(
             result,
@@ -122,7 +122,7 @@ impl Db<'_> {
             r#"SELECT pg_try_advisory_xact_lock($1) AS "is_taken!""#,
             LOCK
         )
-        .fetch_one(self.wire())
+        .fetch_one(self.connection())
         .await;
         self.complete(result, Raw, "lock the sealing of the trail")
     }
@@ -141,7 +141,7 @@ impl Db<'_> {
         query.push_bind(after.sequence).push(") AND ");
         query.push(IS_SETTLED).push(BY_POSITION).push(" LIMIT ");
         query.push_bind(count_max);
-        let result = query.build_query_as().fetch_all(self.wire()).await;
+        let result = query.build_query_as().fetch_all(self.connection()).await;
         self.complete(result, Bulk(Audit), "read entries to seal")
     }
 
@@ -158,7 +158,7 @@ impl Db<'_> {
                                    ORDER BY number DESC LIMIT 1) s"#,
             tenancies as _,
         )
-        .fetch_all(self.wire())
+        .fetch_all(self.connection())
         .await;
         let rows = self.complete(result, Query(AuditSeals), "read the ends of chains")?;
         let head = |hash: &[u8], number| {
@@ -203,7 +203,7 @@ impl Db<'_> {
             &hashes(|seal| seal.pass_previous),
             &hashes(|seal| seal.pass_hash),
         )
-        .execute(self.wire())
+        .execute(self.connection())
         .await;
         self.complete(result, Create(AuditSeals), "seal the trail")?;
         Ok(())

@@ -189,7 +189,7 @@ impl Db<'_> {
         let result = sqlx::query!(
             r#"SELECT era AS "era!", drawn AS "drawn!", removed AS "removed!", writers AS "writers!" FROM changes_end()"#
         )
-        .fetch_one(self.repeatable_wire())
+        .fetch_one(self.repeatable_connection())
         .await;
         let row = self.complete(result, Query(Changes), "read the end of the changes")?;
         Ok(PolledEnd {
@@ -207,7 +207,7 @@ impl Db<'_> {
             .bind(slice.upto)
             .bind(slice.kind)
             .bind(i64::try_from(slice.count_max).unwrap_or(i64::MAX));
-        let result = query.fetch_all(self.repeatable_wire()).await;
+        let result = query.fetch_all(self.repeatable_connection()).await;
         let rows = self.complete(result, Query(Changes), "read changes")?;
         let is_full = rows.len() >= slice.count_max;
         let read = read(&rows, slice.upto, is_full);
@@ -243,7 +243,7 @@ impl Db<'_> {
             before,
             count_max,
         )
-        .fetch_one(self.wire())
+        .fetch_one(self.connection())
         .await;
         let count = self.complete(result, Delete(Changes), "remove expired changes")?;
         Ok(u64::try_from(count).unwrap_or(0))

@@ -54,7 +54,7 @@ impl Db<'_> {
             scope.owner_uuid(),
             scope.tenancy() as _,
         )
-        .fetch_all(self.wire())
+        .fetch_all(self.connection())
         .await;
         let found = self.complete(result, Query(Resources), "lock a resource and its owners")?;
         let rows = found.iter().map(|row| LockedRow::of(row.id)).collect();
@@ -74,7 +74,7 @@ impl Db<'_> {
             "SELECT id FROM resources WHERE owner_id = ANY($1) ORDER BY id FOR UPDATE",
             &uuids(owners.iter().map(|h| h.id())),
         )
-        .fetch_all(self.wire())
+        .fetch_all(self.connection())
         .await;
         let ids = self.complete(result, Query(Resources), "lock the children of resources")?;
         Ok(ids.into_iter().map(LockedRow::of).collect())
@@ -94,7 +94,7 @@ impl Db<'_> {
             &uuids(ids.iter().copied()),
             tenants.tenancy().map(Json) as _,
         )
-        .fetch_all(self.wire())
+        .fetch_all(self.connection())
         .await;
         let rows = self.complete(result, Query(Resources), "lock the targets of references")?;
         let targets = rows.into_iter().map(|row| ReferenceTarget {
@@ -119,7 +119,7 @@ impl Db<'_> {
             &uuids(targets.iter().map(|h| h.id())),
             tenants.tenancy().map(Json) as _,
         )
-        .fetch_all(self.wire())
+        .fetch_all(self.connection())
         .await;
         let rows = self.complete(result, Query(ResourceReferences), "list referrers")?;
         let referrers = rows.into_iter().map(|row| Referrer {
@@ -150,7 +150,7 @@ impl Db<'_> {
             "DELETE FROM resource_references WHERE source_id = $1",
             source.as_uuid()
         )
-        .execute(self.wire())
+        .execute(self.connection())
         .await;
         self.complete(result, Delete(ResourceReferences), "remove references")?;
         let result = sqlx::query!(
@@ -161,7 +161,7 @@ impl Db<'_> {
             &kinds,
             &targets,
         )
-        .execute(self.wire())
+        .execute(self.connection())
         .await;
         self.complete(result, Create(ResourceReferences), "insert references")?;
         Ok(())
@@ -217,7 +217,7 @@ impl Db<'_> {
             &uuids(released.iter().copied()),
             &uuids(removed.iter().copied()),
         )
-        .fetch_all(self.wire())
+        .fetch_all(self.connection())
         .await;
         let rows = self.complete(result, Delete(ResourceReferences), "drop references")?;
         let mut dropped = DroppedLinks::default();
@@ -253,7 +253,7 @@ impl Db<'_> {
             origin.actor,
             origin.request_id,
         )
-        .execute(self.wire())
+        .execute(self.connection())
         .await;
         self.complete(result, Delete(Resources), "remove resources")?;
         Ok(())

@@ -214,7 +214,7 @@ impl Db<'_> {
             PastMoment::At(at) => scoped(&AT_SQL, scope).bind(at),
             PastMoment::Generation(generation) => scoped(&GENERATION_SQL, scope).bind(generation),
         };
-        let result = query.fetch_optional(self.repeatable_wire()).await;
+        let result = query.fetch_optional(self.repeatable_connection()).await;
         let row = self.complete(
             result,
             SqlOperation::Query(Changes),
@@ -230,7 +230,7 @@ impl Db<'_> {
         scope: ResourceScope<'_>,
     ) -> Result<Option<Tombstone>, Error> {
         let query = scoped(&TOMBSTONE_SQL, scope);
-        let result = query.fetch_optional(self.repeatable_wire()).await;
+        let result = query.fetch_optional(self.repeatable_connection()).await;
         let row = self.complete(
             result,
             SqlOperation::Query(Changes),
@@ -249,7 +249,7 @@ impl Db<'_> {
         let query = scoped(&GENERATIONS_SQL, scope)
             .bind(i64::from(page.size) + 1)
             .bind(page.offset());
-        let result = query.fetch_all(self.repeatable_wire()).await;
+        let result = query.fetch_all(self.repeatable_connection()).await;
         let rows = self.complete(result, SqlOperation::Query(Changes), "list generations")?;
         let read = recorded_generations(&rows);
         self.complete(read, Raw, "read generations")
@@ -266,7 +266,7 @@ impl Db<'_> {
             .bind(i64::from(page.size))
             .bind(page.offset())
             .persistent(false);
-        let result = query.fetch_all(self.repeatable_wire()).await;
+        let result = query.fetch_all(self.repeatable_connection()).await;
         let rows = self.complete(result, SqlOperation::Query(Changes), "list events")?;
         let read = recorded_timeline(&rows);
         self.complete(read, Raw, "read events")

@@ -48,7 +48,7 @@ impl Db<'_> {
             &request.fingerprint.0[..],
             expired,
         )
-        .execute(self.wire())
+        .execute(self.connection())
         .await;
         let is_held = result.as_ref().is_err_and(is_lock_timeout);
         let claimed = self.complete(result, Create(IdempotencyKeys), "claim an idempotency key");
@@ -72,7 +72,7 @@ impl Db<'_> {
             request.caller,
             request.key.as_str(),
         )
-        .fetch_one(self.wire())
+        .fetch_one(self.connection())
         .await;
         let row = self.complete(result, Query(IdempotencyKeys), "find a kept answer")?;
         row.kept().ok_or_else(|| Error::Corrupt {
@@ -97,7 +97,7 @@ impl Db<'_> {
             answer.tag,
             answer.body,
         )
-        .execute(self.wire())
+        .execute(self.connection())
         .await;
         self.complete(result, Update(IdempotencyKeys), "keep an answer")?;
         Ok(())
@@ -117,7 +117,7 @@ impl Db<'_> {
             expired,
             count_max,
         )
-        .execute(self.wire())
+        .execute(self.connection())
         .await;
         let done = self.complete(
             result,

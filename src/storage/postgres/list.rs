@@ -140,7 +140,7 @@ impl Db<'_> {
         // Texts of searches differ: kept, they would push out the statements that do not. Planned with its values,
         // each also gets the plan that fits them.
         let query = query.build().persistent(!request.is_counted_from_rows());
-        let result = query.fetch_all(self.repeatable_wire()).await;
+        let result = query.fetch_all(self.repeatable_connection()).await;
         // A list waits for no locks: it takes its whole time by itself.
         let is_too_slow = request.may_be_slow() && result.as_ref().is_err_and(is_timeout);
         let rows = self.complete(result, Query(Resources), "list resources");
@@ -176,7 +176,7 @@ impl Db<'_> {
         page: PageRequest,
     ) -> Result<TrailRows, Error> {
         let mut query = audit_statement(tenants, filter, page);
-        let result = query.build().fetch_all(self.repeatable_wire()).await;
+        let result = query.build().fetch_all(self.repeatable_connection()).await;
         let is_too_slow = result.as_ref().is_err_and(is_timeout);
         let rows = self.complete(result, Query(Audit), "list the audit trail");
         if is_too_slow {

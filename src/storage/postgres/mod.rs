@@ -19,12 +19,13 @@
 mod audit;
 mod audit_retention;
 mod audit_seals;
+mod batching;
 mod changes;
 mod columns;
 mod condition_columns;
-mod desk;
 mod error;
 mod family;
+mod guarded;
 mod history;
 mod idempotency;
 mod imports;
@@ -51,7 +52,6 @@ mod states;
 mod surroundings;
 mod trail;
 mod unreconciled;
-mod wire;
 
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -84,14 +84,14 @@ pub use trail::TrailBounds;
 pub use unreconciled::Unreconciled;
 
 use crate::domain::{ResourceId, StoredResource};
-use desk::Unanswered;
+use batching::Unanswered;
 use error::{Doing as _, is_connection_lost};
+use guarded::GuardedConnection;
 use lane::{Lane, LanePermit, WaitingCount};
 use measure::SqlOperation::{self, Begin, Commit, Rollback};
 use pool::{Health, Lease, Link, Pool};
 use reader::Reader;
 use row_access::ChangeDesks;
-use wire::Wire;
 
 /// The schema, embedded so that the binary and the tests apply the same one.
 static MIGRATOR: LazyLock<Migrator> = LazyLock::new(|| {
@@ -121,7 +121,7 @@ pub struct Store {
     pool: Pool,
     reader: Option<Reader>,
     /// For changes of single rows that share statements; unset if there are too few connections.
-    desks: Option<ChangeDesks>,
+    batchers: Option<ChangeDesks>,
     lane: Lane,
     /// Statements that wait in the lanes of this store and of all its shares.
     waiting: WaitingCount,
@@ -180,7 +180,7 @@ impl Store {
             pools: Arc::new(Mutex::new(vec![pool.clone()])),
             pool,
             reader: None,
-            desks: None,
+            batchers: None,
             lane: Lane::new(settings.connections_max, waiting.clone()),
             waiting,
             settings: Arc::new(settings),
@@ -211,7 +211,7 @@ impl Store {
         let share = Self {
             pool: pool::pool(&settings),
             reader: has_reader.then(|| Reader::new(&settings)),
-            desks: has_desks.then(|| ChangeDesks::new(&settings)),
+            batchers: has_desks.then(|| ChangeDesks::new(&settings)),
             lane: Lane::new(settings.connections_max, self.waiting.clone()),
             waiting: self.waiting.clone(),
             settings: Arc::new(settings),
@@ -221,7 +221,7 @@ impl Store {
         let mut pools = self.pools();
         pools.push(share.pool.clone());
         pools.extend(share.reader.as_ref().map(Reader::pool));
-        pools.extend(share.desks.as_ref().map(ChangeDesks::pool));
+        pools.extend(share.batchers.as_ref().map(ChangeDesks::pool));
         drop(pools);
         share
     }
@@ -472,21 +472,21 @@ impl Drop for Tx<'_> {
 
 impl Db<'_> {
     /// The connection, for one statement whose result must go through [`Db::complete`].
-    fn wire(&mut self) -> Wire<'_> {
+    fn connection(&mut self) -> GuardedConnection<'_> {
         self.wire_for(false)
     }
 
     /// The same for a statement that may be carried out twice without harm: a request that begins with it does not
     /// fail because its connection was closed before.
-    fn repeatable_wire(&mut self) -> Wire<'_> {
+    fn repeatable_connection(&mut self) -> GuardedConnection<'_> {
         self.wire_for(self.link.is_unused)
     }
 
-    fn wire_for(&mut self, is_repeatable: bool) -> Wire<'_> {
+    fn wire_for(&mut self, is_repeatable: bool) -> GuardedConnection<'_> {
         self.link.health = Health::Busy;
         self.link.is_unused = false;
         self.link.is_repeated = false;
-        Wire {
+        GuardedConnection {
             link: self.link,
             is_repeatable,
         }
@@ -518,8 +518,8 @@ impl Db<'_> {
         doing: &'static str,
     ) -> Result<(), Error> {
         let wire = match operation {
-            Begin => self.repeatable_wire(),
-            _ => self.wire(),
+            Begin => self.repeatable_connection(),
+            _ => self.connection(),
         };
         let result = sqlx::raw_sql(sql).execute(wire).await;
         self.complete(result.map(drop), operation, doing)

@@ -64,7 +64,7 @@ impl Db<'_> {
         let mut query = statement(request, at);
         // Planned for its moment: it may be a minute or a month ago.
         let query = query.build().persistent(false);
-        let result = query.fetch_all(self.repeatable_wire()).await;
+        let result = query.fetch_all(self.repeatable_connection()).await;
         let is_too_slow = result.as_ref().is_err_and(is_timeout);
         let rows = self.complete(result, Query(Changes), "list resources of a moment");
         if is_too_slow {

@@ -149,7 +149,7 @@ impl managed::Manager for Maker {
     }
 
     /// Asks the server nothing: that would cost each request a round trip. A connection that was closed while idle
-    /// shows in the first statement of the next request, which is sent again ([`Wire`](super::wire::Wire)), unless the
+    /// shows in the first statement of the next request, which is sent again ([`GuardedConnection`](super::guarded::GuardedConnection)), unless the
     /// probe has noticed before ([`Store::forget_idle`](super::Store::forget_idle)).
     async fn recycle(&self, _: &mut Link, metrics: &Metrics) -> RecycleResult<sqlx::Error> {
         match self.lifetime {

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use sqlx::{AssertSqlSafe, Row as _};
 use tokio::time::Instant;
 
-use super::desk::{Desk, Question, Unanswered, by_place};
+use super::batching::{BatchItem, Batcher, Unanswered, by_place};
 use super::error::Doing as _;
 use super::measure::SqlOperation::{self, Query};
 use super::measure::SqlTable::Resources;
@@ -33,7 +33,7 @@ static SQL: LazyLock<String> = LazyLock::new(|| {
 #[derive(Clone)]
 pub(super) struct Reader {
     pool: Pool,
-    desk: Desk<FindStored>,
+    batcher: Batcher<FindStored>,
 }
 
 /// Which resource to read.
@@ -43,7 +43,7 @@ impl Reader {
     pub(super) fn new(settings: &Settings) -> Self {
         let pool = gathering_pool(settings);
         Self {
-            desk: Desk::new(pool.clone()),
+            batcher: Batcher::new(pool.clone()),
             pool,
         }
     }
@@ -55,8 +55,8 @@ impl Reader {
         until: Instant,
         deadline: Option<Instant>,
     ) -> Result<Option<StoredResource>, Unanswered> {
-        let question = FindStored(scope.into());
-        self.desk.ask(question, until, deadline).await
+        let item = FindStored(scope.into());
+        self.batcher.ask(item, until, deadline).await
     }
 
     pub(super) fn pool(&self) -> Pool {
@@ -64,19 +64,19 @@ impl Reader {
     }
 }
 
-impl Question for FindStored {
+impl BatchItem for FindStored {
     type Answer = Option<StoredResource>;
 
     const OPERATION: SqlOperation = Query(Resources);
 
-    async fn answer(db: &mut Db<'_>, questions: &[Self]) -> Result<Vec<Self::Answer>, Error> {
-        let wanted = WantedColumns::of(questions.iter().map(|question| &question.0));
+    async fn answer(db: &mut Db<'_>, items: &[Self]) -> Result<Vec<Self::Answer>, Error> {
+        let wanted = WantedColumns::of(items.iter().map(|item| &item.0));
         let query = sqlx::query(AssertSqlSafe(SQL.as_str()))
             .bind(wanted.ids)
             .bind(wanted.kinds)
             .bind(wanted.owners)
             .bind(wanted.tenancies);
-        let result = query.fetch_all(db.repeatable_wire()).await;
+        let result = query.fetch_all(db.repeatable_connection()).await;
         let rows = db.complete(result, Self::OPERATION, "find resources")?;
         let found = rows.iter().map(|row| {
             let place = row.try_get(COLUMNS_COUNT)?;
@@ -84,6 +84,6 @@ impl Question for FindStored {
         });
         let found: Result<Vec<_>, _> = found.collect();
         let found = found.doing("read a resource")?;
-        Ok(by_place(questions.len(), found))
+        Ok(by_place(items.len(), found))
     }
 }

@@ -111,10 +111,10 @@ impl Db<'_> {
                 origin.actor,
                 origin.request_id
             );
-            statement.execute(self.wire()).await
+            statement.execute(self.connection()).await
         } else {
             let statement = save_report!("RETURNING id )", before, conditions, report,);
-            statement.execute(self.wire()).await
+            statement.execute(self.connection()).await
         };
         let done = self.complete(result, Update(AdapterReports), "save a report")?;
         Ok(done.rows_affected() == 1)
@@ -134,7 +134,7 @@ impl Db<'_> {
             state.id.as_uuid(),
             adapter,
         )
-        .fetch_optional(self.wire())
+        .fetch_optional(self.connection())
         .await;
         let row = self.complete(result, Query(AdapterReports), "find a report")?;
         Ok(row.map(Report::from))
@@ -167,7 +167,7 @@ impl Db<'_> {
             page.offset(),
             scope.tenancy() as _,
         )
-        .fetch_all(self.repeatable_wire())
+        .fetch_all(self.repeatable_connection())
         .await;
         let rows = self.complete(
             result,

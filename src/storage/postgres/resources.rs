@@ -53,7 +53,7 @@ impl Db<'_> {
             scope.owner_uuid(),
             scope.tenancy() as _,
         )
-        .fetch_optional(self.repeatable_wire())
+        .fetch_optional(self.repeatable_connection())
         .await;
         let row = self.complete(result, Query(Resources), "find a resource")?;
         Ok(row.map(Resource::from))
@@ -72,7 +72,7 @@ impl Db<'_> {
             kind,
             tenants.tenancy().map(Json) as _,
         )
-        .fetch_one(self.repeatable_wire())
+        .fetch_one(self.repeatable_connection())
         .await;
         self.complete(result, Query(Resources), "look for a resource")
     }
@@ -96,7 +96,7 @@ impl Db<'_> {
             origin.request_id,
             origin.at,
         )
-        .fetch_all(self.wire())
+        .fetch_all(self.connection())
         .await;
         let ids = self.complete(result, Query(Resources), "look for seen resources")?;
         Ok(ids.into_iter().map(ResourceId::from).collect())
@@ -170,7 +170,7 @@ impl Db<'_> {
             computed.reconciled_transition_at,
             computed.last_known_generation,
         )
-        .execute(self.repeatable_wire())
+        .execute(self.repeatable_connection())
         .await;
         result.map(|_| Created::Yes)
     }
@@ -227,7 +227,7 @@ impl Db<'_> {
             computed.reconciled_transition_at,
             computed.last_known_generation,
         )
-        .fetch_one(self.repeatable_wire())
+        .fetch_one(self.repeatable_connection())
         .await;
         result.map(|row| match (row.is_made, row.is_locked, row.has_parent) {
             (true, ..) => Created::Yes,
@@ -296,7 +296,7 @@ impl Db<'_> {
             replaced.references,
             replaced.conditions,
         )
-        .execute(self.wire())
+        .execute(self.connection())
         .await;
         let done = self.complete(result, Update(Resources), "save a patched resource")?;
         Ok(done.rows_affected() == 1)
@@ -356,7 +356,7 @@ impl Db<'_> {
             computed.last_known_generation,
             sent.place,
         )
-        .execute(self.wire())
+        .execute(self.connection())
         .await;
         let done = self.complete(result, Update(Resources), "save a deleted resource")?;
         Ok(done.rows_affected() == 1)
@@ -374,7 +374,7 @@ impl Db<'_> {
             id.as_uuid(),
             tenants.tenancy().map(Json) as _,
         )
-        .execute(self.wire())
+        .execute(self.connection())
         .await;
         self.complete(result, Query(Resources), "lock a parent")?;
         Ok(())
@@ -391,7 +391,7 @@ impl Db<'_> {
             id.as_uuid(),
             tenants.tenancy().map(Json) as _,
         )
-        .execute(self.wire())
+        .execute(self.connection())
         .await;
         self.complete(result, Query(Resources), "lock a resource")?;
         Ok(())

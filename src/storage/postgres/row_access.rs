@@ -4,11 +4,11 @@
 //! ```text
 //!               few changes ─▶ Alone(Session)   a read, a guarded write
 //! row_access() ─┤
-//!               many ────────▶ Together         the same two by a Desk: one statement, one commit for all that wait
+//!               many ────────▶ Together         the same two by a Batcher: one statement, one commit for all that wait
 //! ```
 //!
 //! What a shared statement leaves undone, each request does alone: after an error, after a lock that was not free, and
-//! for what no desk can do.
+//! for what no batcher can do.
 
 use std::io;
 use std::sync::Arc;
@@ -16,13 +16,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::time::Instant;
 
-use super::desk::{Desk, Question, Unanswered};
+use super::batching::{BatchItem, Batcher, Unanswered};
 use super::pool::{Pool, gathering_pool};
 use super::saved_deletions::SaveDeleted;
 use super::saved_reports::SaveReport;
 use super::saved_resources::{InsertRoot, SavePatched};
 use super::snapshots::{FindDeletable, FindSnapshot, FindWhole};
-use super::{Created, Db, Error, ResourceScope, Session, Settings, Store, WholeResource, wire};
+use super::{Created, Db, Error, ResourceScope, Session, Settings, Store, WholeResource, guarded};
 use crate::domain::audit::{Change, ChangeOrigin};
 use crate::domain::tenancy::TenantScope;
 use crate::domain::{Condition, Report, Resource, ResourceSnapshot, ResourceState};
@@ -31,17 +31,17 @@ use crate::domain::{Condition, Report, Resource, ResourceSnapshot, ResourceState
 /// changes are faster side by side.
 const GATHERED_FROM: usize = 3;
 
-/// The desks of one thread, which share a connection: a write follows its read on the same connection.
+/// The batchers of one thread, which share a connection: a write follows its read on the same connection.
 #[derive(Clone)]
 pub(super) struct ChangeDesks {
     pool: Pool,
-    snapshots: Desk<FindSnapshot>,
-    wholes: Desk<FindWhole>,
-    deletables: Desk<FindDeletable>,
-    reports: Desk<SaveReport>,
-    patches: Desk<SavePatched>,
-    deletions: Desk<SaveDeleted>,
-    roots: Desk<InsertRoot>,
+    snapshots: Batcher<FindSnapshot>,
+    wholes: Batcher<FindWhole>,
+    deletables: Batcher<FindDeletable>,
+    reports: Batcher<SaveReport>,
+    patches: Batcher<SavePatched>,
+    deletions: Batcher<SaveDeleted>,
+    roots: Batcher<InsertRoot>,
     /// Changes in progress, alone or together.
     changes: Arc<AtomicUsize>,
 }
@@ -58,7 +58,7 @@ pub enum RowAccess<'c> {
 /// Access by shared statements.
 pub struct TogetherAccess {
     store: Store,
-    desks: ChangeDesks,
+    batchers: ChangeDesks,
     _change: ChangeInProgress,
 }
 
@@ -75,13 +75,13 @@ impl ChangeDesks {
     pub(super) fn new(settings: &Settings) -> Self {
         let pool = gathering_pool(settings);
         Self {
-            snapshots: Desk::new(pool.clone()),
-            wholes: Desk::new(pool.clone()),
-            deletables: Desk::new(pool.clone()),
-            reports: Desk::new(pool.clone()),
-            patches: Desk::new(pool.clone()),
-            deletions: Desk::new(pool.clone()),
-            roots: Desk::new(pool.clone()),
+            snapshots: Batcher::new(pool.clone()),
+            wholes: Batcher::new(pool.clone()),
+            deletables: Batcher::new(pool.clone()),
+            reports: Batcher::new(pool.clone()),
+            patches: Batcher::new(pool.clone()),
+            deletions: Batcher::new(pool.clone()),
+            roots: Batcher::new(pool.clone()),
             pool,
             changes: Arc::default(),
         }
@@ -102,16 +102,16 @@ impl ChangeDesks {
 impl Store {
     /// Access to one row, for a request that reads it and then changes it, or that inserts it.
     pub async fn row_access(&self) -> Result<RowAccess<'static>, Error> {
-        let Some(desks) = &self.desks else {
+        let Some(batchers) = &self.batchers else {
             return Ok(RowAccess::Alone(self.session().await?, None));
         };
-        let (change, is_shared) = desks.begin();
+        let (change, is_shared) = batchers.begin();
         if !is_shared {
             return Ok(RowAccess::Alone(self.session().await?, Some(change)));
         }
         Ok(RowAccess::Together(TogetherAccess {
             store: self.clone(),
-            desks: desks.clone(),
+            batchers: batchers.clone(),
             _change: change,
         }))
     }
@@ -148,8 +148,8 @@ impl RowAccess<'_> {
         kinds_with_rules: &[String],
     ) -> Result<Option<ResourceSnapshot>, Error> {
         let together = async |access: &TogetherAccess| {
-            let question = wanted(scope, kinds_with_rules);
-            access.read(&access.desks.snapshots, question).await
+            let item = wanted(scope, kinds_with_rules);
+            access.read(&access.batchers.snapshots, item).await
         };
         alone_or!(self, together, |db| db
             .find_snapshot(scope, kinds_with_rules)
@@ -163,8 +163,8 @@ impl RowAccess<'_> {
         kinds_with_rules: &[String],
     ) -> Result<Option<WholeResource>, Error> {
         let together = async |access: &TogetherAccess| {
-            let question = FindWhole(wanted(scope, kinds_with_rules));
-            access.read(&access.desks.wholes, question).await
+            let item = FindWhole(wanted(scope, kinds_with_rules));
+            access.read(&access.batchers.wholes, item).await
         };
         alone_or!(self, together, |db| db
             .find_whole(scope, kinds_with_rules)
@@ -178,8 +178,8 @@ impl RowAccess<'_> {
         kinds_with_rules: &[String],
     ) -> Result<Option<WholeResource>, Error> {
         let together = async |access: &TogetherAccess| {
-            let question = FindDeletable(wanted(scope, kinds_with_rules));
-            access.read(&access.desks.deletables, question).await
+            let item = FindDeletable(wanted(scope, kinds_with_rules));
+            access.read(&access.batchers.deletables, item).await
         };
         alone_or!(self, together, |db| db
             .find_deletable(scope, kinds_with_rules)
@@ -195,9 +195,9 @@ impl RowAccess<'_> {
         origin: &ChangeOrigin,
     ) -> Result<bool, Error> {
         let together = async |access: &TogetherAccess| {
-            let question = SaveReport::new(before, conditions, report, origin);
+            let item = SaveReport::new(before, conditions, report, origin);
             access
-                .write(&access.desks.reports, question, "save a report")
+                .write(&access.batchers.reports, item, "save a report")
                 .await
         };
         alone_or!(self, together, |db| db
@@ -216,9 +216,9 @@ impl RowAccess<'_> {
             if before.references != after.references {
                 return Ok(None);
             }
-            let question = SavePatched::new(before, after, origin);
+            let item = SavePatched::new(before, after, origin);
             let doing = "save a patched resource";
-            access.write(&access.desks.patches, question, doing).await
+            access.write(&access.batchers.patches, item, doing).await
         };
         alone_or!(self, together, |db| db
             .save_patched(before, after, origin)
@@ -234,9 +234,9 @@ impl RowAccess<'_> {
         origin: &ChangeOrigin,
     ) -> Result<bool, Error> {
         let together = async |access: &TogetherAccess| {
-            let question = SaveDeleted::new(before, after, change, origin);
+            let item = SaveDeleted::new(before, after, change, origin);
             let doing = "save a deleted resource";
-            access.write(&access.desks.deletions, question, doing).await
+            access.write(&access.batchers.deletions, item, doing).await
         };
         alone_or!(self, together, |db| db
             .save_deleted(before, after, change, origin)
@@ -262,9 +262,9 @@ impl RowAccess<'_> {
         };
         let state = &resource.state;
         if state.owner.is_none() {
-            let question = InsertRoot::new(resource, origin);
-            let desk = &access.desks.roots;
-            match access.ask(desk, question).await {
+            let item = InsertRoot::new(resource, origin);
+            let batcher = &access.batchers.roots;
+            match access.ask(batcher, item).await {
                 Ok(()) => return Ok(Created::Yes),
                 Err(why @ Unanswered::Late) => {
                     return Err(without_answer("insert a resource", why));
@@ -308,18 +308,22 @@ impl RowAccess<'_> {
 }
 
 impl TogetherAccess {
-    async fn ask<Q: Question>(&self, desk: &Desk<Q>, question: Q) -> Result<Q::Answer, Unanswered> {
+    async fn ask<Q: BatchItem>(
+        &self,
+        batcher: &Batcher<Q>,
+        item: Q,
+    ) -> Result<Q::Answer, Unanswered> {
         let until: Instant = self.store.connected_by();
-        desk.ask(question, until, self.store.deadline).await
+        batcher.ask(item, until, self.store.deadline).await
     }
 
     /// `None` if the request must read alone.
-    async fn read<Q: Question>(
+    async fn read<Q: BatchItem>(
         &self,
-        desk: &Desk<Q>,
-        question: Q,
+        batcher: &Batcher<Q>,
+        item: Q,
     ) -> Result<Option<Q::Answer>, Error> {
-        match self.ask(desk, question).await {
+        match self.ask(batcher, item).await {
             Ok(answer) => Ok(Some(answer)),
             Err(Unanswered::Late) => Err(without_answer("read a resource", Unanswered::Late)),
             Err(Unanswered::NoConnection | Unanswered::Failed | Unanswered::Lost) => Ok(None),
@@ -327,13 +331,13 @@ impl TogetherAccess {
     }
 
     /// `None` if nothing was written, and the request must write alone.
-    async fn write<Q: Question>(
+    async fn write<Q: BatchItem>(
         &self,
-        desk: &Desk<Q>,
-        question: Q,
+        batcher: &Batcher<Q>,
+        item: Q,
         doing: &'static str,
     ) -> Result<Option<Q::Answer>, Error> {
-        match self.ask(desk, question).await {
+        match self.ask(batcher, item).await {
             Ok(answer) => Ok(Some(answer)),
             Err(Unanswered::NoConnection | Unanswered::Failed) => Ok(None),
             Err(why @ (Unanswered::Lost | Unanswered::Late)) => Err(without_answer(doing, why)),
@@ -344,7 +348,7 @@ impl TogetherAccess {
 /// The error of a statement whose answer did not come.
 fn without_answer(doing: &'static str, why: Unanswered) -> Error {
     let source = match why {
-        Unanswered::Late => wire::silent(),
+        Unanswered::Late => guarded::silent(),
         _ => sqlx::Error::Io(io::Error::new(
             io::ErrorKind::ConnectionAborted,
             "the connection was lost",

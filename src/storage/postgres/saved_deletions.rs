@@ -1,7 +1,7 @@
 //! Deletions that are saved together: as [`Db::save_deleted`], for several resources.
 
+use super::batching::{BatchItem, by_place};
 use super::condition_columns::{ConditionColumns, SentConditions};
-use super::desk::{Question, by_place};
 use super::measure::SqlOperation::{self, Update};
 use super::measure::SqlTable::Resources;
 use super::saved_reports::column;
@@ -46,7 +46,7 @@ impl SaveDeleted {
     }
 }
 
-impl Question for SaveDeleted {
+impl BatchItem for SaveDeleted {
     type Answer = bool;
 
     const OPERATION: SqlOperation = Update(Resources);
@@ -117,7 +117,7 @@ impl Question for SaveDeleted {
             &column(deletions, |d| d.change.action.into_str()) as _,
             &column(deletions, |d| d.change.generation_before) as _,
         )
-        .fetch_all(db.wire())
+        .fetch_all(db.connection())
         .await;
         let places = db.complete(result, Self::OPERATION, "save deleted resources")?;
         let saved = by_place(deletions.len(), places.into_iter().map(|place| (place, ())));

@@ -5,8 +5,8 @@
 
 use uuid::Uuid;
 
+use super::batching::{BatchItem, by_place};
 use super::condition_columns::{ConditionColumns, SentConditions};
-use super::desk::{Question, by_place};
 use super::measure::SqlOperation::{self, Update};
 use super::measure::SqlTable::AdapterReports;
 use super::{Db, Error};
@@ -54,7 +54,7 @@ impl SaveReport {
     }
 }
 
-impl Question for SaveReport {
+impl BatchItem for SaveReport {
     type Answer = bool;
 
     const OPERATION: SqlOperation = Update(AdapterReports);
@@ -127,7 +127,7 @@ impl Question for SaveReport {
             &column(reports, |r| Some(r.origin.as_ref()?.actor.as_str())) as _,
             &column(reports, |r| Some(r.origin.as_ref()?.request_id.as_str())) as _,
         )
-        .fetch_all(db.wire())
+        .fetch_all(db.connection())
         .await;
         let places = db.complete(result, Self::OPERATION, "save reports")?;
         let saved = by_place(reports.len(), places.into_iter().map(|place| (place, ())));

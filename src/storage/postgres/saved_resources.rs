@@ -4,8 +4,8 @@
 //! A resource that another transaction holds is left out, and its patch counts as not saved: no request waits for
 //! another's lock. Of several patches of one resource, one is saved.
 
+use super::batching::{BatchItem, by_place};
 use super::condition_columns::{ConditionColumns, SentConditions};
-use super::desk::{Question, by_place};
 use super::measure::SqlOperation::{self, Create, Update};
 use super::measure::SqlTable::Resources;
 use super::saved_reports::column;
@@ -82,7 +82,7 @@ impl SavePatched {
     }
 }
 
-impl Question for InsertRoot {
+impl BatchItem for InsertRoot {
     type Answer = ();
 
     const OPERATION: SqlOperation = Create(Resources);
@@ -132,14 +132,14 @@ impl Question for InsertRoot {
             &column(new, |n| n.saved.computed.reconciled_transition_at) as _,
             &column(new, |n| n.saved.computed.last_known_generation) as _,
         )
-        .execute(db.repeatable_wire())
+        .execute(db.repeatable_connection())
         .await;
         db.complete(result, Self::OPERATION, "insert resources")?;
         Ok(column(new, |_| ()))
     }
 }
 
-impl Question for SavePatched {
+impl BatchItem for SavePatched {
     type Answer = bool;
 
     const OPERATION: SqlOperation = Update(Resources);
@@ -214,7 +214,7 @@ impl Question for SavePatched {
             &column(patches, |p| p.replaced.labels),
             &column(patches, |p| p.replaced.conditions),
         )
-        .fetch_all(db.wire())
+        .fetch_all(db.connection())
         .await;
         let places = db.complete(result, Self::OPERATION, "save patched resources")?;
         let saved = by_place(patches.len(), places.into_iter().map(|place| (place, ())));

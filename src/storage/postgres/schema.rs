@@ -85,13 +85,13 @@ impl Db<'_> {
     async fn applied_migrations(&mut self) -> Result<Vec<(i64, String)>, Error> {
         let table = "SELECT to_regclass('_sqlx_migrations') IS NOT NULL";
         let result = sqlx::query_scalar::<_, bool>(table)
-            .fetch_one(self.wire())
+            .fetch_one(self.connection())
             .await;
         if !self.complete(result, Query(Migrations), "look for the schema")? {
             return Ok(Vec::new());
         }
         let versions = "SELECT version, description FROM _sqlx_migrations WHERE success";
-        let result = sqlx::query_as(versions).fetch_all(self.wire()).await;
+        let result = sqlx::query_as(versions).fetch_all(self.connection()).await;
         self.complete(result, Query(Migrations), "list the migrations")
     }
 }

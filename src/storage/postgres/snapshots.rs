@@ -10,15 +10,15 @@ use serde_json::{Map, Value};
 use sqlx::types::Json;
 use uuid::Uuid;
 
-use super::desk::{Question, by_place};
+use super::batching::{BatchItem, by_place};
 use super::measure::SqlOperation::{self, Query};
 use super::measure::SqlTable::Resources;
 use super::row::{Link, references, state_of};
 use super::scope::{WantedColumns, WantedResource};
 use super::surroundings::{ROWS_MAX, SurroundingsColumn};
 use super::{Db, Error, LockedRow, ResourceScope, uuids};
+use crate::domain::condition_rules::{Data, Facts};
 use crate::domain::explain::{LEVELS_MAX, Surroundings};
-use crate::domain::mapping::{Data, Facts};
 use crate::domain::{
     Condition, Labels, ReportState, ReportedCondition, Resource, ResourceSnapshot, ResourceState,
     Tenancy,
@@ -170,7 +170,7 @@ macro_rules! snapshots {
     ($fetch:ident, $row:ident, $db:expr, $more:tt, $which:literal, $kinds_with_rules:expr, $($arg:tt)*) => {
         if $kinds_with_rules.is_empty() {
             let statement = statement!($row, "NULL::jsonb", $more, $which, $kinds_with_rules, $($arg)*);
-            statement.$fetch($db.repeatable_wire()).await
+            statement.$fetch($db.repeatable_connection()).await
         } else {
             let statement = statement!(
                 $row,
@@ -187,7 +187,7 @@ macro_rules! snapshots {
                 $kinds_with_rules,
                 $($arg)*
             );
-            statement.$fetch($db.repeatable_wire()).await
+            statement.$fetch($db.repeatable_connection()).await
         }
     };
 }
@@ -270,14 +270,14 @@ pub(super) struct FindWhole(pub(super) FindSnapshot);
 /// Which whole resource to read for a deletion, with whether it has dependents.
 pub(super) struct FindDeletable(pub(super) FindSnapshot);
 
-impl Question for FindSnapshot {
+impl BatchItem for FindSnapshot {
     type Answer = Option<ResourceSnapshot>;
 
     const OPERATION: SqlOperation = Query(Resources);
 
-    async fn answer(db: &mut Db<'_>, questions: &[Self]) -> Result<Vec<Self::Answer>, Error> {
-        let wanted = WantedColumns::of(questions.iter().map(|question| &question.wanted));
-        let kinds_with_rules = kinds_with_rules(questions.first());
+    async fn answer(db: &mut Db<'_>, items: &[Self]) -> Result<Vec<Self::Answer>, Error> {
+        let wanted = WantedColumns::of(items.iter().map(|item| &item.wanted));
+        let kinds_with_rules = kinds_with_rules(items.first());
         let result = wanted_snapshots!(
             WantedSnapshotRow,
             db,
@@ -287,25 +287,21 @@ impl Question for FindSnapshot {
         );
         let rows = db.complete(result, Self::OPERATION, "find resources and their reports")?;
         let found = rows.into_iter().map(|row| (row.place, row.snapshot()));
-        Ok(by_place(questions.len(), found))
+        Ok(by_place(items.len(), found))
     }
 }
 
-/// A question for whole resources, with `$dependents`.
+/// A item for whole resources, with `$dependents`.
 macro_rules! whole_question {
-    ($question:ident, $dependents:literal, $doing:literal) => {
-        impl Question for $question {
+    ($item:ident, $dependents:literal, $doing:literal) => {
+        impl BatchItem for $item {
             type Answer = Option<WholeResource>;
 
             const OPERATION: SqlOperation = Query(Resources);
 
-            async fn answer(
-                db: &mut Db<'_>,
-                questions: &[Self],
-            ) -> Result<Vec<Self::Answer>, Error> {
-                let wanted = WantedColumns::of(questions.iter().map(|question| &question.0.wanted));
-                let kinds_with_rules =
-                    kinds_with_rules(questions.first().map(|question| &question.0));
+            async fn answer(db: &mut Db<'_>, items: &[Self]) -> Result<Vec<Self::Answer>, Error> {
+                let wanted = WantedColumns::of(items.iter().map(|item| &item.0.wanted));
+                let kinds_with_rules = kinds_with_rules(items.first().map(|item| &item.0));
                 let result = whole!(
                     wanted_snapshots,
                     $dependents,
@@ -316,7 +312,7 @@ macro_rules! whole_question {
                 );
                 let rows = db.complete(result, Self::OPERATION, $doing)?;
                 let found = rows.into_iter().map(|row| (row.place, row.into()));
-                Ok(by_place(questions.len(), found))
+                Ok(by_place(items.len(), found))
             }
         }
     };
@@ -330,7 +326,7 @@ whole_question!(
 );
 
 fn kinds_with_rules(first: Option<&FindSnapshot>) -> &[String] {
-    first.map_or(&[], |question| &question.kinds_with_rules)
+    first.map_or(&[], |item| &item.kinds_with_rules)
 }
 
 impl Db<'_> {

@@ -61,7 +61,7 @@ impl Db<'_> {
             start.commit_order,
             start.sequence,
         )
-        .fetch_one(self.wire())
+        .fetch_one(self.connection())
         .await;
         let row = self.complete(result, Bulk(Audit), "count unsealed entries")?;
         Ok(TrailBounds {
@@ -82,7 +82,7 @@ impl Db<'_> {
         query.push(" FROM audit_seals WHERE removed_at IS NOT NULL ORDER BY tenancy, number DESC");
         let result = query
             .build_query_as::<RemovedSeal>()
-            .fetch_all(self.wire())
+            .fetch_all(self.connection())
             .await;
         let doing = "read the ends of removed chains";
         let seals = self.complete(result, Bulk(AuditSeals), doing)?;
@@ -149,7 +149,7 @@ impl Db<'_> {
         push_position(&mut query, end);
         query.push(")").push(BY_POSITION).push(" LIMIT ");
         query.push_bind(count_max);
-        let result = query.build_query_as().fetch_all(self.wire()).await;
+        let result = query.build_query_as().fetch_all(self.connection()).await;
         self.complete(result, Bulk(Audit), "read entries")
     }
 
@@ -173,7 +173,7 @@ impl Db<'_> {
         mut query: QueryBuilder<Postgres>,
         doing: &'static str,
     ) -> Result<Vec<Seal>, Error> {
-        let result = query.build_query_as().fetch_all(self.wire()).await;
+        let result = query.build_query_as().fetch_all(self.connection()).await;
         self.complete(result, Bulk(AuditSeals), doing)
     }
 }

@@ -47,7 +47,7 @@ impl Db<'_> {
             stuck_before,
             finalizing_before,
         )
-        .fetch_all(self.wire())
+        .fetch_all(self.connection())
         .await;
         self.complete(result, Query(Resources), "count unreconciled resources")
     }

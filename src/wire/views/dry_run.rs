@@ -6,8 +6,8 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::domain::ConditionStatus;
+use crate::domain::condition_rules::Failure;
 use crate::domain::dry_run::{DryRunPlan, PlannedChange, PlannedCondition};
-use crate::domain::mapping::Failure;
 use crate::wire::members::{AuditAction, ResourceConditionStatus};
 use hyperfleet_server_kit::json;
 

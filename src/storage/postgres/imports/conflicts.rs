@@ -62,7 +62,7 @@ impl Db<'_> {
             &is_active,
             has_owners,
         )
-        .fetch_all(self.wire())
+        .fetch_all(self.connection())
         .await;
         let rows = self.complete(result, Bulk(Resources), "look for conflicts")?;
         let conflicts = rows.into_iter().map(|row| Conflict {

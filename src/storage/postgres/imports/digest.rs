@@ -153,7 +153,7 @@ impl Db<'_> {
     pub async fn imported_digests(&mut self, ids: &[ResourceId]) -> Result<Digests, Error> {
         let rows = sqlx::query_as::<_, (Uuid, String)>(OF_TARGET);
         let rows = rows.bind(uuids(ids.iter().copied()));
-        let rows = rows.fetch_all(self.wire()).await;
+        let rows = rows.fetch_all(self.connection()).await;
         Ok(digests(self.complete(
             rows,
             Bulk(Resources),

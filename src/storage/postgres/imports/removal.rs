@@ -13,7 +13,7 @@ impl Db<'_> {
              ORDER BY given.place FOR UPDATE OF r",
             &uuids(ids.iter().copied()),
         )
-        .fetch_all(self.wire())
+        .fetch_all(self.connection())
         .await;
         let locked = self.complete(result, Bulk(Resources), "lock imported resources")?;
         Ok(locked.into_iter().map(Into::into).collect())
@@ -39,7 +39,7 @@ impl Db<'_> {
                SELECT id AS "id!" FROM given WHERE id NOT IN (SELECT id FROM needed)"#,
             &ids,
         )
-        .fetch_all(self.wire())
+        .fetch_all(self.connection())
         .await;
         let free = self.complete(result, Bulk(Resources), "look for vanished resources")?;
         Ok(free.into_iter().map(Into::into).collect())
@@ -52,7 +52,7 @@ impl Db<'_> {
             "DELETE FROM resource_references WHERE target_id = ANY($1)",
             &ids
         )
-        .execute(self.wire())
+        .execute(self.connection())
         .await;
         self.complete(
             result,
@@ -64,7 +64,7 @@ impl Db<'_> {
              DELETE FROM imported_resources WHERE id IN (SELECT id FROM gone)",
             &ids,
         )
-        .execute(self.wire())
+        .execute(self.connection())
         .await;
         self.complete(result, Bulk(Resources), "remove vanished resources")?;
         Ok(())

@@ -22,14 +22,14 @@ impl Db<'_> {
     /// Takes the lock of imports while the connection lives; false if another import has it.
     pub async fn lock_imports(&mut self) -> Result<bool, Error> {
         let result = sqlx::query_scalar!(r#"SELECT pg_try_advisory_lock($1) AS "is_taken!""#, LOCK)
-            .fetch_one(self.wire())
+            .fetch_one(self.connection())
             .await;
         self.complete(result, Raw, "lock imports")
     }
 
     pub async fn unlock_imports(&mut self) -> Result<(), Error> {
         let result = sqlx::query_scalar!("SELECT pg_advisory_unlock($1)", LOCK)
-            .fetch_one(self.wire())
+            .fetch_one(self.connection())
             .await;
         self.complete(result, Raw, "unlock imports")?;
         Ok(())
@@ -43,7 +43,7 @@ impl Db<'_> {
                               WHERE NOT EXISTS (SELECT FROM imported_resources i WHERE i.id = r.id)) AS "has_others!"
                FROM (SELECT) one LEFT JOIN imports i ON true"#
         )
-        .fetch_one(self.wire())
+        .fetch_one(self.connection())
         .await;
         let row = self.complete(result, Bulk(Imports), "read the state of the import")?;
         let latest = row.latest_table.zip(row.latest_transaction);
@@ -73,7 +73,7 @@ impl Db<'_> {
                       CASE WHEN r.revision = i.revision THEN r.generation END AS generation
                FROM imported_resources i LEFT JOIN resources r ON r.id = i.id"#
         )
-        .fetch_all(self.wire())
+        .fetch_all(self.connection())
         .await;
         let rows = self.complete(result, Bulk(ImportedResources), "list what was imported")?;
         let keys = rows.into_iter().map(|row| ImportedKey {
@@ -106,7 +106,7 @@ impl Db<'_> {
             latest.timeline,
             latest.wal_bytes,
         )
-        .execute(self.wire())
+        .execute(self.connection())
         .await;
         self.complete(result, Bulk(Imports), "save the position of the import")?;
         Ok(())
@@ -123,7 +123,7 @@ impl Db<'_> {
             &uuids(ids.iter().copied()),
             is_complete,
         )
-        .execute(self.wire())
+        .execute(self.connection())
         .await;
         self.complete(result, Bulk(ImportedResources), "save what is complete")?;
         Ok(())

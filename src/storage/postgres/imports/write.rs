@@ -75,7 +75,7 @@ impl Db<'_> {
             &columns.specs as _,
             &columns.is_complete,
         )
-        .fetch_all(self.wire())
+        .fetch_all(self.connection())
         .await;
         let written = self.complete(result, Bulk(Resources), "write imported resources")?;
         Ok(written.into_iter().map(Into::into).collect())
@@ -88,14 +88,14 @@ impl Db<'_> {
             "DELETE FROM adapter_reports WHERE resource_id = ANY($1)",
             &ids
         )
-        .execute(self.wire())
+        .execute(self.connection())
         .await;
         self.complete(result, Bulk(AdapterReports), "remove older reports")?;
         let result = sqlx::query!(
             "DELETE FROM resource_references WHERE source_id = ANY($1)",
             &ids
         )
-        .execute(self.wire())
+        .execute(self.connection())
         .await;
         self.complete(result, Bulk(ResourceReferences), "remove older references")?;
         Ok(())
@@ -140,7 +140,7 @@ impl Db<'_> {
             &data as _,
             &metadata as _,
         )
-        .execute(self.wire())
+        .execute(self.connection())
         .await;
         self.complete(result, Bulk(AdapterReports), "write imported reports")?;
         Ok(())
@@ -156,7 +156,7 @@ impl Db<'_> {
              WHERE r.id = ANY($1)",
             &uuids(ids.iter().copied()),
         )
-        .fetch_all(self.wire())
+        .fetch_all(self.connection())
         .await;
         let unchanged = self.complete(result, Bulk(Resources), "list what is unchanged")?;
         Ok(unchanged.into_iter().map(Into::into).collect())
@@ -186,7 +186,7 @@ impl Db<'_> {
             &types,
             &kinds,
         )
-        .execute(self.wire())
+        .execute(self.connection())
         .await;
         self.complete(
             result,

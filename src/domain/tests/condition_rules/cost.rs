@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{Scene, faults, previously, rule, saying};
 use crate::domain::ConditionStatus::True;
-use crate::domain::mapping::Data;
+use crate::domain::condition_rules::Data;
 
 /// A spec with that number of numbers.
 fn numbers(count: usize) -> Scene {

@@ -7,7 +7,7 @@
 use super::aggregation::{
     AggregationInput, LAST_KNOWN_RECONCILED, RECONCILED, adapter_condition_type, aggregate,
 };
-use super::mapping::{self, Facts, Failure, KindRules};
+use super::condition_rules::{self, Facts, Failure, KindRules};
 use super::{Condition, Entity, ReportState, ResourceState};
 
 /// The input of a resource's conditions, beside its state.
@@ -66,7 +66,7 @@ impl<'a> Evidence<'a> {
             state.conditions.extend(derived.cloned());
             return Vec::new();
         };
-        let derived = rules.derive(&mapping::RuleInput {
+        let derived = rules.derive(&condition_rules::RuleInput {
             state,
             facts,
             reports: self.reports,

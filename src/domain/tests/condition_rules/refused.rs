@@ -3,7 +3,7 @@
 use hyperfleet_expressions::{BRACKETS_MAX, DEPTH_MAX, PATTERN_BYTES_MAX};
 
 use super::{faults, rule, saying};
-use crate::domain::mapping::{RULES_MAX, RuleConfig, TYPE_BYTES_MAX};
+use crate::domain::condition_rules::{RULES_MAX, RuleConfig, TYPE_BYTES_MAX};
 
 /// The fault of one expression, after the words for its place.
 fn fault(expression: &str) -> Option<String> {

@@ -26,7 +26,7 @@ const REPEATED_WITHIN: Duration = Duration::from_secs(2);
 
 /// A connection for one statement.
 #[derive(Debug)]
-pub(super) struct Wire<'c> {
+pub(super) struct GuardedConnection<'c> {
     pub(super) link: &'c mut Link,
     /// Whether the statement is sent once more if its connection is closed.
     pub(super) is_repeatable: bool,
@@ -39,7 +39,7 @@ struct Inspected {
     is_persistent: bool,
 }
 
-impl Wire<'_> {
+impl GuardedConnection<'_> {
     fn inspect<'q>(&mut self, mut query: impl Execute<'q, Postgres>) -> Inspected {
         let is_persistent = query.persistent();
         let arguments = query.take_arguments();
@@ -146,7 +146,7 @@ impl Execute<'_, Postgres> for Inspected {
     }
 }
 
-impl<'c> Executor<'c> for Wire<'c> {
+impl<'c> Executor<'c> for GuardedConnection<'c> {
     type Database = Postgres;
 
     fn fetch_many<'e, 'q: 'e, E>(

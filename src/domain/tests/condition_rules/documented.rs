@@ -3,7 +3,7 @@
 use hyperfleet_expressions as language;
 
 use super::{Scene, json};
-use crate::domain::mapping as limits;
+use crate::domain::condition_rules as limits;
 
 const DOCUMENT: &str = include_str!("../../../../docs/guides/derived-conditions.md");
 

@@ -3,7 +3,7 @@
 
 use super::{Scene, faults, minute, previously, report, rule, saying};
 use crate::domain::ConditionStatus::{False, True, Unknown};
-use crate::domain::mapping::RuleConfig;
+use crate::domain::condition_rules::RuleConfig;
 use crate::domain::{Condition, ConditionStatus};
 
 /// Status, reason, message and the three times in minutes.

@@ -14,10 +14,10 @@ use serde_json::{Map, Value, json};
 
 use super::given;
 use crate::domain::aggregation::adapter_condition_type;
-use crate::domain::entity_config::{self, EntityConfig, InvalidEntities};
-use crate::domain::mapping::{
+use crate::domain::condition_rules::{
     Data, Derived, ExpressionConfig, Facts, OutputConfig, RuleConfig, RuleInput,
 };
+use crate::domain::entity_config::{self, EntityConfig, InvalidEntities};
 use crate::domain::{
     Condition, ConditionStatus, EntityRegistry, ReportState, ReportedCondition, Resource,
 };

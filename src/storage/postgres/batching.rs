@@ -1,14 +1,14 @@
-//! Gathers questions that arrive at the same time: one statement answers all of them.
+//! Gathers items that arrive at the same time: one statement answers all of them.
 //!
 //! ```text
-//! request ─▶ question ─┐
-//! request ─▶ question ─┼─▶ one statement at a time ─▶ to each its own answer
-//! request ─▶ question ─┘
+//! request ─▶ item ─┐
+//! request ─▶ item ─┼─▶ one statement at a time ─▶ to each its own answer
+//! request ─▶ item ─┘
 //! ```
 //!
-//! A single question is sent immediately. Questions that arrive while a statement is in progress share the next
+//! A single item is sent immediately. Items that arrive while a statement is in progress share the next
 //! statement: the busier the service, the more requests share a round trip and a commit. Every answer is as current as
-//! that of a separate statement, because the statement begins after the question was asked.
+//! that of a separate statement, because the statement begins after the item was asked.
 
 use std::collections::VecDeque;
 use std::error::Error as StdError;
@@ -24,71 +24,71 @@ use super::measure::{self, SqlOperation};
 use super::pool::{Health, Pool};
 use super::{Db, Error, Session};
 
-/// Questions in one statement at most.
+/// Items in one statement at most.
 const BATCH_MAX: usize = 32;
 
-/// Bytes in one statement at most, unless a single question has more. Limits the memory of a batch of large ones.
+/// Bytes in one statement at most, unless a single item has more. Limits the memory of a batch of large ones.
 const BATCH_BYTES_MAX: usize = 1 << 20;
 
-/// A question that one statement can answer together with others of its sort.
-pub(super) trait Question: Sized + Send + Sync + 'static {
+/// A item that one statement can answer together with others of its sort.
+pub(super) trait BatchItem: Sized + Send + Sync + 'static {
     type Answer: Send + 'static;
 
     /// What the statement does, for the spans of the requests that share it.
     const OPERATION: SqlOperation;
 
-    /// Bytes that the question adds to the statement, about.
+    /// Bytes that the item adds to the statement, about.
     fn bytes(&self) -> usize {
         0
     }
 
-    /// Answers each question, in their order. On an error, no question has had an effect, unless the connection is
+    /// Answers each item, in their order. On an error, no item has had an effect, unless the connection is
     /// lost.
     fn answer(
         db: &mut Db<'_>,
-        questions: &[Self],
+        items: &[Self],
     ) -> impl Future<Output = Result<Vec<Self::Answer>, Error>> + Send;
 }
 
-/// Why a question has no answer.
+/// Why a item has no answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unanswered {
-    /// There was no connection in time. The question had no effect.
+    /// There was no connection in time. The item had no effect.
     NoConnection,
-    /// The statement failed, perhaps because of another request's question. The question had no effect.
+    /// The statement failed, perhaps because of another request's item. The item had no effect.
     Failed,
-    /// The connection was lost. Whether the question had an effect is unknown.
+    /// The connection was lost. Whether the item had an effect is unknown.
     Lost,
-    /// The request's deadline passed. Whether the question had an effect is unknown.
+    /// The request's deadline passed. Whether the item had an effect is unknown.
     Late,
 }
 
-/// Where questions of one sort wait for the next statement. Cheap to clone.
-pub(super) struct Desk<Q: Question> {
-    /// The connections that statements use: as many as may be in progress at once, those of other desks included.
+/// Where items of one sort wait for the next statement. Cheap to clone.
+pub(super) struct Batcher<Q: BatchItem> {
+    /// The connections that statements use: as many as may be in progress at once, those of other batchers included.
     pool: Pool,
     queue: Arc<Mutex<Queue<Q>>>,
 }
 
-struct Queue<Q: Question> {
+struct Queue<Q: BatchItem> {
     /// Whether a task is answering; a request that finds it unset starts one.
     is_busy: bool,
     waiting: VecDeque<Waiting<Q>>,
-    /// Number of questions asked.
+    /// Number of items asked.
     asked: u64,
 }
 
-struct Waiting<Q: Question> {
-    /// Counts the questions of the desk.
+struct Waiting<Q: BatchItem> {
+    /// Counts the items of the batcher.
     number: u64,
-    question: Q,
+    item: Q,
     /// How long to wait for a connection.
     until: Instant,
     answer: oneshot::Sender<Result<Q::Answer, Unanswered>>,
     span: Span,
 }
 
-impl<Q: Question> Desk<Q> {
+impl<Q: BatchItem> Batcher<Q> {
     pub(super) fn new(pool: Pool) -> Self {
         let queue = Queue {
             is_busy: false,
@@ -101,11 +101,11 @@ impl<Q: Question> Desk<Q> {
         }
     }
 
-    /// Asks a question. The begin of its statement is awaited until `until`, the answer until the deadline. A question
+    /// Asks a item. The begin of its statement is awaited until `until`, the answer until the deadline. A item
     /// whose request leaves before the statement begins is not asked.
     pub(super) async fn ask(
         &self,
-        question: Q,
+        item: Q,
         until: Instant,
         deadline: Option<Instant>,
     ) -> Result<Q::Answer, Unanswered> {
@@ -116,7 +116,7 @@ impl<Q: Question> Desk<Q> {
             let number = queue.asked;
             queue.waiting.push_back(Waiting {
                 number,
-                question,
+                item,
                 until,
                 answer,
                 span: Span::current(),
@@ -145,7 +145,7 @@ impl<Q: Question> Desk<Q> {
         answered.unwrap_or(Err(Unanswered::Lost))
     }
 
-    /// Takes a question back, unless its statement has begun or waits for a connection.
+    /// Takes a item back, unless its statement has begun or waits for a connection.
     fn withdraw(&self, number: u64) -> bool {
         let mut queue = self.queue();
         let place = queue.waiting.iter().position(|w| w.number == number);
@@ -158,7 +158,7 @@ impl<Q: Question> Desk<Q> {
 
     async fn answer_all(self) {
         while let Some(batch) = self.next_batch() {
-            // If this panics, the questions are dropped with it.
+            // If this panics, the items are dropped with it.
             let _ = AssertUnwindSafe(self.answer(batch)).catch_unwind().await;
         }
     }
@@ -171,7 +171,7 @@ impl<Q: Question> Desk<Q> {
             let Some(next) = queue.waiting.front() else {
                 break;
             };
-            bytes += next.question.bytes();
+            bytes += next.item.bytes();
             if bytes > BATCH_BYTES_MAX && !batch.is_empty() {
                 break;
             }
@@ -181,7 +181,7 @@ impl<Q: Question> Desk<Q> {
         queue.is_busy.then_some(batch)
     }
 
-    /// Refuses the waiting questions together with those of this batch: each would wait in vain in turn.
+    /// Refuses the waiting items together with those of this batch: each would wait in vain in turn.
     fn send_away(&self, batch: Vec<Waiting<Q>>) {
         let waiting = std::mem::take(&mut self.queue().waiting);
         for asked in batch.into_iter().chain(waiting) {
@@ -209,12 +209,12 @@ impl<Q: Question> Desk<Q> {
         let shared: Vec<_> = others
             .map(|asked| measure::shared(&asked.span, Q::OPERATION))
             .collect();
-        let (questions, requests): (Vec<_>, Vec<_>) = batch
+        let (items, requests): (Vec<_>, Vec<_>) = batch
             .into_iter()
-            .map(|asked| (asked.question, asked.answer))
+            .map(|asked| (asked.item, asked.answer))
             .unzip();
         let mut db = session.db();
-        let answers = Q::answer(&mut db, &questions).instrument(span).await;
+        let answers = Q::answer(&mut db, &items).instrument(span).await;
         let is_lost = db.link.health == Health::Lost;
         drop(shared);
         // The requests' next statements need the connection.
@@ -245,7 +245,7 @@ impl<Q: Question> Desk<Q> {
     }
 }
 
-impl<Q: Question> Clone for Desk<Q> {
+impl<Q: BatchItem> Clone for Batcher<Q> {
     fn clone(&self) -> Self {
         Self {
             pool: self.pool.clone(),
@@ -254,7 +254,7 @@ impl<Q: Question> Clone for Desk<Q> {
     }
 }
 
-/// The answers in the order of the questions, from rows that name the question's place, counted from 1. A question
+/// The answers in the order of the items, from rows that name the item's place, counted from 1. A item
 /// without a row has none.
 pub(super) fn by_place<T>(
     count: usize,
