@@ -1,4 +1,4 @@
-//! Gathers items that arrive at the same time: one statement answers all of them.
+//! Gathers reads or changes that arrive at the same time, each an item of a batch: one statement does all of them.
 //!
 //! ```text
 //! request ─▶ item ─┐
@@ -8,7 +8,7 @@
 //!
 //! A single item is sent immediately. Items that arrive while a statement is in progress share the next
 //! statement: the busier the service, the more requests share a round trip and a commit. Every answer is as current as
-//! that of a separate statement, because the statement begins after the item was asked.
+//! that of a separate statement, because the statement begins after the item was submitted.
 
 use std::collections::VecDeque;
 use std::error::Error as StdError;
@@ -30,7 +30,7 @@ const BATCH_MAX: usize = 32;
 /// Bytes in one statement at most, unless a single item has more. Limits the memory of a batch of large ones.
 const BATCH_BYTES_MAX: usize = 1 << 20;
 
-/// A item that one statement can answer together with others of its sort.
+/// Something that one statement can do together with others of its sort.
 pub(super) trait BatchItem: Sized + Send + Sync + 'static {
     type Answer: Send + 'static;
 
@@ -50,7 +50,7 @@ pub(super) trait BatchItem: Sized + Send + Sync + 'static {
     ) -> impl Future<Output = Result<Vec<Self::Answer>, Error>> + Send;
 }
 
-/// Why a item has no answer.
+/// Why an item has no answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unanswered {
     /// There was no connection in time. The item had no effect.
@@ -74,8 +74,8 @@ struct Queue<Q: BatchItem> {
     /// Whether a task is answering; a request that finds it unset starts one.
     is_busy: bool,
     waiting: VecDeque<Waiting<Q>>,
-    /// Number of items asked.
-    asked: u64,
+    /// Number of items submitted.
+    submitted: u64,
 }
 
 struct Waiting<Q: BatchItem> {
@@ -93,7 +93,7 @@ impl<Q: BatchItem> Batcher<Q> {
         let queue = Queue {
             is_busy: false,
             waiting: VecDeque::new(),
-            asked: 0,
+            submitted: 0,
         };
         Self {
             pool,
@@ -101,9 +101,9 @@ impl<Q: BatchItem> Batcher<Q> {
         }
     }
 
-    /// Asks a item. The begin of its statement is awaited until `until`, the answer until the deadline. A item
-    /// whose request leaves before the statement begins is not asked.
-    pub(super) async fn ask(
+    /// Submits an item. The begin of its statement is awaited until `until`, the answer until the deadline. An item
+    /// whose request leaves before the statement begins is not part of it.
+    pub(super) async fn submit(
         &self,
         item: Q,
         until: Instant,
@@ -112,8 +112,8 @@ impl<Q: BatchItem> Batcher<Q> {
         let (answer, mut answered) = oneshot::channel();
         let (was_busy, number) = {
             let mut queue = self.queue();
-            queue.asked += 1;
-            let number = queue.asked;
+            queue.submitted += 1;
+            let number = queue.submitted;
             queue.waiting.push_back(Waiting {
                 number,
                 item,
@@ -145,7 +145,7 @@ impl<Q: BatchItem> Batcher<Q> {
         answered.unwrap_or(Err(Unanswered::Lost))
     }
 
-    /// Takes a item back, unless its statement has begun or waits for a connection.
+    /// Takes an item back, unless its statement has begun or waits for a connection.
     fn withdraw(&self, number: u64) -> bool {
         let mut queue = self.queue();
         let place = queue.waiting.iter().position(|w| w.number == number);
@@ -184,22 +184,22 @@ impl<Q: BatchItem> Batcher<Q> {
     /// Refuses the waiting items together with those of this batch: each would wait in vain in turn.
     fn send_away(&self, batch: Vec<Waiting<Q>>) {
         let waiting = std::mem::take(&mut self.queue().waiting);
-        for asked in batch.into_iter().chain(waiting) {
+        for waiting in batch.into_iter().chain(waiting) {
             // The request may have left.
-            let _ = asked.answer.send(Err(Unanswered::NoConnection));
+            let _ = waiting.answer.send(Err(Unanswered::NoConnection));
         }
     }
 
     async fn answer(&self, mut batch: Vec<Waiting<Q>>) {
         // The request with the earliest deadline has waited longest.
-        let until = batch.iter().map(|asked| asked.until).min();
+        let until = batch.iter().map(|waiting| waiting.until).min();
         let until = until.unwrap_or_else(Instant::now);
         let Ok(mut session) = Session::of(&self.pool, until, None).await else {
             self.send_away(batch);
             return;
         };
         // What a request has given up must not happen after it.
-        batch.retain(|asked| !asked.answer.is_closed());
+        batch.retain(|waiting| !waiting.answer.is_closed());
         let Some(first) = batch.first() else {
             return;
         };
@@ -207,11 +207,11 @@ impl<Q: BatchItem> Batcher<Q> {
         let span = first.span.clone();
         let others = batch.iter().skip(1);
         let shared: Vec<_> = others
-            .map(|asked| measure::shared(&asked.span, Q::OPERATION))
+            .map(|waiting| measure::shared(&waiting.span, Q::OPERATION))
             .collect();
         let (items, requests): (Vec<_>, Vec<_>) = batch
             .into_iter()
-            .map(|asked| (asked.item, asked.answer))
+            .map(|waiting| (waiting.item, waiting.answer))
             .unzip();
         let mut db = session.db();
         let answers = Q::answer(&mut db, &items).instrument(span).await;
@@ -254,7 +254,7 @@ impl<Q: BatchItem> Clone for Batcher<Q> {
     }
 }
 
-/// The answers in the order of the items, from rows that name the item's place, counted from 1. A item
+/// The answers in the order of the items, from rows that name the item's place, counted from 1. An item
 /// without a row has none.
 pub(super) fn by_place<T>(
     count: usize,

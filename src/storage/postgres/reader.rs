@@ -56,7 +56,7 @@ impl Reader {
         deadline: Option<Instant>,
     ) -> Result<Option<StoredResource>, Unanswered> {
         let item = FindStored(scope.into());
-        self.batcher.ask(item, until, deadline).await
+        self.batcher.submit(item, until, deadline).await
     }
 
     pub(super) fn pool(&self) -> Pool {

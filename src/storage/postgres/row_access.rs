@@ -264,7 +264,7 @@ impl RowAccess<'_> {
         if state.owner.is_none() {
             let item = InsertRoot::new(resource, origin);
             let batcher = &access.batchers.roots;
-            match access.ask(batcher, item).await {
+            match access.submit(batcher, item).await {
                 Ok(()) => return Ok(Created::Yes),
                 Err(why @ Unanswered::Late) => {
                     return Err(without_answer("insert a resource", why));
@@ -314,7 +314,7 @@ impl TogetherAccess {
         item: Q,
     ) -> Result<Q::Answer, Unanswered> {
         let until: Instant = self.store.connected_by();
-        batcher.ask(item, until, self.store.deadline).await
+        batcher.submit(item, until, self.store.deadline).await
     }
 
     /// `None` if the request must read alone.
@@ -323,7 +323,7 @@ impl TogetherAccess {
         batcher: &Batcher<Q>,
         item: Q,
     ) -> Result<Option<Q::Answer>, Error> {
-        match self.ask(batcher, item).await {
+        match self.submit(batcher, item).await {
             Ok(answer) => Ok(Some(answer)),
             Err(Unanswered::Late) => Err(without_answer("read a resource", Unanswered::Late)),
             Err(Unanswered::NoConnection | Unanswered::Failed | Unanswered::Lost) => Ok(None),
@@ -337,7 +337,7 @@ impl TogetherAccess {
         item: Q,
         doing: &'static str,
     ) -> Result<Option<Q::Answer>, Error> {
-        match self.ask(batcher, item).await {
+        match self.submit(batcher, item).await {
             Ok(answer) => Ok(Some(answer)),
             Err(Unanswered::NoConnection | Unanswered::Failed) => Ok(None),
             Err(why @ (Unanswered::Lost | Unanswered::Late)) => Err(without_answer(doing, why)),

@@ -291,7 +291,7 @@ impl BatchItem for FindSnapshot {
     }
 }
 
-/// A item for whole resources, with `$dependents`.
+/// An item for whole resources, with `$dependents`.
 macro_rules! whole_question {
     ($item:ident, $dependents:literal, $doing:literal) => {
         impl BatchItem for $item {
