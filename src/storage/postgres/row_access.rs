@@ -308,7 +308,7 @@ impl RowAccess<'_> {
 }
 
 impl TogetherAccess {
-    async fn ask<Q: BatchItem>(
+    async fn submit<Q: BatchItem>(
         &self,
         batcher: &Batcher<Q>,
         item: Q,
