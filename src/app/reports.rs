@@ -144,7 +144,7 @@ impl Service {
         Ok((stored, effects))
     }
 
-    /// Carries out a report in a transaction that is rolled back, and locks as little as the report. Returns `None` if
+    /// Carries out a report in a transaction that is rolled back, and locks its resource alone. Returns `None` if
     /// the report completes a deletion, which needs locks on the owners, too.
     pub(super) async fn try_report_alone(
         &self,
@@ -154,27 +154,21 @@ impl Service {
         report: &mut Report,
         origin: &ChangeOrigin,
     ) -> Result<Option<TriedReport>, Error> {
-        for is_locked in [false, true] {
-            if is_locked {
-                tx.db().lock_resource(scope.tenants, scope.id).await?;
-            }
-            let mut access = RowAccess::Within(tx.db());
-            let (snapshot, decision) = self.judge(&mut access, path, scope, report).await?;
-            if decision.completes {
-                return Ok(None);
-            }
-            let judged = JudgedReport {
-                snapshot,
-                ancestors: Vec::new(),
-                has_links: false,
-                decision,
-            };
-            let tried = self.try_judged(tx, path, judged, (report, origin)).await?;
-            if tried.is_some() {
-                return Ok(tried);
-            }
+        // First: once a transaction has run a statement that can record a change, watchers wait for its end.
+        tx.db().lock_resource(scope.tenants, scope.id).await?;
+        let mut access = RowAccess::Within(tx.db());
+        let (snapshot, decision) = self.judge(&mut access, path, scope, report).await?;
+        if decision.completes {
+            return Ok(None);
         }
-        Err(still_changing())
+        let judged = JudgedReport {
+            snapshot,
+            ancestors: Vec::new(),
+            has_links: false,
+            decision,
+        };
+        let tried = self.try_judged(tx, path, judged, (report, origin)).await?;
+        tried.ok_or_else(still_changing).map(Some)
     }
 
     /// The same for a report that completes a deletion.

@@ -532,7 +532,7 @@ async fn a_dry_run_is_a_transaction_that_is_rolled_back() {
             assert_transaction("dry run of PATCH", patched, 0, 3);
             assert_transaction("dry run of DELETE", deleted, 0, 5);
             assert_transaction("dry run of a force-delete", forced, 0, 4);
-            assert_transaction("dry run of a report", reported, 0, 2);
+            assert_transaction("dry run of a report", reported, 0, 3);
         }
     }
 }

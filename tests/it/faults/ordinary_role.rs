@@ -52,7 +52,7 @@ async fn the_owner_of_the_database_can_migrate_serve_watch_and_verify() {
     program.signal(Signal::TERM);
     assert!(program.ended().await.success(), "{}", program.output());
     ends_well(&["audit", "verify", "--database-url", &url]).await;
-    let remove = format!("ALTER DATABASE {name} OWNER TO CURRENT_USER; DROP ROLE {role}");
+    let remove = format!("REASSIGN OWNED BY {role} TO CURRENT_USER; DROP ROLE {role}");
     let removed = sqlx::raw_sql(AssertSqlSafe(remove))
         .execute(&mut admin)
         .await;
