@@ -144,8 +144,8 @@ impl Service {
         Ok((stored, effects))
     }
 
-    /// Carries out a report in a transaction that is rolled back, and locks its resource alone. Returns `None` if
-    /// the report completes a deletion, which needs locks on the owners, too.
+    /// Carries out a report in a transaction that is rolled back, and locks its resource alone, and
+    /// only for what is saved. Returns `None` if the report completes a deletion, which needs locks on the owners, too.
     pub(super) async fn try_report_alone(
         &self,
         tx: &mut Tx<'_>,
@@ -154,21 +154,29 @@ impl Service {
         report: &mut Report,
         origin: &ChangeOrigin,
     ) -> Result<Option<TriedReport>, Error> {
-        // First: once a transaction has run a statement that can record a change, watchers wait for its end.
-        tx.db().lock_resource(scope.tenants, scope.id).await?;
-        let mut access = RowAccess::Within(tx.db());
-        let (snapshot, decision) = self.judge(&mut access, path, scope, report).await?;
-        if decision.completes {
-            return Ok(None);
+        for is_first in [true, false] {
+            let mut access = RowAccess::Within(tx.db());
+            let (snapshot, decision) = self.judge(&mut access, path, scope, report).await?;
+            if decision.completes {
+                return Ok(None);
+            }
+            if is_first && decision.outcome == ReportOutcome::Accepted {
+                // Once a transaction has run a statement that can record a change, watchers wait for its end: no row may
+                // be waited for after it.
+                tx.db().lock_resource(scope.tenants, scope.id).await?;
+            }
+            let judged = JudgedReport {
+                snapshot,
+                ancestors: Vec::new(),
+                has_links: false,
+                decision,
+            };
+            let tried = self.try_judged(tx, path, judged, (report, origin)).await?;
+            if tried.is_some() {
+                return Ok(tried);
+            }
         }
-        let judged = JudgedReport {
-            snapshot,
-            ancestors: Vec::new(),
-            has_links: false,
-            decision,
-        };
-        let tried = self.try_judged(tx, path, judged, (report, origin)).await?;
-        tried.ok_or_else(still_changing).map(Some)
+        Err(still_changing())
     }
 
     /// The same for a report that completes a deletion.
