@@ -2,13 +2,11 @@
 
 use chrono::{DateTime, Utc};
 
+use super::expiry::{STEP_ROWS, Steps};
 use super::{Error, Service};
 use crate::domain::audit::{AuditFilter, TrailPage};
 use crate::domain::page::PageRequest;
 use crate::domain::tenancy::TenantScope;
-
-/// Entries, or seals, that one transaction removes at most, so that its locks stay short.
-const EXPIRED_PER_TRANSACTION: i64 = 10_000;
 
 impl Service {
     /// Returns one page of the entries that a caller sees: newest first, or those after a position.
@@ -59,25 +57,24 @@ impl Service {
         let Some(end) = self.store.session().await?.db().expired_end().await? else {
             return Ok(0);
         };
-        let mut removed = 0;
+        let (mut removed, mut steps) = (0, Steps::begin());
         loop {
             let mut tx = self.store.begin().await?;
-            let result = tx
-                .db()
-                .delete_audit_up_to(end, EXPIRED_PER_TRANSACTION)
-                .await;
-            let now = tx.finish(result.map_err(Error::from)).await?;
-            removed += now;
-            if now == 0 {
+            let result = tx.db().delete_audit_up_to(end, STEP_ROWS).await;
+            let count = tx.finish(result.map_err(Error::from)).await?;
+            if count == 0 {
                 break;
             }
+            removed += count;
+            steps.rest().await;
         }
         loop {
             let mut tx = self.store.begin().await?;
-            let result = tx.db().delete_expired_seals(EXPIRED_PER_TRANSACTION).await;
+            let result = tx.db().delete_expired_seals(STEP_ROWS).await;
             if tx.finish(result.map_err(Error::from)).await? == 0 {
                 return Ok(removed);
             }
+            steps.rest().await;
         }
     }
 }

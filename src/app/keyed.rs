@@ -12,6 +12,7 @@ use chrono::{DateTime, Utc};
 
 use super::deletion::with_effects;
 use super::effects::{self, Effects};
+use super::expiry::{STEP_ROWS, Steps};
 use super::resources::PatchedResource;
 use super::{Deleted, Error, ResourcePath, Service};
 use crate::domain::audit::ChangeOrigin;
@@ -20,9 +21,6 @@ use crate::domain::precondition::Preconditions;
 use crate::domain::tenancy::Tenant;
 use crate::domain::{Entity, RequestedPatch, RequestedResource, Resource};
 use crate::storage::postgres::{ClaimedKey, Tx};
-
-/// Keys that one transaction of the retention removes at most: their answers may be large.
-const EXPIRED_PER_TRANSACTION: i64 = 1_000;
 
 /// The answer to a request with a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -163,17 +161,16 @@ impl Service {
     /// Removes all expired keys; returns their number.
     pub async fn expire_keys(&self, now: DateTime<Utc>) -> Result<u64, Error> {
         let expired = self.keys_expired_at(now);
-        let mut removed = 0;
+        let (mut removed, mut steps) = (0, Steps::begin());
         loop {
             let mut session = self.store.session().await?;
-            let count = session
-                .db()
-                .delete_keys_before(expired, EXPIRED_PER_TRANSACTION)
-                .await?;
-            removed += count;
+            let count = session.db().delete_keys_before(expired, STEP_ROWS).await?;
+            drop(session);
             if count == 0 {
                 return Ok(removed);
             }
+            removed += count;
+            steps.rest().await;
         }
     }
 }

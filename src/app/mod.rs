@@ -9,6 +9,7 @@ mod deletion;
 mod dry_run;
 mod effects;
 mod error;
+mod expiry;
 mod explanations;
 mod finalizing_lists;
 mod history;

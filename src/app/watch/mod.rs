@@ -22,6 +22,7 @@ use tokio::time::{Instant, timeout_at};
 pub use handed::HandedChange;
 pub use watcher::{WatchEnd, WatchStep, Watcher};
 
+use super::expiry::{STEP_ROWS, Steps};
 use super::{Collection, Error, Service};
 use crate::domain::change::ChangePosition;
 use crate::domain::tenancy::TenantScope;
@@ -30,8 +31,6 @@ use crate::domain::{Constraint, EntityRegistry, ListFilter, Violation};
 use crate::storage::postgres;
 use groups::{Groups, Progress};
 
-/// Changes that one statement of the retention removes at most: readers of changes wait for it.
-const EXPIRED_PER_STATEMENT: i64 = 1_000;
 /// How long the start of a watch waits for the reader of changes.
 const START_TIME_MAX: Duration = Duration::from_secs(5);
 
@@ -120,17 +119,17 @@ impl Service {
 
     /// Removes all changes that are older than `before`; returns their number.
     pub async fn expire_changes(&self, before: DateTime<Utc>) -> Result<u64, Error> {
-        let mut removed = 0;
+        let (mut removed, mut steps) = (0, Steps::begin());
         loop {
             let mut session = self.store.session().await?;
-            let count = session
-                .db()
-                .delete_changes_before(before, EXPIRED_PER_STATEMENT)
-                .await?;
-            removed += count;
+            let mut db = session.db();
+            let count = db.delete_changes_before(before, STEP_ROWS).await?;
+            drop(session);
             if count == 0 {
                 return Ok(removed);
             }
+            removed += count;
+            steps.rest().await;
         }
     }
 }

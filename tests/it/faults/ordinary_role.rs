@@ -23,8 +23,8 @@ async fn the_owner_of_the_database_can_migrate_serve_watch_and_verify() {
         "CREATE ROLE {role} LOGIN PASSWORD 'ordinary' NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION;
          ALTER DATABASE {name} OWNER TO {role}"
     );
-    let made = sqlx::raw_sql(AssertSqlSafe(make)).execute(&mut admin).await;
-    made.unwrap();
+    let created = sqlx::raw_sql(AssertSqlSafe(make)).execute(&mut admin).await;
+    created.unwrap();
     let owned = database.options().username(&role).password("ordinary");
     let owned = TestDatabase::at(owned);
     let url = owned.url();
