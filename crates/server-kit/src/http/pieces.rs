@@ -19,7 +19,7 @@ pub const PIECE: usize = 64 * 1024;
 #[derive(Debug)]
 pub(super) struct Pieces {
     rest: VecDeque<Bytes>,
-    /// Bytes of all that is left.
+    /// Bytes of the remaining pieces.
     bytes: usize,
     /// Memory that is held until the last piece was taken.
     pub(super) reservation: Option<Reservation>,
