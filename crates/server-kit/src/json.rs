@@ -41,7 +41,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for RawMembers<'a> {
     }
 }
 
-/// A member that is JSON text already. [`write`] and [`to_vec`] write it as it stands.
+/// A member that is JSON text already. [`write()`] and [`to_vec`] write it as it stands.
 ///
 /// `RawValue` would read the text once more, to be sure that it is JSON.
 #[derive(Debug, Clone, Copy)]
