@@ -236,7 +236,7 @@ impl Faults {
         let decoded = serde_json::from_str(raw.get());
         let fault = decoded.map_err(|error| match shape {
             // `1.5`, or a number that does not fit, in place of an integer.
-            Shape::Number => wrong_type(path, shape),
+            Shape::Number => unfit_number(path),
             _ => unkept(path, &error),
         });
         fault.map_err(|fault| self.extend([fault])).ok()
@@ -277,6 +277,12 @@ fn wrong_type(path: &str, shape: Shape) -> Violation {
         depth == 0 && !matches!(c, '[' | ']')
     });
     let message = format!("field '{bare}' must be {}", shape.words());
+    Violation::new(path, Constraint::Format, message)
+}
+
+fn unfit_number(path: &str) -> Violation {
+    let (least, greatest) = (i32::MIN, i32::MAX);
+    let message = format!("field '{path}' must be an integer from {least} to {greatest}");
     Violation::new(path, Constraint::Format, message)
 }
 

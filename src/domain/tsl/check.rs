@@ -298,10 +298,8 @@ fn of_property(property: Property, literal: Literal<'_>) -> Result<Value, Fault>
         return Ok(Value::Text(literal.text()));
     };
     let fit = match (Field::Property(property).value_type(), literal) {
-        // As in the older service, a sign is not part of a literal.
-        (Type::Integer, Literal::Number(number)) => {
-            let is_signed = number.as_str().starts_with('-');
-            number.as_i64().filter(|_| !is_signed).map(Value::Integer)
+        (Type::Integer, Literal::Number(number)) if number.is_integer() => {
+            return unsigned(property, number);
         }
         (Type::Time, Literal::Text(text)) => moment::parse(text)
             .or_else(|| midnight(text))
@@ -309,6 +307,21 @@ fn of_property(property: Property, literal: Literal<'_>) -> Result<Value, Fault>
         _ => None,
     };
     fit.ok_or(unfit)
+}
+
+fn unsigned(property: Property, number: &Number) -> Result<Value, Fault> {
+    let name = property.into_str();
+    // As in the older service, a sign is not part of a literal.
+    if number.as_str().starts_with('-') {
+        let message = format!("field '{name}' expects an integer without a sign");
+        return Err(Fault::meaning(message));
+    }
+    let out_of_range = || {
+        let number = number.as_str();
+        let message = format!("value {number} is out of 64-bit integer range for field '{name}'");
+        Fault::meaning(message)
+    };
+    number.as_i64().map(Value::Integer).ok_or_else(out_of_range)
 }
 
 fn of_condition(part: ConditionPart, literal: Literal<'_>) -> Result<Value, Fault> {

@@ -224,8 +224,18 @@ fn everything_has_a_limit() {
 /// Searches without a meaning for resources, and their messages.
 const MEANINGLESS: &[(&str, &str)] = &[
     ("generation = 'a'", "field 'generation' expects an integer"),
-    ("generation = -1", "field 'generation' expects an integer"),
-    ("generation = -0", "field 'generation' expects an integer"),
+    (
+        "generation = -1",
+        "field 'generation' expects an integer without a sign",
+    ),
+    (
+        "generation = -0",
+        "field 'generation' expects an integer without a sign",
+    ),
+    (
+        "generation = 9223372036854775808",
+        "value 9223372036854775808 is out of 64-bit integer range for field 'generation'",
+    ),
     (
         "created_time > '2026- 1- 1'",
         "field 'created_time' expects an RFC3339 timestamp (e.g. 2026-01-01T00:00:00Z)",
