@@ -186,6 +186,8 @@ fn maker(settings: &Settings, name: &str) -> Maker {
         ("client_connection_check_interval", check_interval.as_str()),
         // Times and texts have one form, whatever the server's settings.
         ("timezone", "UTC"),
+        // The server compiles what it expects to take long. That takes it a second, longer than most of such statements.
+        ("jit", "off"),
     ]);
     let connector = Connector {
         options,
