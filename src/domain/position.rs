@@ -46,6 +46,19 @@ impl RowPosition {
         Self(keys.collect())
     }
 
+    /// The position of a resource that was created at `created_at`, newest first.
+    pub fn newest_first(created_at: DateTime<Utc>, id: ResourceId) -> Self {
+        let values = [KeyValue::Time(created_at), KeyValue::Id(id)];
+        let order = Order::newest_first();
+        let keys = order.keys().zip(values);
+        let keys = keys.map(|((field, direction), value)| SortKey {
+            field,
+            direction,
+            value: Some(value),
+        });
+        Self(keys.collect())
+    }
+
     /// The keys, most significant first.
     pub fn keys(&self) -> &[SortKey] {
         &self.0

@@ -7,6 +7,7 @@
 
 mod groups;
 mod handed;
+mod initial_list;
 mod metrics;
 mod portion;
 mod slices;

@@ -7,16 +7,15 @@ use strum::{IntoStaticStr, VariantNames};
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::groups::{Member, Taken};
-use super::handed::{HandedChange, change_bytes, resource_bytes};
+use super::handed::{HandedChange, change_bytes};
+use super::initial_list::InitialList;
 use super::metrics;
 use super::slices::{SharedSlice, Slice};
 use crate::app::{Error, Service};
 use crate::domain::StoredResource;
 use crate::domain::change::ChangePosition;
-use crate::domain::page::{Order, PageRequest};
-use crate::domain::position::RowPosition;
-use crate::domain::watch::{InitialPages, WatchFilter};
-use crate::storage::postgres::{ChangesSlice, ListQuery};
+use crate::domain::watch::InitialPages;
+use crate::storage::postgres::ChangesSlice;
 
 /// How long a watcher that has been up to date may be behind the changes.
 const BEHIND_TIME_MAX: Duration = Duration::from_mins(1);
@@ -41,11 +40,7 @@ pub struct Watcher {
 
 enum Stage {
     /// The list is returned page by page.
-    Listing {
-        pages: InitialPages,
-        after: Option<RowPosition>,
-        has_specs: bool,
-    },
+    Listing(InitialList),
     /// Changes are returned that the list does not show, up to the end of what it may show.
     Settling {
         pages: InitialPages,
@@ -110,11 +105,7 @@ impl Watcher {
 
     /// The same, beginning with the list.
     pub(super) fn with_list(self, has_specs: bool) -> Self {
-        let stage = Stage::Listing {
-            pages: InitialPages::default(),
-            after: None,
-            has_specs,
-        };
+        let stage = Stage::Listing(InitialList::new(has_specs));
         Self { stage, ..self }
     }
 
@@ -132,7 +123,7 @@ impl Watcher {
     pub async fn next(&mut self, deadline: Instant) -> Result<WatchStep, WatchEnd> {
         loop {
             let step = match &self.stage {
-                Stage::Listing { .. } => self.list().await,
+                Stage::Listing(_) => self.list().await,
                 Stage::Settling { .. } | Stage::Following => self.follow(deadline).await,
             };
             match step {
@@ -159,41 +150,15 @@ impl Watcher {
 
     /// The next page of the list.
     async fn list(&mut self) -> Result<Option<WatchStep>, Stopped> {
-        let Stage::Listing {
-            pages,
-            after,
-            has_specs,
-        } = &mut self.stage
-        else {
+        let Stage::Listing(list) = &mut self.stage else {
             return Ok(None);
         };
-        let group = &self.member.group;
-        let portion = &group.page_portion;
-        let page = PageRequest {
-            number: 1,
-            size: portion.count().try_into().unwrap_or(1),
-        };
-        let query = query(
-            &self.service,
-            &group.filter,
-            (page, after.clone()),
-            *has_specs,
-        );
-        let store = &self.service.store;
-        let mut session = store.slow_session().await?;
-        let (listing, visible) = session.db().list_watched(&query).await?;
-        drop(session);
-        portion.learn(listing.items.iter().map(resource_bytes));
-        let last = listing.items.last().filter(|_| listing.next.is_some());
-        let end = last.map(|last| (last.created_at, last.id));
-        let is_last = end.is_none();
-        pages.push(end, visible);
-        *after = listing.next;
+        let (items, is_last) = list.next(&self.service, &self.member.group).await?;
         if is_last {
-            let pages = std::mem::take(pages);
+            let pages = std::mem::take(&mut list.pages);
             self.stage = Stage::Settling { pages, end: None };
         }
-        Ok((!listing.items.is_empty()).then_some(WatchStep::Listed(listing.items)))
+        Ok((!items.is_empty()).then_some(WatchStep::Listed(items)))
     }
 
     /// The next changes.
@@ -247,7 +212,7 @@ impl Watcher {
                     _ = moved.changed() => {}
                 }
             }
-            Stage::Listing { .. } | Stage::Following => {
+            Stage::Listing(_) | Stage::Following => {
                 let mut moved = self.member.moved.clone();
                 let _ = moved.changed().await;
             }
@@ -327,25 +292,6 @@ fn changes_step(changes: Vec<Arc<HandedChange>>, has_positions: bool) -> Option<
     })
 }
 
-/// A page of the list that a watch begins with. Its resources are the newest first: an index has them in this order.
-fn query<'a>(
-    service: &'a Service,
-    filter: &'a WatchFilter,
-    (page, after): (PageRequest, Option<RowPosition>),
-    has_specs: bool,
-) -> ListQuery<'a> {
-    ListQuery {
-        tenants: &filter.tenants,
-        owner: filter.owner,
-        filters: filter.filters.clone(),
-        registry: service.registry(),
-        order: Order::newest_first(),
-        page,
-        after,
-        has_specs,
-    }
-}
-
 /// Why there is no next step.
 enum Stopped {
     End(WatchEnd),
@@ -355,5 +301,11 @@ enum Stopped {
 impl From<crate::storage::postgres::Error> for Stopped {
     fn from(error: crate::storage::postgres::Error) -> Self {
         Self::Storage(error.into())
+    }
+}
+
+impl From<Error> for Stopped {
+    fn from(error: Error) -> Self {
+        Self::Storage(error)
     }
 }

@@ -88,7 +88,8 @@ impl ListQuery<'_> {
         self.is_counted_from_rows() || !self.order.is_by_creation() || skipped > SKIPPED_QUICKLY_MAX
     }
 
-    fn is_counted_from_rows(&self) -> bool {
+    /// Whether its rows are found by a search or the like, once for the total and the page.
+    pub fn is_counted_from_rows(&self) -> bool {
         self.total() == TotalSource::Rows
     }
 }
@@ -121,14 +122,7 @@ impl Db<'_> {
         request: &ListQuery<'_>,
     ) -> Result<(Listing<StoredResource>, VisibleChanges), Error> {
         let (listing, snapshot) = self.list_rows(request, true).await?;
-        let snapshot = snapshot.unwrap_or_default();
-        match VisibleChanges::parse(&snapshot) {
-            Some(visible) => Ok((listing, visible)),
-            None => Err(Error::Corrupt {
-                column: "snapshot",
-                value: snapshot,
-            }),
-        }
+        Ok((listing, visible(snapshot.unwrap_or_default())?))
     }
 
     async fn list_rows(
@@ -236,6 +230,14 @@ impl Db<'_> {
             items,
         ))
     }
+}
+
+/// The transactions of a snapshot.
+pub(super) fn visible(snapshot: String) -> Result<VisibleChanges, Error> {
+    VisibleChanges::parse(&snapshot).ok_or(Error::Corrupt {
+        column: "snapshot",
+        value: snapshot,
+    })
 }
 
 /// The total, which every row repeats after the [`COLUMNS`], and the resources. An empty page has one row: the total.
@@ -407,19 +409,21 @@ fn statement(request: &ListQuery<'_>, has_snapshot: bool) -> QueryBuilder<Postgr
     query
 }
 
-/// Totals of whole kinds are kept, also by tenant: all rows, less the finalizing ones.
 fn push_total(query: &mut QueryBuilder<Postgres>, request: &ListQuery<'_>) {
     match request.total() {
         TotalSource::Rows => {
             query.push("SELECT count(*) FROM found");
-            return;
         }
         TotalSource::Index => {
             query.push("SELECT count(*) FROM resources");
-            return push_filter(query, request);
+            push_filter(query, request);
         }
-        TotalSource::Triggers => {}
+        TotalSource::Triggers => push_kept_total(query, request),
     }
+}
+
+/// The number that triggers keep of whole kinds and of tenants, less the finalizing resources if the list is without them.
+pub(super) fn push_kept_total(query: &mut QueryBuilder<Postgres>, request: &ListQuery<'_>) {
     let push_scope = |query: &mut QueryBuilder<Postgres>| {
         push_tenants(query, request.tenants);
         for filter in &request.filters {
@@ -444,7 +448,7 @@ fn push_total(query: &mut QueryBuilder<Postgres>, request: &ListQuery<'_>) {
     query.push(" AS count");
 }
 
-fn push_filter(query: &mut QueryBuilder<Postgres>, request: &ListQuery<'_>) {
+pub(super) fn push_filter(query: &mut QueryBuilder<Postgres>, request: &ListQuery<'_>) {
     query.push(" WHERE true");
     push_tenants(query, request.tenants);
     if let Some(owner) = request.owner {

@@ -34,6 +34,8 @@ mod lane;
 mod list;
 mod measure;
 mod past_list;
+mod past_rebuilt;
+mod past_walked;
 mod pool;
 mod probe;
 mod reader;
@@ -52,6 +54,7 @@ mod states;
 mod surroundings;
 mod trail;
 mod unreconciled;
+mod walked_list;
 
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -82,6 +85,7 @@ pub use scope::{LockedRow, ResourceScope};
 pub use snapshots::{LockedSnapshots, SurroundedResource, WholeResource};
 pub use trail::TrailBounds;
 pub use unreconciled::Unreconciled;
+pub use walked_list::WalkedPage;
 
 use crate::domain::{ResourceId, StoredResource};
 use batching::Unanswered;

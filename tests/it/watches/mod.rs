@@ -4,6 +4,7 @@ mod bursts;
 pub(crate) mod client;
 mod ends;
 mod events;
+mod initial;
 mod model;
 mod order;
 mod resuming;
