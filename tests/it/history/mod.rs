@@ -2,6 +2,7 @@
 
 mod events;
 mod kept;
+mod lists;
 mod model;
 mod sizes;
 mod tenants;

@@ -156,30 +156,29 @@ async fn check_lists(world: &World, at: DateTime<Utc>, seen: &Seen) {
     assert_eq!(answer.status, 200, "{}", answer.body);
     assert_eq!(by_id(answer.items()), *seen, "{at}");
     assert_eq!(answer.body["total"], json!(seen.len()));
-    let sorted = format!("/sites?order=name&size=3&at={at}");
-    let mut names = Vec::new();
-    let mut next = String::new();
-    loop {
-        let answer = world.api.get(&format!("{sorted}{next}")).await;
-        assert_eq!(answer.status, 200, "{}", answer.body);
-        names.extend(
-            answer
-                .items()
-                .iter()
-                .map(|i| i["name"].as_str().unwrap().to_owned()),
-        );
-        let Some(token) = answer.body["continue"].as_str() else {
-            break;
-        };
-        next = format!("&continue={token}");
+    for has_deleted in [false, true] {
+        let sites = seen.values().filter(|item| item["kind"] == "Site");
+        let sites = sites.filter(|item| has_deleted || item.get("deleted_time").is_none());
+        let sites: Vec<_> = sites.collect();
+        for order in ["name", "created_time desc", "generation,id"] {
+            let list = format!("/sites?order={order}&includeDeleted={has_deleted}&at={at}");
+            let list = list.replace(' ', "%20");
+            let listed = check_pages(world, &list, sites.len()).await;
+            let mut expected: Vec<_> = sites.iter().map(|item| (*item).clone()).collect();
+            expected.sort_by_key(|item| {
+                let text = |name: &str| item[name].as_str().unwrap_or_default().to_owned();
+                match order {
+                    "name" => (text("name"), String::new()),
+                    "generation,id" => (format!("{:9}", item["generation"]), text("id")),
+                    _ => (text("created_time"), text("id")),
+                }
+            });
+            if order.ends_with("desc") {
+                expected.reverse();
+            }
+            assert_eq!(listed, expected, "{list}");
+        }
     }
-    let active = seen.values();
-    let active = active.filter(|item| item["kind"] == "Site" && item.get("deleted_time").is_none());
-    let mut expected: Vec<_> = active
-        .map(|i| i["name"].as_str().unwrap().to_owned())
-        .collect();
-    expected.sort();
-    assert_eq!(names, expected, "{at}");
     let sites = seen.values().filter(|item| item["kind"] == "Site");
     for site in sites.take(3) {
         let id = site["id"].as_str().unwrap();
@@ -191,6 +190,7 @@ async fn check_lists(world: &World, at: DateTime<Utc>, seen: &Seen) {
             .filter(|(_, item)| item["owner_references"]["id"] == id);
         let racks: Seen = racks.map(|(id, item)| (id.clone(), item.clone())).collect();
         assert_eq!(by_id(answer.items()), racks, "{at}");
+        assert_eq!(answer.body["total"], json!(racks.len()), "{at}");
         let list =
             format!("/sites?includeDeleted=true&size=100&at={at}&ref_type=peer&ref_target_id={id}");
         let answer = world.api.get(&list).await;
@@ -203,6 +203,26 @@ async fn check_lists(world: &World, at: DateTime<Utc>, seen: &Seen) {
             .collect();
         assert_eq!(by_id(answer.items()), linked, "{at}");
     }
+}
+
+/// The items of a list, which are the same by its tokens and by numbers of pages.
+async fn check_pages(world: &World, list: &str, total: usize) -> Vec<Value> {
+    let mut items = Vec::new();
+    let mut next = String::new();
+    for page in 1.. {
+        let answer = world.api.get(&format!("{list}&size=3{next}")).await;
+        assert_eq!(answer.status, 200, "{}", answer.body);
+        assert_eq!(answer.body["total"], json!(total), "{list}");
+        let numbered = world.api.get(&format!("{list}&size=3&page={page}")).await;
+        assert_eq!(numbered.items(), answer.items(), "{list}, page {page}");
+        assert_eq!(numbered.body["total"], json!(total), "{list}, page {page}");
+        items.extend(answer.items().iter().map(recorded));
+        let Some(token) = answer.body["continue"].as_str() else {
+            break;
+        };
+        next = format!("&continue={token}");
+    }
+    items
 }
 
 /// One resource at every moment, also before it was created and after it was removed.
