@@ -281,8 +281,10 @@ fn wrong_type(path: &str, shape: Shape) -> Violation {
 }
 
 fn unfit_number(path: &str) -> Violation {
-    let (least, greatest) = (i32::MIN, i32::MAX);
-    let message = format!("field '{path}' must be an integer from {least} to {greatest}");
+    let greatest = i32::MAX;
+    let message = format!(
+        "field '{path}' must be an integer of at most {greatest}, without a fraction or an exponent"
+    );
     Violation::new(path, Constraint::Format, message)
 }
 

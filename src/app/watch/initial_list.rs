@@ -1,7 +1,8 @@
 //! The list that a watch begins with, page by page.
 //!
-//! The first page is that of any list. It has the total: if little follows, the other pages are found like it. Otherwise the
-//! list is walked, so that the work for a long one grows with its length, not with its square.
+//! The first page is that of any list. Each page of a search finds all of its rows: for few pages of a large collection that is the
+//! shorter way, and the other pages are found like the first one. Otherwise the collection is walked, so that the work grows with
+//! its length, and not with the square of what is found.
 
 use super::groups::Group;
 use super::handed::resource_bytes;
@@ -10,11 +11,9 @@ use crate::domain::StoredResource;
 use crate::domain::page::{Order, PageRequest};
 use crate::domain::position::RowPosition;
 use crate::domain::watch::InitialPages;
-use crate::storage::postgres::ListQuery;
+use crate::storage::postgres::{self as storage, Db, ListQuery};
 
-/// Pages of a search that take less than to read the resources that it does not find.
-const FOUND_PAGES_MAX: u32 = 10;
-/// Most resources that one statement of a walk reads, some milliseconds.
+/// Most resources that one statement of a walk reads, a tenth of a second or so: specs that a search looks into may be large.
 const WINDOW_MAX: u32 = 10_000;
 
 /// How far a list has been read.
@@ -31,26 +30,27 @@ pub(super) struct InitialList {
 enum Way {
     /// As the first one.
     Found,
-    /// By reading so many resources, or more than one page holds.
+    /// By reading so many resources of the collection, but at least one more than the page holds.
     Walked { window: u32 },
 }
 
+/// Whether to read the whole collection takes less than to find all rows of a search again for each page.
+fn is_walk_shorter(found: i64, page_size: usize, collection: i64) -> bool {
+    let page_size = page_size.max(1).try_into().unwrap_or(i64::MAX);
+    found.saturating_mul(found) / page_size > collection
+}
+
 impl Way {
-    /// After a page of the walk that read a whole window, or was full before.
-    fn after_page(self, is_full: bool, listed: usize, size: u32) -> Self {
-        match self {
-            Self::Found => self,
-            Self::Walked { window } => {
-                let is_sparse = !is_full && listed < size as usize / 2;
-                let window = match (is_full, is_sparse) {
-                    (true, _) => window / 2,
-                    (false, true) => window.saturating_mul(2),
-                    (false, false) => window,
-                };
-                Self::Walked {
-                    window: window.clamp(1, WINDOW_MAX),
-                }
-            }
+    /// Reads less at a time if the page was full before its window was read, and more if hardly anything was listed.
+    fn after_page(window: u32, is_full: bool, listed: usize, size: u32) -> Self {
+        let is_sparse = listed < size as usize / 2;
+        let window = match (is_full, is_sparse) {
+            (true, _) => window / 2,
+            (false, true) => window.saturating_mul(2),
+            (false, false) => window,
+        };
+        Self::Walked {
+            window: window.clamp(1, WINDOW_MAX),
         }
     }
 }
@@ -88,24 +88,27 @@ impl InitialList {
         let mut session = service.store.slow_session().await?;
         let (items, end, visible) = match self.way {
             Some(Way::Walked { window }) => {
-                // One more than the page holds tells that it is full.
-                let window = window.max(size + 1);
-                let page = session.db().walk_watched(&query, window).await?;
-                let way = Way::Walked { window };
-                self.way = Some(way.after_page(page.is_full, page.items.len(), size));
+                let page = session
+                    .db()
+                    .walk_watched(&query, window.max(size + 1))
+                    .await;
+                if let Err(storage::Error::TooSlow { .. }) = page {
+                    self.way = Some(Way::Walked { window: window / 2 });
+                }
+                let page = page?;
+                let listed = page.items.len();
+                self.way = Some(Way::after_page(window, page.is_full, listed, size));
                 (page.items, page.end, page.visible)
             }
             None | Some(Way::Found) => {
                 let (listing, visible) = session.db().list_watched(&query).await?;
-                let is_short = listing.total <= i64::from(FOUND_PAGES_MAX * size);
-                self.way
-                    .get_or_insert(if is_short && query.is_counted_from_rows() {
-                        Way::Found
-                    } else {
-                        Way::Walked { window: size }
-                    });
                 let last = listing.items.last().filter(|_| listing.next.is_some());
                 let end = last.map(|last| (last.created_at, last.id));
+                if self.way.is_none() && end.is_some() {
+                    let page_size = portion.fitting(listing.items.iter().map(resource_bytes));
+                    let way = way(&mut session.db(), &query, listing.total, page_size).await?;
+                    self.way = Some(way);
+                }
                 (listing.items, end, visible)
             }
         };
@@ -117,13 +120,34 @@ impl InitialList {
     }
 }
 
+/// The way to the other pages of a list, if they hold about so many resources each.
+async fn way(
+    db: &mut Db<'_>,
+    query: &ListQuery<'_>,
+    found: i64,
+    page_size: usize,
+) -> Result<Way, Error> {
+    let mut collection = query.unsearched();
+    collection.page.size = 1;
+    let is_walked = !query.is_counted_from_rows() || {
+        let collection = db.list_resources(&collection).await?;
+        is_walk_shorter(found, page_size, collection.total)
+    };
+    Ok(if is_walked {
+        Way::Walked {
+            window: query.page.size,
+        }
+    } else {
+        Way::Found
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_window_grows_while_little_is_found_and_shrinks_when_a_page_is_full() {
-        let walked = |window| Way::Walked { window };
         for (window, is_full, listed, expected) in [
             (100, false, 0, 200),
             (100, false, 49, 200),
@@ -132,9 +156,24 @@ mod tests {
             (1, true, 100, 1),
             (WINDOW_MAX, false, 0, WINDOW_MAX),
         ] {
-            let next = walked(window).after_page(is_full, listed, 100);
-            assert_eq!(next, walked(expected), "{window} {is_full} {listed}");
+            let next = Way::after_page(window, is_full, listed, 100);
+            let expected = Way::Walked { window: expected };
+            assert_eq!(next, expected, "{window} {is_full} {listed}");
         }
-        assert_eq!(Way::Found.after_page(true, 100, 100), Way::Found);
+    }
+
+    #[test]
+    fn few_rows_of_a_large_collection_are_found_and_many_are_walked_to() {
+        for (found, page_size, collection, expected) in [
+            (100, 100, 1_000_000, false),
+            (10_000, 100, 1_000_000, false),
+            (10_100, 100, 1_000_000, true),
+            (10_000, 10, 1_000_000, true),
+            (4_000, 100, 8_000, true),
+            (i64::MAX, 1, 1_000_000, true),
+        ] {
+            let is_shorter = is_walk_shorter(found, page_size, collection);
+            assert_eq!(is_shorter, expected, "{found} of {collection}");
+        }
     }
 }

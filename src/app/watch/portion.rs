@@ -27,10 +27,15 @@ impl Portion {
         self.count.load(Ordering::Relaxed)
     }
 
+    /// How many such things as these a read can bring.
+    pub(super) fn fitting(&self, lengths: impl Iterator<Item = usize>) -> usize {
+        fitting(totals(lengths)).clamp(1, self.count_max)
+    }
+
     /// Learns from the lengths of what a read has brought.
     pub(super) fn learn(&self, lengths: impl Iterator<Item = usize>) {
-        let (count, bytes) = lengths.fold((0, 0), |(count, sum), bytes| (count + 1, sum + bytes));
-        let fitting = BYTES * count / bytes.max(1);
+        let (count, bytes) = totals(lengths);
+        let fitting = fitting((count, bytes));
         let before = self.count();
         // A read that was not full says little about the next one.
         let growth = if count < before { 1 } else { 2 };
@@ -39,6 +44,15 @@ impl Portion {
             self.count.store(fitting.clamp(1, most), Ordering::Relaxed);
         }
     }
+}
+
+/// The number of these lengths, and their sum.
+fn totals(lengths: impl Iterator<Item = usize>) -> (usize, usize) {
+    lengths.fold((0, 0), |(count, sum), bytes| (count + 1, sum + bytes))
+}
+
+fn fitting((count, bytes): (usize, usize)) -> usize {
+    BYTES * count / bytes.max(1)
 }
 
 #[cfg(test)]

@@ -123,7 +123,7 @@ impl Watcher {
     pub async fn next(&mut self, deadline: Instant) -> Result<WatchStep, WatchEnd> {
         loop {
             let step = match &self.stage {
-                Stage::Listing(_) => self.list().await,
+                Stage::Listing(_) => self.list(deadline).await,
                 Stage::Settling { .. } | Stage::Following => self.follow(deadline).await,
             };
             match step {
@@ -149,7 +149,7 @@ impl Watcher {
     }
 
     /// The next page of the list.
-    async fn list(&mut self) -> Result<Option<WatchStep>, Stopped> {
+    async fn list(&mut self, deadline: Instant) -> Result<Option<WatchStep>, Stopped> {
         let Stage::Listing(list) = &mut self.stage else {
             return Ok(None);
         };
@@ -158,7 +158,12 @@ impl Watcher {
             let pages = std::mem::take(&mut list.pages);
             self.stage = Stage::Settling { pages, end: None };
         }
-        Ok((!items.is_empty()).then_some(WatchStep::Listed(items)))
+        if items.is_empty() {
+            // The next page may take its time, too, and be as empty.
+            let is_over = Instant::now() >= deadline;
+            return Ok(is_over.then_some(WatchStep::Nothing));
+        }
+        Ok(Some(WatchStep::Listed(items)))
     }
 
     /// The next changes.

@@ -88,6 +88,27 @@ impl ListQuery<'_> {
         self.is_counted_from_rows() || !self.order.is_by_creation() || skipped > SKIPPED_QUICKLY_MAX
     }
 
+    /// The kind of its resources; `None` for all kinds.
+    pub(super) fn kind(&self) -> Option<&str> {
+        self.filters.iter().find_map(|filter| match filter {
+            ListFilter::Kind(kind) => Some(kind.as_str()),
+            _ => None,
+        })
+    }
+
+    /// The list that this one searches: of the same collection, without searches and references.
+    pub fn unsearched(&self) -> Self {
+        let is_kept = |filter: &ListFilter| match filter {
+            ListFilter::Kind(_) | ListFilter::IncludeDeleted(_) => true,
+            ListFilter::Search(_) | ListFilter::Reference { .. } => false,
+        };
+        let filters = self.filters.iter().filter(|filter| is_kept(filter));
+        Self {
+            filters: filters.cloned().collect(),
+            ..self.clone()
+        }
+    }
+
     /// Whether its rows are found by a search or the like, once for the total and the page.
     pub fn is_counted_from_rows(&self) -> bool {
         self.total() == TotalSource::Rows

@@ -42,10 +42,7 @@ const FIELDS: [OrderField; 9] = [
 ];
 
 pub(super) fn statement(request: &ListQuery<'_>, at: DateTime<Utc>) -> QueryBuilder<Postgres> {
-    let kind = request.filters.iter().find_map(|filter| match filter {
-        ListFilter::Kind(kind) => Some(literal(kind)),
-        _ => None,
-    });
+    let kind = request.kind().map(literal);
     let mut query = QueryBuilder::new(
         "WITH later AS MATERIALIZED (
              SELECT DISTINCT ON (resource_id) resource_id, kind, position AS since, action FROM changes WHERE at > ",

@@ -1,7 +1,7 @@
 //! Lists of an earlier moment in an order that changes do not move, such as the newest first.
 //!
 //! Nearly all resources that were there then are there now, at the same place of the list. So the list of now is walked in its
-//! index, without the resources that `moved` has: those that came, went, or were rewritten whole since. These are added as
+//! index, without the resources that `differing` has: those that came, went, or were rewritten whole since. These are added as
 //! they were. The total is the kept one of now, corrected by the same resources and those that were marked as deleted since.
 
 use chrono::{DateTime, Utc};
@@ -17,8 +17,9 @@ use crate::domain::page::OrderField;
 /// A change by which a resource came, went, or was rewritten by a writer other than the service: the condition of the index
 /// `changes_whole`.
 const IS_WHOLE: &str = "(l.action = 'created' OR l.created_at IS NOT NULL)";
-/// More than the clocks of two instances differ: a change of that time may come after one with a later time.
-const CLOCKS_DIFFER_MAX: &str = "interval '1 minute'";
+/// How much earlier than an earlier change of its resource a whole change may say it was: clocks of instances differ, and a
+/// change has the time at which its request began, and not when it got its turn.
+const TIMES_DIFFER_MAX: &str = "interval '2 hours'";
 
 /// Whether no change of the service moves a resource within the list, or into and out of it, other than its creation, deletion
 /// and removal.
@@ -46,12 +47,21 @@ fn is_constant(field: OrderField) -> bool {
     }
 }
 
+/// How the resources that `differing` has are left out.
+#[derive(Clone, Copy)]
+enum LeftOut {
+    /// By the changes of each one.
+    ByLookup,
+    /// By reading `differing`.
+    ByList,
+}
+
 const COLUMNS: &str = "id, kind, name, owner_id, created_at, created_by";
 
 pub(super) fn statement(request: &ListQuery<'_>, at: DateTime<Utc>) -> QueryBuilder<Postgres> {
     let walk = Walk { request, at };
     let mut query = QueryBuilder::new("WITH ");
-    walk.push_moved(&mut query);
+    walk.push_differing(&mut query);
     query.push(", total AS (");
     walk.push_total(&mut query);
     query.push("), page AS (SELECT p.*, ");
@@ -59,14 +69,15 @@ pub(super) fn statement(request: &ListQuery<'_>, at: DateTime<Utc>) -> QueryBuil
     query.push(" AS since FROM (SELECT *, row_number() OVER (");
     push_order(&mut query, &request.order, "");
     query.push(") AS place FROM (SELECT * FROM (");
-    walk.push_unmoved_page(&mut query);
+    walk.push_unmoved_pages(&mut query);
     query
         .push(") unmoved UNION ALL SELECT * FROM (SELECT ")
         .push(COLUMNS);
-    query.push(" FROM moved WHERE is_there");
-    walk.push_moved_filter(&mut query);
-    walk.push_beginning(&mut query);
-    query.push(") moved) listed ORDER BY place");
+    query.push(" FROM differing WHERE is_there");
+    walk.push_differing_filter(&mut query);
+    walk.push_position(&mut query);
+    walk.push_first_rows(&mut query);
+    query.push(") differing) listed ORDER BY place");
     push_limit(&mut query, request);
     query.push(") p)");
     push_states(&mut query, request, "total", "page");
@@ -79,9 +90,9 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// The resources with a whole change since, as they were; without `is_there` if they did not exist. Those that came since,
-    /// perhaps nearly all, need no other change of theirs.
-    fn push_moved(&self, query: &mut QueryBuilder<Postgres>) {
+    /// The resources with a whole change since, as they were; without `is_there` if they did not exist, or were of another kind.
+    /// Those that came since, perhaps nearly all, need no other change of theirs.
+    fn push_differing(&self, query: &mut QueryBuilder<Postgres>) {
         query.push(
             "first AS MATERIALIZED (
              SELECT DISTINCT ON (l.resource_id) l.resource_id AS id, l.kind, l.action = 'created' AND l.at > ",
@@ -90,16 +101,22 @@ impl Walk<'_> {
             .push_bind(self.at)
             .push(" AS is_new FROM changes l WHERE ");
         query.push(IS_WHOLE).push(" AND l.at > ");
-        query.push_bind(self.at).push("::timestamptz - ");
-        query.push(CLOCKS_DIFFER_MAX);
+        self.push_earliest(query);
+        self.push_may_be_since(query);
         self.push_kind(query);
         query.push(
-            " ORDER BY l.resource_id, l.position), moved AS MATERIALIZED (
+            " ORDER BY l.resource_id, l.position), differing AS MATERIALIZED (
              SELECT id, kind, false AS is_there, NULL AS name, NULL::uuid AS owner_id, NULL::timestamptz AS created_at,
                     NULL AS created_by, NULL::jsonb AS tenancy, NULL::timestamptz AS deleted_at
              FROM first WHERE is_new
              UNION ALL
-             SELECT c.id, c.kind, w.action <> 'created', w.name, w.owner_id, w.created_at, w.created_by, w.tenancy, d.deleted_at
+             SELECT c.id, w.kind, w.action <> 'created'",
+        );
+        if let Some(kind) = self.request.kind() {
+            query.push(" AND w.kind = ").push(literal(kind));
+        }
+        query.push(
+            ", w.name, w.owner_id, w.created_at, w.created_by, w.tenancy, d.deleted_at
              FROM first c CROSS JOIN LATERAL (SELECT ",
         );
         self.push_since(query, "c");
@@ -115,32 +132,69 @@ impl Walk<'_> {
         );
     }
 
-    /// The first change of a resource after the moment, in the order of positions: the state then is the one before it.
-    fn push_since(&self, query: &mut QueryBuilder<Postgres>, resource: &str) {
-        query.push("(SELECT l.position FROM changes l WHERE l.resource_id = ");
-        query.push(resource).push(".id AND l.at > ");
-        query
-            .push_bind(self.at)
-            .push(" ORDER BY l.position LIMIT 1)");
+    /// The earliest time of a whole change that comes after a change since.
+    fn push_earliest(&self, query: &mut QueryBuilder<Postgres>) {
+        query.push_bind(self.at).push("::timestamptz - ");
+        query.push(TIMES_DIFFER_MAX);
     }
 
-    /// The present resources that `moved` does not have, as many as the page may need. The walk begins where they can begin: no
-    /// resource existed before its time of creation.
+    /// Nothing comes before the creation of a resource.
+    fn push_may_be_since(&self, query: &mut QueryBuilder<Postgres>) {
+        query.push(" AND (l.action <> 'created' OR l.at > ");
+        query.push_bind(self.at).push(")");
+    }
+
+    /// The first change of a resource after the moment, in the order of positions: the state then is the one before it.
     ///
-    /// A list by creation is read from an index, and the changes of each resource are looked up on the way: `OFFSET 0` keeps
-    /// that from being planned as a join over all changes. Any other list is sorted as a whole, without all of `moved`.
-    fn push_unmoved_page(&self, query: &mut QueryBuilder<Postgres>) {
-        query.push("SELECT ").push(COLUMNS);
-        query.push(" FROM resources p WHERE NOT EXISTS (");
-        if self.request.order.is_by_creation() {
-            self.push_whole_change(query);
-            query.push(" OFFSET 0");
-        } else {
-            query.push("SELECT FROM moved m WHERE m.id = p.id");
+    /// `IS TRUE` keeps the index of times out: it would be read whole for each resource.
+    fn push_since(&self, query: &mut QueryBuilder<Postgres>, resource: &str) {
+        query.push("(SELECT l.position FROM changes l WHERE l.resource_id = ");
+        query.push(resource).push(".id AND (l.at > ");
+        query
+            .push_bind(self.at)
+            .push(") IS TRUE ORDER BY l.position LIMIT 1)");
+    }
+
+    /// The present resources that `differing` does not have, as many as the page may need.
+    ///
+    /// A list by creation is read from an index, and the changes of each resource are looked up on the way. Of those with a later
+    /// time of creation nearly all came since: these would be looked up in vain, perhaps a million of them before the first one
+    /// that is listed. So the few others among them, which another program made, are read apart, like any list that has to be
+    /// sorted as a whole: without all of `differing`.
+    fn push_unmoved_pages(&self, query: &mut QueryBuilder<Postgres>) {
+        if !self.request.order.is_by_creation() {
+            return self.push_unmoved_page(query, LeftOut::ByList, "");
         }
-        query.push(") AND created_at <= ");
-        query.push_bind(self.at).push("::timestamptz + ");
-        query.push(CLOCKS_DIFFER_MAX);
+        query.push("SELECT * FROM (");
+        self.push_unmoved_page(query, LeftOut::ByLookup, " AND created_at <= ");
+        query.push(") earlier UNION ALL SELECT * FROM (");
+        self.push_unmoved_page(query, LeftOut::ByList, " AND created_at > ");
+        query.push(") later");
+    }
+
+    fn push_unmoved_page(
+        &self,
+        query: &mut QueryBuilder<Postgres>,
+        left_out: LeftOut,
+        created: &str,
+    ) {
+        // Where `OFFSET 0` stands, the database may not plan for the few rows of the page: it would look for each row through
+        // the whole list, in the hope that it soon has them. Nor may it make a lookup a join over all changes.
+        match left_out {
+            LeftOut::ByLookup => {
+                query.push("SELECT ").push(COLUMNS);
+                query.push(" FROM resources p WHERE NOT EXISTS (");
+                self.push_whole_change(query);
+                query.push(" OFFSET 0)");
+            }
+            LeftOut::ByList => {
+                query.push("SELECT * FROM (SELECT ").push(COLUMNS);
+                query.push(" FROM resources p WHERE NOT EXISTS (SELECT FROM differing m WHERE m.id = p.id)");
+            }
+        }
+        if !created.is_empty() {
+            query.push(created).push_bind(self.at);
+        }
         self.push_kind(query);
         self.push_owner(query);
         if !self.has_deleted() {
@@ -148,28 +202,38 @@ impl Walk<'_> {
             self.push_deleted_later(query);
             query.push(")");
         }
-        self.push_beginning(query);
+        self.push_position(query);
+        if let LeftOut::ByList = left_out {
+            query.push(" OFFSET 0) unsorted");
+        }
+        self.push_first_rows(query);
     }
 
-    /// A whole change of a present resource since.
+    /// A whole change of a present resource since, like those of `differing`.
     fn push_whole_change(&self, query: &mut QueryBuilder<Postgres>) {
         query.push("SELECT FROM changes l WHERE l.resource_id = p.id AND ");
-        query.push(IS_WHOLE).push(" AND l.position >= ");
+        query.push(IS_WHOLE).push(" AND (l.at > ");
+        self.push_earliest(query);
+        query.push(") IS TRUE");
+        self.push_may_be_since(query);
+        query.push(" AND l.position >= ");
         self.push_since(query, "p");
     }
 
     /// Whether a resource that is finalizing now was not deleted then: its first declared change since replaced no time of
-    /// deletion.
+    /// deletion. The service never takes a deletion back, so that one of long before needs no look at the changes.
     fn push_deleted_later(&self, query: &mut QueryBuilder<Postgres>) {
+        query.push("(p.deleted_at > ");
+        self.push_earliest(query);
         query.push(
-            "(SELECT l.deleted_at IS NULL FROM changes l WHERE l.resource_id = p.id AND l.generation IS NOT NULL
-              AND l.position >= ",
+            " AND (SELECT l.deleted_at IS NULL FROM changes l WHERE l.resource_id = p.id AND l.generation IS NOT NULL
+                   AND l.position >= ",
         );
         self.push_since(query, "p");
-        query.push(" ORDER BY l.position LIMIT 1)");
+        query.push(" ORDER BY l.position LIMIT 1))");
     }
 
-    /// The kept total of now, without those of `moved` as they are, and with them as they were; and with those that were
+    /// The kept total of now, without those of `differing` as they are, and with them as they were; and with those that were
     /// marked as deleted since.
     fn push_total(&self, query: &mut QueryBuilder<Postgres>) {
         query.push("SELECT (");
@@ -179,30 +243,33 @@ impl Walk<'_> {
         } else {
             push_kept_total(query, self.request);
         }
-        query.push(") - (SELECT count(*) FROM resources WHERE id IN (SELECT m.id FROM moved m)");
+        query
+            .push(") - (SELECT count(*) FROM resources WHERE id IN (SELECT m.id FROM differing m)");
         self.push_present_filter(query);
-        query.push(") + (SELECT count(*) FROM moved WHERE is_there");
-        self.push_moved_filter(query);
+        query.push(") + (SELECT count(*) FROM differing WHERE is_there");
+        self.push_differing_filter(query);
         query.push(")");
         if !self.has_deleted() {
             query.push(" + (SELECT count(*) FROM resources p WHERE deleted_at IS NOT NULL");
             self.push_kind(query);
             self.push_owner(query);
-            query.push(" AND NOT EXISTS (");
-            self.push_whole_change(query);
-            query.push(") AND ");
+            query.push(" AND NOT EXISTS (SELECT FROM differing m WHERE m.id = p.id) AND ");
             self.push_deleted_later(query);
             query.push(")");
         }
         query.push(" AS count");
     }
 
-    /// The rows from which the page is taken: from its position on, as many as it may need.
-    fn push_beginning(&self, query: &mut QueryBuilder<Postgres>) {
+    /// From the position of the page on.
+    fn push_position(&self, query: &mut QueryBuilder<Postgres>) {
         if let Some(position) = &self.request.after {
             query.push(" AND ");
             push_after(query, position);
         }
+    }
+
+    /// As many rows as the page may need.
+    fn push_first_rows(&self, query: &mut QueryBuilder<Postgres>) {
         push_order(query, &self.request.order, "");
         let rows = i64::from(self.request.page.size) + 1 + skipped(self.request);
         query.push(" LIMIT ").push(rows);
@@ -210,11 +277,11 @@ impl Walk<'_> {
 
     fn push_present_filter(&self, query: &mut QueryBuilder<Postgres>) {
         self.push_kind(query);
-        self.push_moved_filter(query);
+        self.push_differing_filter(query);
     }
 
-    /// The filter on the states of one moment. All of `moved` are of the kind.
-    fn push_moved_filter(&self, query: &mut QueryBuilder<Postgres>) {
+    /// The filter on the states of one moment, without the kind: all that `differing` says was there is of the kind.
+    fn push_differing_filter(&self, query: &mut QueryBuilder<Postgres>) {
         self.push_owner(query);
         if !self.has_deleted() {
             query.push(" AND deleted_at IS NULL");
@@ -222,10 +289,8 @@ impl Walk<'_> {
     }
 
     fn push_kind(&self, query: &mut QueryBuilder<Postgres>) {
-        for filter in &self.request.filters {
-            if let ListFilter::Kind(kind) = filter {
-                query.push(" AND kind = ").push(literal(kind));
-            }
+        if let Some(kind) = self.request.kind() {
+            query.push(" AND kind = ").push(literal(kind));
         }
     }
 

@@ -91,16 +91,9 @@ fn reach(row: &PgRow) -> Result<(Reach, String), sqlx::Error> {
 
 /// `OFFSET 0` keeps the filter from being looked for in the whole table.
 fn statement(request: &ListQuery<'_>, window: u32) -> QueryBuilder<Postgres> {
-    let (found, collection): (Vec<_>, Vec<_>) =
-        request.filters.iter().cloned().partition(|filter| {
-            matches!(filter, ListFilter::Search(_) | ListFilter::Reference { .. })
-        });
     let mut query =
         QueryBuilder::new("WITH walked AS MATERIALIZED (SELECT id, created_at FROM resources");
-    let walked = ListQuery {
-        filters: collection,
-        ..request.clone()
-    };
+    let walked = request.unsearched();
     push_filter(&mut query, &walked);
     if let Some(position) = &request.after {
         query.push(" AND ");
@@ -119,8 +112,10 @@ fn statement(request: &ListQuery<'_>, window: u32) -> QueryBuilder<Postgres> {
                LEFT JOIN (SELECT created_at, id FROM walked ORDER BY created_at, id LIMIT 1) last ON true) reach
          LEFT JOIN (SELECT id FROM (SELECT r.* FROM walked JOIN resources r USING (id) OFFSET 0) resources",
     );
+    let is_searched = |filter: &&ListFilter| !walked.filters.contains(filter);
+    let searched = request.filters.iter().filter(is_searched);
     let accepted = ListQuery {
-        filters: found,
+        filters: searched.cloned().collect(),
         owner: None,
         ..request.clone()
     };

@@ -178,7 +178,7 @@ async fn each_member_of_a_report_has_its_type() {
         (numbers.clone().collect(), "a number"),
         (
             numbers.collect(),
-            "an integer from -2147483648 to 2147483647",
+            "an integer of at most 2147483647, without a fraction or an exponent",
         ),
         (objects.collect(), "an object"),
         (vec!["conditions"], "an array"),

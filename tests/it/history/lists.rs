@@ -13,9 +13,9 @@ const COPIES: &str = "INSERT INTO resources (id, kind, name, spec, conditions, g
      FROM resources, generate_series(1, 2000) n WHERE id = $1";
 const CREATED_THEN: &str =
     "UPDATE changes c SET at = r.created_at FROM resources r WHERE r.id = c.resource_id";
-/// Ten reports of each after the moment, an hour later.
+/// Ten reports of each after the moment, three hours later: of the two hours before a moment, creations are read, too.
 const REPORTS: &str = "INSERT INTO changes (at, resource_id, kind, action, generation_after, cause, revision, conditions)
-     SELECT r.created_at + interval '1 hour' + n * interval '10 seconds', r.id, r.kind, 'modified', 1, 'dns', n, r.conditions
+     SELECT r.created_at + interval '3 hours' + n * interval '10 seconds', r.id, r.kind, 'modified', 1, 'dns', n, r.conditions
      FROM generate_series(1, 10) n, resources r";
 const ENTRIES_READ: &str = "SELECT sum(idx_tup_read)::bigint FROM pg_stat_user_indexes
      WHERE relname IN ('changes', 'resources')";
@@ -37,7 +37,7 @@ async fn a_list_of_a_moment_reads_its_page_however_much_has_changed_since() {
         done.unwrap();
     }
     connection.close().await.unwrap();
-    api.clock.advance(3600);
+    api.clock.advance(3 * 3_600);
     let then = text(api.clock.now());
     let read = async || {
         let scans = api.count(SCANS).await;
@@ -105,4 +105,105 @@ async fn what_another_writer_renamed_is_listed_under_its_former_name() {
         }
     }
     assert_eq!(names("/sites?order=name").await, ["new", "z"]);
+}
+
+/// Runs the statements as another program would.
+async fn run(api: &TestApi, statements: impl IntoIterator<Item = &str>) {
+    let mut connection = api.database.connect().await;
+    for sql in statements {
+        let done = sqlx::raw_sql(sqlx::AssertSqlSafe(sql))
+            .execute(&mut connection)
+            .await;
+        done.unwrap();
+    }
+    connection.close().await.unwrap();
+}
+
+/// The names of all sites at a moment in each order, which is the same one.
+async fn listed(api: &TestApi, at: &str) -> Vec<String> {
+    let mut lists = Vec::new();
+    for order in ["name", "created_time%20desc", "name,generation"] {
+        let answer = api.get(&format!("/sites?order={order}&at={at}")).await;
+        assert_eq!(answer.status, 200, "{}", answer.body);
+        let names = answer.items().iter().map(|item| item["name"].as_str());
+        let mut names: Vec<_> = names.map(|name| name.unwrap().to_owned()).collect();
+        assert_eq!(answer.body["total"], json!(names.len()), "{order}");
+        names.sort();
+        lists.push(names);
+    }
+    assert!(lists.iter().all(|names| *names == lists[0]), "{lists:?}");
+    lists.remove(0)
+}
+
+#[tokio::test]
+async fn a_change_that_says_it_was_earlier_than_the_one_before_it_comes_after_it() {
+    let api = TestApi::spawn_with(&kinds()).await;
+    let mut paths = Vec::new();
+    for name in ["a", "b"] {
+        paths.push(api.make("/sites", "Site", name).await);
+    }
+    let begin = text(api.clock.now());
+    api.clock.advance(1_800);
+    let then = text(api.clock.now());
+    api.clock.advance(1_800);
+    for path in &paths {
+        assert_eq!(
+            api.patch(path, json!({"spec": {"size": 1}})).await.status,
+            200
+        );
+    }
+    let earlier =
+        format!("UPDATE changes SET at = '{begin}' WHERE action = 'removed' OR name = 'a'");
+    let changes = [
+        "UPDATE resources SET name = 'z' WHERE name = 'a'",
+        "DELETE FROM resources WHERE name = 'b'",
+        &earlier,
+    ];
+    run(&api, changes).await;
+    assert_eq!(listed(&api, &then).await, ["a", "b"]);
+    assert_eq!(listed(&api, &text(api.clock.now())).await, ["z"]);
+}
+
+#[tokio::test]
+async fn what_was_there_before_its_time_of_creation_is_listed() {
+    let api = TestApi::spawn_with(&kinds()).await;
+    api.make("/sites", "Site", "a").await;
+    let copy = "INSERT INTO resources (id, kind, name, spec, generation, created_at, created_by, updated_at, updated_by)
+                SELECT gen_random_uuid(), kind, 'ahead', spec, 1, created_at + interval '1 day', created_by, updated_at, updated_by
+                FROM resources";
+    api.clock.advance(60);
+    let then = text(api.clock.now());
+    run(
+        &api,
+        [
+            copy,
+            "UPDATE changes SET at = (SELECT min(at) FROM changes)",
+        ],
+    )
+    .await;
+    assert_eq!(listed(&api, &then).await, ["a", "ahead"]);
+}
+
+#[tokio::test]
+async fn an_id_of_another_kind_then_is_in_no_list_of_the_kind() {
+    let api = TestApi::spawn_with(&kinds()).await;
+    let path = api.make("/sites", "Site", "a").await;
+    let id = path.rsplit('/').next().unwrap();
+    let again = format!(
+        "INSERT INTO resources (id, kind, name, spec, generation, created_at, created_by, updated_at, updated_by)
+         VALUES ('{id}', 'Rack', 'a', '{{}}', 1, now(), 'x', now(), 'x')"
+    );
+    run(&api, ["DELETE FROM resources", &*again]).await;
+    let then = "SELECT to_char(clock_timestamp(), 'YYYY-MM-DD\"T\"HH24:MI:SS.USZ')";
+    let mut connection = api.database.connect().await;
+    let then: String = sqlx::query_scalar(then)
+        .fetch_one(&mut connection)
+        .await
+        .unwrap();
+    connection.close().await.unwrap();
+    run(&api, ["DELETE FROM resources"]).await;
+    api.clock.advance(60);
+    assert_eq!(listed(&api, &then).await, [""; 0]);
+    let racks = api.get(&format!("/racks?at={then}")).await;
+    assert_eq!(racks.body["total"], 1, "{}", racks.body);
 }

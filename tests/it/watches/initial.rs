@@ -1,4 +1,4 @@
-//! The list that a watch begins with, if it is long and searched.
+//! The list that a watch begins with, if it is searched, and long or few of many.
 
 use sqlx::Connection as _;
 use std::time::Duration;
@@ -6,21 +6,18 @@ use std::time::Duration;
 use super::client::{Instance, brief};
 use crate::support::until;
 
-/// Copies of the only resource, one each millisecond. Every other one has a label.
+/// Copies of the only resource, one each millisecond. Every other one is even, and a hundred are in each shard.
 const COPIES: &str = "INSERT INTO resources (id, kind, name, spec, labels, conditions, generation, created_at, created_by,
                             updated_at, updated_by)
      SELECT gen_random_uuid(), kind, name || n, spec,
-            CASE n % 2 WHEN 0 THEN '{\"even\": \"yes\"}'::jsonb ELSE '{}'::jsonb END, conditions, 1,
+            jsonb_build_object('even', (n % 2 = 0)::text, 'shard', (n % 80)::text), conditions, 1,
             created_at + n * interval '1 ms', created_by, updated_at, updated_by
      FROM resources, generate_series(1, 8000) n";
 const ENTRIES_READ: &str =
     "SELECT sum(idx_tup_read)::bigint FROM pg_stat_user_indexes WHERE relname = 'resources'";
-/// A few entries for each of the 8,001 resources. If each page found all rows of the search, there would be 4,000 for each of
-/// more than forty pages.
-const ENTRIES_MAX: i64 = 10 * 8_001;
 
-#[tokio::test]
-async fn a_long_list_of_a_search_comes_first_and_reads_each_resource_a_few_times() {
+/// With 8,000 copies of a resource, and counters of the index entries that were read before.
+async fn copied() -> (Instance, i64) {
     let instance = Instance::spawn().await;
     let api = &instance.api;
     api.make("/plains", "Plain", "p").await;
@@ -37,17 +34,37 @@ async fn a_long_list_of_a_search_comes_first_and_reads_each_resource_a_few_times
         before == earlier
     })
     .await;
-    let mut watch = instance
-        .watch("/plains?initial=true&search=labels.even%3D'yes'")
-        .await;
-    for n in (1..=4_000).rev() {
-        assert_eq!(brief(&watch.next().await), format!("ADDED p{}", 2 * n));
+    (instance, before)
+}
+
+/// Number of index entries that a watch read for the list of this search, every so many of the copies from the newest on.
+async fn entries_read(search: &str, step: usize) -> i64 {
+    let (instance, before) = copied().await;
+    let path = format!("/plains?initial=true&search={search}");
+    let mut watch = instance.watch(&path).await;
+    for n in (1..=8_000).rev().step_by(step) {
+        assert_eq!(brief(&watch.next().await), format!("ADDED p{n}"));
     }
     watch.bookmark().await;
+    let listed = i64::try_from(8_000 / step).unwrap();
     until("the counters are published", async || {
-        api.count(ENTRIES_READ).await > before + 4_000
+        instance.api.count(ENTRIES_READ).await >= before + listed
     })
     .await;
-    let entries = api.count(ENTRIES_READ).await - before;
-    assert!(entries <= ENTRIES_MAX, "{entries}");
+    instance.api.count(ENTRIES_READ).await - before
+}
+
+/// A few entries for each of the 8,001 resources. If each page found all rows of the search, there would be 4,000 for each of
+/// more than forty pages.
+#[tokio::test]
+async fn a_long_list_of_a_search_reads_each_resource_a_few_times() {
+    let entries = entries_read("labels.even%3D'true'", 2).await;
+    assert!(entries <= 10 * 8_001, "{entries}");
+}
+
+/// A hundred entries for each of a few pages, and not 8,001 resources.
+#[tokio::test]
+async fn few_resources_of_many_are_found_without_the_others() {
+    let entries = entries_read("labels.shard%3D'0'", 80).await;
+    assert!(entries <= 4_000, "{entries}");
 }
