@@ -290,7 +290,7 @@ async fn other_tenants_are_not_named() {
     let give = "UPDATE resources SET tenancy = '{\"org\": \"beta\"}' WHERE name = 'other' RETURNING 1::bigint";
     assert_eq!(api.count(give).await, 1);
     let id = other.rsplit('/').next().unwrap();
-    let rehearsal = Rehearsal { api, kinds };
+    let rehearsal = Rehearsal::with(api, kinds).await;
     let before = rehearsal.tables().await;
     for (method, path, body) in [
         ("DELETE", cluster.clone(), NONE),

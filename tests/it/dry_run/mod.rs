@@ -8,11 +8,18 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use hyperfleet::domain::entity_config::EntityConfig;
 use serde_json::{Value, json};
+use sqlx::postgres::PgConnection;
 use sqlx::{AssertSqlSafe, Row as _};
+use tokio::sync::Mutex;
 
 use crate::support::{Answer, TestApi, assert_sound};
 
 const NONE: Value = Value::Null;
+/// Makes the statement that returns each table with all of its rows as one text.
+const ALL_TABLES: &str = "SELECT string_agg(format(
+         'SELECT %L, coalesce(string_agg(t::text, chr(10) ORDER BY t::text), '''') FROM %I t', relname, relname),
+         ' UNION ALL ')
+     FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace";
 
 /// A resource as it is stored.
 #[derive(Debug, Clone, PartialEq)]
@@ -30,6 +37,10 @@ struct Stored {
 struct Rehearsal {
     api: TestApi,
     kinds: Vec<EntityConfig>,
+    /// Looks at what is stored.
+    observer: Mutex<PgConnection>,
+    /// A statement that reads every table.
+    all_tables: String,
 }
 
 /// A request: its headers, method, path and body.
@@ -37,9 +48,17 @@ type Sent<'a> = (&'a [(&'a str, &'a str)], &'a str, &'a str, &'a Value);
 
 impl Rehearsal {
     async fn of(kinds: Vec<EntityConfig>) -> Self {
+        Self::with(TestApi::spawn_with(&kinds).await, kinds).await
+    }
+
+    async fn with(api: TestApi, kinds: Vec<EntityConfig>) -> Self {
+        let mut observer = api.database.connect().await;
+        let all_tables = sqlx::query_scalar(ALL_TABLES).fetch_one(&mut observer);
         Self {
-            api: TestApi::spawn_with(&kinds).await,
+            all_tables: all_tables.await.unwrap(),
+            api,
             kinds,
+            observer: Mutex::new(observer),
         }
     }
 
@@ -80,30 +99,15 @@ impl Rehearsal {
 
     /// Every row of every table.
     async fn tables(&self) -> BTreeMap<String, String> {
-        let mut connection = self.api.database.connect().await;
-        let names = "SELECT relname::text FROM pg_class
-                     WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace ORDER BY 1";
-        let names: Vec<String> = sqlx::query_scalar(names)
-            .fetch_all(&mut connection)
-            .await
-            .unwrap();
-        assert!(names.len() >= 8, "{names:?}");
-        let mut tables = BTreeMap::new();
-        for name in names {
-            let sql = format!(
-                "SELECT coalesce(string_agg(t::text, E'\n' ORDER BY t::text), '') FROM {name} t"
-            );
-            let rows = sqlx::query_scalar(AssertSqlSafe(sql))
-                .fetch_one(&mut connection)
-                .await
-                .unwrap();
-            tables.insert(name, rows);
-        }
-        tables
+        let mut observer = self.observer.lock().await;
+        let rows = sqlx::query_as(AssertSqlSafe(&*self.all_tables));
+        let rows: Vec<(String, String)> = rows.fetch_all(&mut *observer).await.unwrap();
+        assert!(rows.len() >= 8, "{rows:?}");
+        rows.into_iter().collect()
     }
 
     async fn stored(&self) -> BTreeMap<String, Stored> {
-        let mut connection = self.api.database.connect().await;
+        let mut observer = self.observer.lock().await;
         let rows = sqlx::query(
             "SELECT id::text, kind, name, generation::bigint, deleted_at IS NULL AS is_active,
                     (SELECT coalesce(jsonb_object_agg(c->>'type', c->>'status'), '{}')
@@ -112,7 +116,7 @@ impl Rehearsal {
                           WHERE e.resource_id = r.id AND e.observed_generation = r.generation) AS reporters
              FROM resources r",
         )
-        .fetch_all(&mut connection)
+        .fetch_all(&mut *observer)
         .await
         .unwrap();
         let rows = rows.into_iter().map(|row| {
@@ -132,7 +136,7 @@ impl Rehearsal {
 
     /// The entries of the audit trail after the first ones, in the form of effects.
     async fn entries(&self, skipped: usize) -> Vec<Value> {
-        let mut connection = self.api.database.connect().await;
+        let mut observer = self.observer.lock().await;
         let entries: Vec<Value> = sqlx::query_scalar(
             "SELECT jsonb_strip_nulls(jsonb_build_object(
                  'action', action, 'kind', kind, 'resource_id', resource_id, 'name', name,
@@ -140,15 +144,15 @@ impl Rehearsal {
              FROM audit_entries ORDER BY sequence OFFSET $1",
         )
         .bind(i64::try_from(skipped).unwrap())
-        .fetch_all(&mut connection)
+        .fetch_all(&mut *observer)
         .await
         .unwrap();
         entries
     }
 
     async fn assert_sound(&self) {
-        let mut connection = self.api.database.connect().await;
-        assert_sound(&mut connection, &self.kinds).await;
+        let mut observer = self.observer.lock().await;
+        assert_sound(&mut observer, &self.kinds).await;
     }
 }
 

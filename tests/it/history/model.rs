@@ -11,6 +11,16 @@ use crate::support::{Random, TestApi};
 /// Everything that is there at one moment, by id.
 type Seen = BTreeMap<String, Value>;
 
+/// Orders of lists, with and without what is deleted. They take turns from one moment to the next.
+const LISTS: [(&str, bool); 6] = [
+    ("name", false),
+    ("created_time desc", true),
+    ("generation,id", false),
+    ("name", true),
+    ("created_time desc", false),
+    ("generation,id", true),
+];
+
 struct World {
     api: TestApi,
     random: Random,
@@ -138,8 +148,9 @@ async fn every_state_that_was_seen_is_shown_again() {
         }
         let removed = world.paths.len() - moments.last().unwrap().1.len();
         assert!(removed > 2, "seed {seed} removes {removed} only");
-        for (at, seen) in &moments {
+        for ((at, seen), (order, has_deleted)) in moments.iter().zip(LISTS.iter().cycle()) {
             check_lists(&world, *at, seen).await;
+            check_order(&world, *at, seen, (order, *has_deleted)).await;
         }
         for path in &world.paths {
             check_moments(&world, path, &moments).await;
@@ -148,7 +159,7 @@ async fn every_state_that_was_seen_is_shown_again() {
     }
 }
 
-/// Lists of a moment have what was there, in the order of the list then, page by page.
+/// Lists of a moment have what was there.
 async fn check_lists(world: &World, at: DateTime<Utc>, seen: &Seen) {
     let at = text(at);
     let list = format!("/resources?includeDeleted=true&size=100&at={at}");
@@ -156,29 +167,6 @@ async fn check_lists(world: &World, at: DateTime<Utc>, seen: &Seen) {
     assert_eq!(answer.status, 200, "{}", answer.body);
     assert_eq!(by_id(answer.items()), *seen, "{at}");
     assert_eq!(answer.body["total"], json!(seen.len()));
-    for has_deleted in [false, true] {
-        let sites = seen.values().filter(|item| item["kind"] == "Site");
-        let sites = sites.filter(|item| has_deleted || item.get("deleted_time").is_none());
-        let sites: Vec<_> = sites.collect();
-        for order in ["name", "created_time desc", "generation,id"] {
-            let list = format!("/sites?order={order}&includeDeleted={has_deleted}&at={at}");
-            let list = list.replace(' ', "%20");
-            let listed = check_pages(world, &list, sites.len()).await;
-            let mut expected: Vec<_> = sites.iter().map(|item| (*item).clone()).collect();
-            expected.sort_by_key(|item| {
-                let text = |name: &str| item[name].as_str().unwrap_or_default().to_owned();
-                match order {
-                    "name" => (text("name"), String::new()),
-                    "generation,id" => (format!("{:9}", item["generation"]), text("id")),
-                    _ => (text("created_time"), text("id")),
-                }
-            });
-            if order.ends_with("desc") {
-                expected.reverse();
-            }
-            assert_eq!(listed, expected, "{list}");
-        }
-    }
     let sites = seen.values().filter(|item| item["kind"] == "Site");
     for site in sites.take(3) {
         let id = site["id"].as_str().unwrap();
@@ -203,6 +191,30 @@ async fn check_lists(world: &World, at: DateTime<Utc>, seen: &Seen) {
             .collect();
         assert_eq!(by_id(answer.items()), linked, "{at}");
     }
+}
+
+/// A list of a moment is in its order, page by page.
+async fn check_order(world: &World, at: DateTime<Utc>, seen: &Seen, list: (&str, bool)) {
+    let (order, has_deleted) = list;
+    let sites = seen.values().filter(|item| item["kind"] == "Site");
+    let sites = sites.filter(|item| has_deleted || item.get("deleted_time").is_none());
+    let mut expected: Vec<_> = sites.cloned().collect();
+    let at = text(at);
+    let list = format!("/sites?order={order}&includeDeleted={has_deleted}&at={at}");
+    let list = list.replace(' ', "%20");
+    let listed = check_pages(world, &list, expected.len()).await;
+    expected.sort_by_key(|item| {
+        let text = |name: &str| item[name].as_str().unwrap_or_default().to_owned();
+        match order {
+            "name" => (text("name"), String::new()),
+            "generation,id" => (format!("{:9}", item["generation"]), text("id")),
+            _ => (text("created_time"), text("id")),
+        }
+    });
+    if order.ends_with("desc") {
+        expected.reverse();
+    }
+    assert_eq!(listed, expected, "{list}");
 }
 
 /// The items of a list, which are the same by its tokens and by numbers of pages.

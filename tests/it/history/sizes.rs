@@ -5,7 +5,7 @@ use serde_json::json;
 use super::kinds;
 use crate::support::TestApi;
 
-const CHANGES: i64 = 500;
+const CHANGES: i64 = 250;
 
 /// Bytes that the rows of the table take with its indexes, for each row. The table is empty afterwards.
 async fn bytes_per_change(api: &TestApi) -> i64 {
