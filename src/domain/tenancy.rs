@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! headers ──TenancyRules::resolve──▶ Tenant ──▶ tenancy   stamped on its new resources
-//!                                   ├──▶ view      what it sees and changes
+//!                                   ├──▶ tenants   what it sees and changes
 //!                                   └──▶ author?   whether it may change the desired state
 //! ```
 
@@ -43,7 +43,7 @@ pub enum Denied {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tenant {
     tenancy: Tenancy,
-    view: TenantScope,
+    tenants: TenantScope,
     is_system: bool,
 }
 
@@ -55,7 +55,7 @@ impl Tenant {
 
     /// What it sees and changes.
     pub fn tenants(&self) -> &TenantScope {
-        &self.view
+        &self.tenants
     }
 
     /// Whether it is a part of the system, such as an adapter, that works for every tenant.

@@ -112,6 +112,15 @@ fn the_version_follows_the_releases_and_is_the_same_everywhere() {
     let lock = fs::read_to_string("fuzz/Cargo.lock").unwrap();
     let package = format!("name = \"hyperfleet\"\nversion = \"{VERSION}\"\n");
     assert!(lock.contains(&package), "fuzz/Cargo.lock: scripts/version");
+    for sample in [
+        "docs/guides/fleet-quickstart.md",
+        "docs/guides/moving-from-coreos-fleet.md",
+        "docs/operations/monitoring.md",
+        "docs/reference/fleet-api.md",
+    ] {
+        let text = fs::read_to_string(sample).unwrap();
+        assert!(text.contains(VERSION), "{sample}: scripts/version");
+    }
 }
 
 fn patch(version: &str) -> (Series, u32) {

@@ -138,14 +138,14 @@ impl TenancyRules {
             }
         }
         // At least one dimension is required, so that it is not empty.
-        let view = if config.enforce {
+        let tenants = if config.enforce {
             TenantScope::of(tenancy.clone())
         } else {
             TenantScope::ALL
         };
         Ok(Tenant {
             tenancy,
-            view,
+            tenants,
             is_system: false,
         })
     }
