@@ -3,8 +3,7 @@
 #![allow(clippy::float_cmp, reason = "what is counted is whole")]
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use hyperfleet::app::Service;
@@ -286,10 +285,30 @@ async fn pending_resources_are_counted_from_their_index_alone() {
     assert_eq!(sum(&metrics.render(), PENDING, &labels), 200.0);
 }
 
-/// Counts the warnings of deletions that no list has included. Every test that leads to one reads them: `tracing` asks
-/// once which threads want an event, and a thread without a reader would answer for all.
+/// Keeps the advice of the warnings of deletions that no list has included. Every test that leads to one reads them:
+/// `tracing` asks once which threads want an event, and a thread without a reader would answer for all.
 #[derive(Clone, Default)]
-struct Warnings(Arc<AtomicUsize>);
+struct Warnings(Arc<Mutex<Vec<String>>>);
+
+impl Warnings {
+    fn to_do(&self) -> Vec<String> {
+        self.0.lock().unwrap().clone()
+    }
+}
+
+/// The field `to_do` of an event; empty without one.
+#[derive(Default)]
+struct ToDo(String);
+
+impl tracing::field::Visit for ToDo {
+    fn record_debug(&mut self, _: &tracing::field::Field, _: &dyn std::fmt::Debug) {}
+
+    fn record_str(&mut self, field: &tracing::field::Field, value: &str) {
+        if field.name() == "to_do" {
+            value.clone_into(&mut self.0);
+        }
+    }
+}
 
 impl tracing::Subscriber for Warnings {
     fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
@@ -298,7 +317,9 @@ impl tracing::Subscriber for Warnings {
 
     fn event(&self, event: &tracing::Event<'_>) {
         assert_eq!(event.metadata().level(), &tracing::Level::WARN);
-        self.0.fetch_add(1, Ordering::Relaxed);
+        let mut to_do = ToDo::default();
+        event.record(&mut to_do);
+        self.0.lock().unwrap().push(to_do.0);
     }
 
     fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
@@ -324,7 +345,6 @@ async fn deletions_that_no_list_has_included_are_shown_after_ten_minutes() {
     let api = TestApi::spawn_service(service.clone(), database, clock, |_| ());
     let warnings = Warnings::default();
     let _guard = tracing::subscriber::set_default(warnings.clone());
-    let warnings = || warnings.0.load(Ordering::Relaxed);
     let metrics = metrics();
     let look = async || {
         let now = api.clock.now();
@@ -351,12 +371,18 @@ async fn deletions_that_no_list_has_included_are_shown_after_ten_minutes() {
     list("/besides?includeDeleted=true").await;
     api.clock.advance(600);
     assert_eq!(look().await, [0.0, 0.0], "not for longer than ten minutes");
-    assert_eq!(warnings(), 0);
+    assert!(warnings.to_do().is_empty());
     api.clock.advance(1);
     for _ in 0..3 {
         assert_eq!(look().await, [1.0, 0.0]);
     }
-    assert_eq!(warnings(), 1, "once for each kind");
+    let to_do = warnings.to_do();
+    let [to_do] = &to_do[..] else {
+        panic!("once for each kind: {to_do:?}");
+    };
+    for way in ["includeDeleted=true", "lists.include_deleted"] {
+        assert!(to_do.contains(way), "no {way} in: {to_do}");
+    }
     list("/resources?kind=Unseen&includeDeleted=true").await;
     assert_eq!(look().await, [0.0, 0.0]);
 }
@@ -383,7 +409,7 @@ async fn an_instance_that_has_just_started_does_not_know_who_lists_deletions() {
     api.clock.advance(600);
     metrics.refresh(&service, now(), TEN_MINUTES).await.unwrap();
     assert_eq!(unlisted(), 1.0);
-    assert_eq!(warnings.0.load(Ordering::Relaxed), 1);
+    assert_eq!(warnings.to_do().len(), 1);
     // Where lists include finalizing resources by default nothing is hidden.
     let registry = Arc::clone(service.registry());
     let open = Service::new(api.database.store(), registry, true);

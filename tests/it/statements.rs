@@ -5,6 +5,7 @@
 
 use hyperfleet::domain::entity_config::{self, EntityConfig};
 use serde_json::{Value, json};
+use sqlx::PgConnection;
 
 use crate::support::{
     ACME, Answer, Proxy, Sent, TestApi, TestDatabase, Walls, root, ruled, store_of, tenancy,
@@ -596,20 +597,25 @@ async fn a_request_with_a_key_is_one_transaction() {
     }
 }
 
-#[tokio::test]
-async fn statements_of_deletes_are_planned_once() {
-    let mut meter = Meter::start().await;
-    let mut direct = meter.api.database.connect().await;
-    // What a session has planned only the session itself sees: a trigger writes it down.
-    let note = "CREATE TABLE plans (statement text, custom_plans bigint);
+/// From now on every change of resources notes in `plans` how often its session has planned each statement: no other
+/// session sees that.
+async fn note_plans(connection: &mut PgConnection) {
+    let note = "CREATE TABLE plans (statement text, custom_plans bigint, generic_plans bigint);
          CREATE FUNCTION note_plans() RETURNS trigger LANGUAGE plpgsql AS $$
          BEGIN
-             INSERT INTO plans SELECT statement, custom_plans FROM pg_prepared_statements;
+             INSERT INTO plans SELECT statement, custom_plans, generic_plans FROM pg_prepared_statements;
              RETURN NULL;
          END $$;
          CREATE TRIGGER note_plans AFTER UPDATE ON resources
              FOR EACH STATEMENT EXECUTE FUNCTION note_plans()";
-    sqlx::raw_sql(note).execute(&mut direct).await.unwrap();
+    sqlx::raw_sql(note).execute(connection).await.unwrap();
+}
+
+#[tokio::test]
+async fn statements_of_deletes_are_planned_once() {
+    let mut meter = Meter::start().await;
+    let mut direct = meter.api.database.connect().await;
+    note_plans(&mut direct).await;
     for _ in 0..3 {
         let (cluster, _) = meter.finalizing(2).await;
         assert_eq!(meter.api.delete(&cluster).await.status, 202);
@@ -620,6 +626,29 @@ async fn statements_of_deletes_are_planned_once() {
         sqlx::query_as(sets).fetch_one(&mut direct).await.unwrap();
     assert!(statements >= 3, "{statements}");
     assert_eq!(planned_with_values, 0);
+}
+
+#[tokio::test]
+async fn statements_of_deletes_without_dependents_are_planned_five_times_at_most() {
+    let mut meter = Meter::start().await;
+    let mut direct = meter.api.database.connect().await;
+    note_plans(&mut direct).await;
+    for _ in 0..40 {
+        meter.finalizing(0).await;
+    }
+    // The server plans the first five executions for their values, to compare.
+    let often =
+        "SELECT max(custom_plans) FROM plans WHERE statement NOT LIKE '%INSERT INTO resources %'
+         GROUP BY statement HAVING max(custom_plans + generic_plans) > 10";
+    let often: Vec<i64> = sqlx::query_scalar(often)
+        .fetch_all(&mut direct)
+        .await
+        .unwrap();
+    assert!(
+        often.len() >= 2,
+        "the read and the guarded statement: {often:?}"
+    );
+    assert!(often.iter().all(|custom| *custom <= 5), "{often:?}");
 }
 
 #[tokio::test]

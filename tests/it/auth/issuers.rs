@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::signer::Signer;
-use super::world::{ISSUER, NOW, ask, change, claims, of_file, read, service, slow, with};
+use super::world::{ISSUER, NOW, ask, change, claims, key_set, of_file, read, service, slow, with};
 use crate::support::{Answer, Problem as _, TestApi};
 
 const SECOND: &str = "https://second.example/realm";
@@ -124,6 +124,56 @@ async fn entries_of_one_issuer_share_its_tokens_by_audience() {
     expired["exp"] = json!(NOW - 31);
     let expired = read(&api, &new.sign(&expired)).await;
     assert_eq!(expired.problem(), (401, "AUT-003"));
+}
+
+#[tokio::test]
+async fn entries_of_one_issuer_read_their_tokens_from_their_own_headers() {
+    let folder = tempfile::tempdir().unwrap();
+    let (shared, machines) = (Signer::p256("shared"), Signer::p256("machines"));
+    let people = of_file(ISSUER, &folder, &[&shared]);
+    let file = folder.path().join("machines.json");
+    std::fs::write(&file, key_set(&[&shared, &machines])).unwrap();
+    let entries = [
+        people.clone(),
+        IssuerConfig {
+            header: "x-machine".to_owned(),
+            identity_claim: "sub".to_owned(),
+            jwk_cert_file: file,
+            ..people
+        },
+    ];
+    let api = service(&entries, slow()).await;
+    let claims = with("sub", "robot");
+    let [shared, machines] = [shared, machines].map(|key| format!("Bearer {}", key.sign(&claims)));
+    let (person, robot) = (Ok("ada@example.com"), Ok("robot"));
+    let refused = Err((401, "AUT-002"));
+    for (number, (authorization, machine, author)) in [
+        // The header decides which entry names the caller.
+        (Some(&shared), None, person),
+        (None, Some(&shared), robot),
+        (Some(&shared), Some(&shared), person),
+        // Each entry has its own keys.
+        (None, Some(&machines), robot),
+        (Some(&machines), None, refused),
+        (Some(&machines), Some(&machines), robot),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let headers = [("authorization", authorization), ("x-machine", machine)];
+        let headers = headers
+            .into_iter()
+            .filter_map(|(n, v)| Some((n, v?.as_str())));
+        let headers: Vec<_> = headers.collect();
+        let made = change(&api, &format!("cluster-{number}"), &headers).await;
+        match author {
+            Ok(author) => {
+                assert_eq!(made.status, 201, "{number}: {}", made.body);
+                assert_eq!(made.body["created_by"], author, "{number}");
+            }
+            Err(problem) => assert_eq!(made.problem(), problem, "{number}"),
+        }
+    }
 }
 
 #[tokio::test]

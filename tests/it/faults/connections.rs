@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use super::program::Program;
+use super::program::{CURRENT, Program};
 use super::until;
 use crate::support::{PATIENCE, RawAnswer, TestApi, TestDatabase, rest};
 
@@ -98,6 +98,51 @@ async fn beyond_the_limit_connections_wait_until_one_is_closed() {
     assert!(moment.is_err(), "it is let in");
     drop(kept);
     assert!(timeout(PATIENCE, answered(&mut waiting)).await.unwrap());
+}
+
+/// The notice of a program that may open this many files, if it has one. It starts with fewer, which it raises.
+async fn notice_of_open_files(limit: u32, variables: &[(&str, &str)]) -> Option<Value> {
+    let script = format!("ulimit -Sn 512 && ulimit -Hn {limit} && exec \"$0\" \"$@\"");
+    let args = [
+        ["-c", &script],
+        [CURRENT, "serve"],
+        ["--database-url", "postgres://nobody@127.0.0.1:1/none"],
+        ["--server-port=0", "--server-jwt-enabled=false"],
+        ["--health-port=0", "--metrics-port=0"],
+    ];
+    let mut program = Program::start_of("sh".as_ref(), args.as_flattened(), variables);
+    program.address("api").await;
+    let said = program.output();
+    let mut lines = said
+        .lines()
+        .filter_map(|line| serde_json::from_str(line).ok());
+    lines.find(|line: &Value| line["open_files"].is_number())
+}
+
+#[tokio::test]
+async fn few_open_files_are_worth_a_notice_where_fewer_connections_fit_than_are_expected() {
+    let set = [("HYPERFLEET_SERVER_LIMITS_MAX_CONNECTIONS", "10000")];
+    for (limit, variables, is_noticed) in [
+        (4096, &set[..], true),
+        (4096, &[], false),
+        (1024, &[], true),
+    ] {
+        let notice = notice_of_open_files(limit, variables).await;
+        assert_eq!(
+            notice.is_some(),
+            is_noticed,
+            "{limit} {variables:?}: {notice:?}"
+        );
+        let Some(notice) = notice else { continue };
+        assert_eq!(notice["level"], "info", "{notice}");
+        assert_eq!(notice["key"], "server.limits.max_connections", "{notice}");
+        assert_eq!(notice["wanted"], 10_000, "{notice}");
+        assert_eq!(notice["open_files"], limit, "{notice}");
+        let connections = notice["connections"].as_u64().unwrap();
+        assert!((1..limit.into()).contains(&connections), "{notice}");
+        let message = notice["message"].as_str().unwrap();
+        assert!(message.contains("ulimit -Hn"), "{notice}");
+    }
 }
 
 /// Whether the server's end of a connection is still there.

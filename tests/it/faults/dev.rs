@@ -196,30 +196,46 @@ async fn a_dev_uses_the_database_that_any_setting_names() {
         Some(socket) => socket.display().to_string(),
         None => options.get_host().to_owned(),
     };
-    let folder = Folder::new();
-    let mut program = Program::start(&[
-        "dev",
-        "--data-dir",
-        folder.data().to_str().unwrap(),
-        "--server-port",
-        "0",
-        "--db-host",
-        &host,
-        "--db-port",
-        &options.get_port().to_string(),
-        "--db-username",
-        "postgres",
-        "--db-name",
-        options.get_database().unwrap(),
-    ]);
-    let api = program.serving(database).await;
-    assert_eq!(api.get("/clusters").await.status, 200);
-    assert!(!folder.data().exists());
-    let said = program.output();
-    assert!(said.contains("the PostgreSQL that was named"), "{said}");
-    let note = "--data-dir ignored: the settings name a database";
-    for part in [note, "database.host, from --db-host"] {
-        assert!(said.contains(part), "no {part} in: {said}");
+    let (port, url) = (options.get_port().to_string(), database.url());
+    let name = options.get_database().unwrap();
+    let flags = [
+        ["--db-host", &host],
+        ["--db-port", &port],
+        ["--db-username", "postgres"],
+        ["--db-name", name],
+    ];
+    for (count, (flags, variables, named)) in (1..).zip([
+        (
+            flags.as_flattened(),
+            &[][..],
+            "database.host, from --db-host",
+        ),
+        (
+            &[],
+            &[("DATABASE_URL", url.as_str())],
+            "database.url, from DATABASE_URL",
+        ),
+    ]) {
+        let folder = Folder::new();
+        let data = folder.data();
+        let args = [
+            "dev",
+            "--data-dir",
+            data.to_str().unwrap(),
+            "--server-port",
+            "0",
+        ];
+        let mut program = Program::start_with(&[&args, flags].concat(), variables);
+        let api = program.serving(TestDatabase::at(options.clone())).await;
+        api.cluster(&format!("cluster-{count}")).await;
+        let stored = api.count("SELECT count(*) FROM resources").await;
+        assert_eq!(stored, count, "{named}");
+        assert!(!data.exists(), "{named}");
+        let said = program.output();
+        let note = "--data-dir ignored: the settings name a database";
+        for part in ["the PostgreSQL that was named", note, named] {
+            assert!(said.contains(part), "no {part} in: {said}");
+        }
     }
 }
 

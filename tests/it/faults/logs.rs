@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use sqlx::postgres::PgConnection;
 
 use super::program::Program;
-use crate::support::{TestApi, TestDatabase, until};
+use crate::support::{Cut, Proxy, TestApi, TestDatabase, until};
 
 /// What must not be seen.
 const SECRET: &str = "hunter2";
@@ -189,6 +189,50 @@ async fn a_force_delete_is_one_line_with_its_reason_its_request_and_the_ids_of_c
         None,
         "no owner went with it"
     );
+}
+
+/// Entries of the audit trail that are not sealed yet, and sessions that are not idle.
+const UNFINISHED: &str = "SELECT (SELECT count(*) FROM audit_entries) -
+    (SELECT coalesce(sum(entries), 0)::bigint FROM audit_seals) +
+    (SELECT count(*) FROM pg_stat_activity
+     WHERE datname = current_database() AND pid <> pg_backend_pid() AND state <> 'idle')";
+
+#[tokio::test]
+async fn a_force_delete_whose_commit_is_not_answered_is_one_line_that_claims_no_commit() {
+    let database = TestDatabase::create().await;
+    let proxy = Proxy::start(database.options());
+    let through = TestDatabase::at(proxy.options(database.options()));
+    let mut program = serve(&through, &[]);
+    let api = program.serving(database).await;
+    let cluster = api.cluster("abc").await;
+    api.deleted(&cluster).await;
+    // The background commits through the proxy, too, while there are entries to seal.
+    until("every entry is sealed", async || {
+        api.count(UNFINISHED).await == 0
+    })
+    .await;
+    proxy.reset(Some(Cut::AfterCommit));
+    let path = format!("{cluster}/force-delete");
+    let reason = r#"{"reason": "it hangs"}"#;
+    assert_eq!(ask(&api, "forced", "POST", &path, reason).await, 503);
+    assert_eq!(proxy.cuts(), 1);
+    let lines = lines_of(&program, "forced").await;
+    let lines: Vec<_> = lines
+        .iter()
+        .filter(|l| l["message"] == "Force-deleting resource")
+        .collect();
+    let [line] = lines[..] else {
+        panic!("{lines:?}");
+    };
+    assert_eq!(line["committed"], false, "{line}");
+    assert!(cluster.ends_with(line["resource_id"].as_str().unwrap()));
+    // The database has committed all the same, and the trail has the truth.
+    until("the trail has the force-delete", async || {
+        let forced = "SELECT count(*) FROM audit_entries WHERE action = 'force_delete'";
+        api.count(forced).await == 1
+    })
+    .await;
+    assert!(!api.has(&cluster).await);
 }
 
 #[tokio::test]

@@ -407,15 +407,37 @@ async fn only_requests_begin_traces() {
     let collector = Collector::http();
     let database = TestDatabase::create().await;
     let mut program = serve(&database, &collector.variables());
+    let (health, metrics) = (
+        program.address("health").await,
+        program.address("metrics").await,
+    );
     // By then the schema was checked.
     let api = program.serving(database).await;
+    api.cluster("abc").await;
     assert_eq!(api.get("/clusters").await.status, 200);
+    for url in [
+        format!("http://{health}/healthz"),
+        format!("http://{health}/readyz"),
+        format!("http://{metrics}/metrics"),
+    ] {
+        let answer = api.client.get(&url).send().await.unwrap();
+        assert_eq!(answer.status(), 200, "{url}");
+    }
+    until("the background has sealed the creation", async || {
+        api.count("SELECT count(*) FROM audit_seals").await > 0
+    })
+    .await;
     program.signal(Signal::TERM);
     assert!(program.ended().await.success(), "{}", program.output());
     let spans = collector.spans();
     let roots = spans.iter().filter(|s| s.parent.is_empty());
-    let roots: Vec<_> = roots.map(|s| s.name.as_str()).collect();
-    assert_eq!(roots, ["GET /api/hyperfleet/v1/clusters"]);
+    let mut roots: Vec<_> = roots.map(|s| s.name.as_str()).collect();
+    roots.sort_unstable();
+    let requests = [
+        "GET /api/hyperfleet/v1/clusters",
+        "POST /api/hyperfleet/v1/clusters",
+    ];
+    assert_eq!(roots, requests);
 }
 
 #[tokio::test]

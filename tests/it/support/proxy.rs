@@ -38,6 +38,8 @@ pub(crate) enum Cut {
     Before(u32),
     /// After the server has it, and before the client sees the answer.
     After(u32),
+    /// After the server has the next `COMMIT`, and before the client sees the answer. Later ones are answered.
+    AfterCommit,
 }
 
 #[derive(Default)]
@@ -145,7 +147,7 @@ async fn count(
     loop {
         let kind = client.read_u8().await?;
         let body = message(&mut client, &mut vec![kind]).await?;
-        let is_cut = state.lock().unwrap().count(kind);
+        let is_cut = state.lock().unwrap().count(&body);
         if is_cut == Some(Cut::Before(0)) {
             return Ok(());
         }
@@ -173,7 +175,8 @@ async fn message(
 
 impl State {
     /// Counts a message; returns whether and when the connection is cut because of it.
-    fn count(&mut self, kind: u8) -> Option<Cut> {
+    fn count(&mut self, message: &[u8]) -> Option<Cut> {
+        let kind = message[0];
         match kind {
             b'S' => self.sent.round_trips += 1,
             b'Q' => {
@@ -191,7 +194,12 @@ impl State {
         let cut = match self.cut? {
             Cut::Before(number) if number == self.sent.round_trips => Cut::Before(0),
             Cut::After(number) if number == self.sent.round_trips => Cut::After(0),
-            Cut::Before(_) | Cut::After(_) => return None,
+            // Behind the type and the length.
+            Cut::AfterCommit if message[5..] == *b"COMMIT\0" => {
+                self.cut = None;
+                Cut::AfterCommit
+            }
+            Cut::Before(_) | Cut::After(_) | Cut::AfterCommit => return None,
         };
         self.cuts += 1;
         Some(cut)
