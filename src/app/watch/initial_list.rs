@@ -1,8 +1,8 @@
 //! The list that a watch begins with, page by page.
 //!
-//! The first page is that of any list. Each page of a search finds all of its rows: for few pages of a large collection that is the
-//! shorter way, and the other pages are found like the first one. Otherwise the collection is walked, so that the work grows with
-//! its length, and not with the square of what is found.
+//! The first page is that of any list. Each page of a search finds all of its rows, which is the shorter way to a few pages of a large
+//! collection. If there are more, the collection is walked, so that the work grows with its length, and not with the square of
+//! what is found.
 
 use super::groups::Group;
 use super::handed::resource_bytes;
@@ -11,9 +11,11 @@ use crate::domain::StoredResource;
 use crate::domain::page::{Order, PageRequest};
 use crate::domain::position::RowPosition;
 use crate::domain::watch::InitialPages;
-use crate::storage::postgres::{self as storage, Db, ListQuery};
+use crate::storage::postgres::{self as storage, ListQuery};
 
-/// Most resources that one statement of a walk reads, a tenth of a second or so: specs that a search looks into may be large.
+/// Most pages of a search that are found. Without an index each of them reads the whole collection.
+const FOUND_PAGES_MAX: i64 = 10;
+/// Most resources that one statement of a walk reads: some 50 ms for specs of a kilobyte, a second for the largest ones.
 const WINDOW_MAX: u32 = 10_000;
 
 /// How far a list has been read.
@@ -21,36 +23,57 @@ pub(super) struct InitialList {
     pub(super) pages: InitialPages,
     after: Option<RowPosition>,
     has_specs: bool,
-    /// Unset before the first page.
-    way: Option<Way>,
+    method: Method,
 }
 
-/// How the next pages are read.
+/// How the next page is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
-    /// As the first one.
+enum Method {
+    /// Like a page of any list.
     Found,
-    /// By reading so many resources of the collection, but at least one more than the page holds.
-    Walked { window: u32 },
+    /// By reading some resources of the collection.
+    Walked(Window),
 }
 
-/// Whether to read the whole collection takes less than to find all rows of a search again for each page.
-fn is_walk_shorter(found: i64, page_size: usize, collection: i64) -> bool {
-    let page_size = page_size.max(1).try_into().unwrap_or(i64::MAX);
-    found.saturating_mul(found) / page_size > collection
+/// How many resources a statement of a walk reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Window {
+    count: u32,
+    /// Fewer than took too long.
+    count_max: u32,
 }
 
-impl Way {
-    /// Reads less at a time if the page was full before its window was read, and more if hardly anything was listed.
-    fn after_page(window: u32, is_full: bool, listed: usize, size: u32) -> Self {
-        let is_sparse = listed < size as usize / 2;
-        let window = match (is_full, is_sparse) {
-            (true, _) => window / 2,
-            (false, true) => window.saturating_mul(2),
-            (false, false) => window,
+impl Window {
+    fn of(count: u32) -> Self {
+        Self {
+            count,
+            count_max: WINDOW_MAX,
+        }
+    }
+
+    /// At least one more than the page holds: that tells whether there are more.
+    fn over(self, page_size: u32) -> Self {
+        let count = self.count.max(page_size + 1);
+        Self { count, ..self }
+    }
+
+    /// Less after a page that was full before its window was read, and more after one with hardly anything.
+    fn after_page(self, is_full: bool, listed: usize, page_size: u32) -> Self {
+        let is_sparse = listed < page_size as usize / 2;
+        let count = match (is_full, is_sparse) {
+            (true, _) => self.count / 2,
+            (false, true) => self.count.saturating_mul(2),
+            (false, false) => self.count,
         };
-        Self::Walked {
-            window: window.clamp(1, WINDOW_MAX),
+        let count = count.clamp(1, self.count_max);
+        Self { count, ..self }
+    }
+
+    fn after_timeout(self) -> Self {
+        let count = (self.count / 2).max(2);
+        Self {
+            count,
+            count_max: count,
         }
     }
 }
@@ -61,7 +84,7 @@ impl InitialList {
             pages: InitialPages::default(),
             after: None,
             has_specs,
-            way: None,
+            method: Method::Found,
         }
     }
 
@@ -73,6 +96,10 @@ impl InitialList {
     ) -> Result<(Vec<StoredResource>, bool), Error> {
         let portion = &group.page_portion;
         let size = portion.count().try_into().unwrap_or(1);
+        let size = match self.method {
+            Method::Found => size,
+            Method::Walked(window) => size.min(window.count_max - 1),
+        };
         let filter = &group.filter;
         // The newest first: an index has them in this order.
         let query = ListQuery {
@@ -86,29 +113,30 @@ impl InitialList {
             has_specs: self.has_specs,
         };
         let mut session = service.store.slow_session().await?;
-        let (items, end, visible) = match self.way {
-            Some(Way::Walked { window }) => {
-                let page = session
-                    .db()
-                    .walk_watched(&query, window.max(size + 1))
-                    .await;
+        let (items, end, visible) = match self.method {
+            Method::Walked(window) => {
+                let window = window.over(size);
+                let page = session.db().walk_watched(&query, window.count).await;
                 if let Err(storage::Error::TooSlow { .. }) = page {
-                    self.way = Some(Way::Walked { window: window / 2 });
+                    self.method = Method::Walked(window.after_timeout());
                 }
                 let page = page?;
-                let listed = page.items.len();
-                self.way = Some(Way::after_page(window, page.is_full, listed, size));
+                let window = window.after_page(page.is_full, page.items.len(), size);
+                self.method = Method::Walked(window);
                 (page.items, page.end, page.visible)
             }
-            None | Some(Way::Found) => {
-                let (listing, visible) = session.db().list_watched(&query).await?;
+            Method::Found => {
+                let page = session.db().list_watched(&query).await;
+                if let Err(storage::Error::TooSlow { .. }) = page {
+                    self.method = Method::Walked(Window::of(size));
+                }
+                let (listing, visible) = page?;
+                let page_size = portion.fitting(listing.items.iter().map(resource_bytes));
+                if !query.is_counted_from_rows() || is_long(listing.total, page_size) {
+                    self.method = Method::Walked(Window::of(size));
+                }
                 let last = listing.items.last().filter(|_| listing.next.is_some());
                 let end = last.map(|last| (last.created_at, last.id));
-                if self.way.is_none() && end.is_some() {
-                    let page_size = portion.fitting(listing.items.iter().map(resource_bytes));
-                    let way = way(&mut session.db(), &query, listing.total, page_size).await?;
-                    self.way = Some(way);
-                }
                 (listing.items, end, visible)
             }
         };
@@ -120,26 +148,10 @@ impl InitialList {
     }
 }
 
-/// The way to the other pages of a list, if they hold about so many resources each.
-async fn way(
-    db: &mut Db<'_>,
-    query: &ListQuery<'_>,
-    found: i64,
-    page_size: usize,
-) -> Result<Way, Error> {
-    let mut collection = query.unsearched();
-    collection.page.size = 1;
-    let is_walked = !query.is_counted_from_rows() || {
-        let collection = db.list_resources(&collection).await?;
-        is_walk_shorter(found, page_size, collection.total)
-    };
-    Ok(if is_walked {
-        Way::Walked {
-            window: query.page.size,
-        }
-    } else {
-        Way::Found
-    })
+/// Whether so many resources are more pages than are found.
+fn is_long(total: i64, page_size: usize) -> bool {
+    let page_size = page_size.try_into().unwrap_or(i64::MAX);
+    total > FOUND_PAGES_MAX.saturating_mul(page_size)
 }
 
 #[cfg(test)]
@@ -149,31 +161,36 @@ mod tests {
     #[test]
     fn a_window_grows_while_little_is_found_and_shrinks_when_a_page_is_full() {
         for (window, is_full, listed, expected) in [
-            (100, false, 0, 200),
-            (100, false, 49, 200),
-            (100, false, 50, 100),
-            (100, true, 100, 50),
+            (200, false, 0, 400),
+            (200, false, 49, 400),
+            (200, false, 50, 200),
+            (200, true, 100, 100),
             (1, true, 100, 1),
             (WINDOW_MAX, false, 0, WINDOW_MAX),
         ] {
-            let next = Way::after_page(window, is_full, listed, 100);
-            let expected = Way::Walked { window: expected };
-            assert_eq!(next, expected, "{window} {is_full} {listed}");
+            let next = Window::of(window).after_page(is_full, listed, 100);
+            assert_eq!(next, Window::of(expected), "{window} {is_full} {listed}");
         }
+        assert_eq!(Window::of(50).over(100).count, 101);
     }
 
     #[test]
-    fn few_rows_of_a_large_collection_are_found_and_many_are_walked_to() {
-        for (found, page_size, collection, expected) in [
-            (100, 100, 1_000_000, false),
-            (10_000, 100, 1_000_000, false),
-            (10_100, 100, 1_000_000, true),
-            (10_000, 10, 1_000_000, true),
-            (4_000, 100, 8_000, true),
-            (i64::MAX, 1, 1_000_000, true),
-        ] {
-            let is_shorter = is_walk_shorter(found, page_size, collection);
-            assert_eq!(is_shorter, expected, "{found} of {collection}");
+    fn a_window_that_took_too_long_is_not_tried_again() {
+        let window = Window::of(1_000).after_timeout();
+        assert_eq!(window.count, 500);
+        assert_eq!(window.after_page(false, 0, 100).count, 500);
+        let mut least = window;
+        for _ in 0..20 {
+            least = least.after_timeout();
         }
+        // A page of one, and one more.
+        assert_eq!(least.count, 2);
+    }
+
+    #[test]
+    fn ten_pages_are_not_long() {
+        assert!(!is_long(1_000, 100));
+        assert!(is_long(1_001, 100));
+        assert!(is_long(11, 1));
     }
 }

@@ -29,13 +29,13 @@ impl Portion {
 
     /// How many such things as these a read can bring.
     pub(super) fn fitting(&self, lengths: impl Iterator<Item = usize>) -> usize {
-        fitting(totals(lengths)).clamp(1, self.count_max)
+        per_read(totals(lengths)).clamp(1, self.count_max)
     }
 
     /// Learns from the lengths of what a read has brought.
     pub(super) fn learn(&self, lengths: impl Iterator<Item = usize>) {
         let (count, bytes) = totals(lengths);
-        let fitting = fitting((count, bytes));
+        let fitting = per_read((count, bytes));
         let before = self.count();
         // A read that was not full says little about the next one.
         let growth = if count < before { 1 } else { 2 };
@@ -51,7 +51,7 @@ fn totals(lengths: impl Iterator<Item = usize>) -> (usize, usize) {
     lengths.fold((0, 0), |(count, sum), bytes| (count + 1, sum + bytes))
 }
 
-fn fitting((count, bytes): (usize, usize)) -> usize {
+fn per_read((count, bytes): (usize, usize)) -> usize {
     BYTES * count / bytes.max(1)
 }
 

@@ -1,7 +1,7 @@
 //! Lists of an earlier moment in an order that changes do not move, such as the newest first.
 //!
-//! Nearly all resources that were there then are there now, at the same place of the list. So the list of now is walked in its
-//! index, without the resources that `differing` has: those that came, went, or were rewritten whole since. These are added as
+//! Nearly all resources that were there then are there now, at the same place of the list. So the list of now is read, by creation
+//! in its index and otherwise sorted as a whole, without the resources that `differing` has: those that came, went, or were rewritten whole since. These are added as
 //! they were. The total is the kept one of now, corrected by the same resources and those that were marked as deleted since.
 
 use chrono::{DateTime, Utc};
@@ -17,8 +17,8 @@ use crate::domain::page::OrderField;
 /// A change by which a resource came, went, or was rewritten by a writer other than the service: the condition of the index
 /// `changes_whole`.
 const IS_WHOLE: &str = "(l.action = 'created' OR l.created_at IS NOT NULL)";
-/// How much earlier than an earlier change of its resource a whole change may say it was: clocks of instances differ, and a
-/// change has the time at which its request began, and not when it got its turn.
+/// How far a change may be dated before the one that it follows: clocks of instances differ, and the time of a change is that at
+/// which its request began, and not when it got its turn.
 const TIMES_DIFFER_MAX: &str = "interval '2 hours'";
 
 /// Whether no change of the service moves a resource within the list, or into and out of it, other than its creation, deletion
@@ -102,8 +102,12 @@ impl Walk<'_> {
             .push(" AS is_new FROM changes l WHERE ");
         query.push(IS_WHOLE).push(" AND l.at > ");
         self.push_earliest(query);
-        self.push_may_be_since(query);
-        self.push_kind(query);
+        self.push_no_earlier_creation(query);
+        // What was of the kind then may have been removed, and its id used again.
+        if let Some(kind) = self.request.kind() {
+            let kind = literal(kind);
+            query.push(format!(" AND (l.kind = {kind} OR l.action <> 'created')"));
+        }
         query.push(
             " ORDER BY l.resource_id, l.position), differing AS MATERIALIZED (
              SELECT id, kind, false AS is_there, NULL AS name, NULL::uuid AS owner_id, NULL::timestamptz AS created_at,
@@ -132,14 +136,15 @@ impl Walk<'_> {
         );
     }
 
-    /// The earliest time of a whole change that comes after a change since.
+    /// The earliest date of a change whose position is after the moment.
     fn push_earliest(&self, query: &mut QueryBuilder<Postgres>) {
         query.push_bind(self.at).push("::timestamptz - ");
         query.push(TIMES_DIFFER_MAX);
     }
 
-    /// Nothing comes before the creation of a resource.
-    fn push_may_be_since(&self, query: &mut QueryBuilder<Postgres>) {
+    /// Without creations that are dated before the moment, perhaps nearly all of them: only one that uses an id again comes after
+    /// another change of its resource.
+    fn push_no_earlier_creation(&self, query: &mut QueryBuilder<Postgres>) {
         query.push(" AND (l.action <> 'created' OR l.at > ");
         query.push_bind(self.at).push(")");
     }
@@ -209,13 +214,13 @@ impl Walk<'_> {
         self.push_first_rows(query);
     }
 
-    /// A whole change of a present resource since, like those of `differing`.
+    /// A whole change of a present resource since, like those of `differing`, of any kind.
     fn push_whole_change(&self, query: &mut QueryBuilder<Postgres>) {
         query.push("SELECT FROM changes l WHERE l.resource_id = p.id AND ");
         query.push(IS_WHOLE).push(" AND (l.at > ");
         self.push_earliest(query);
         query.push(") IS TRUE");
-        self.push_may_be_since(query);
+        self.push_no_earlier_creation(query);
         query.push(" AND l.position >= ");
         self.push_since(query, "p");
     }

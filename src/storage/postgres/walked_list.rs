@@ -1,6 +1,6 @@
 //! A whole list in pieces of bounded work, newest first: each statement reads so many resources of the list's collection, and
-//! returns those that the filter accepts. So the work for all of them grows with their number, however many pages they are:
-//! a page of a search finds all rows of the search.
+//! returns those that the filter accepts. So the work for all of them grows with their number, however many pages they are, whereas
+//! each page of a search finds all rows of the search again.
 
 use chrono::{DateTime, Utc};
 use sqlx::postgres::PgRow;
