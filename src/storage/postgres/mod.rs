@@ -34,6 +34,7 @@ mod lane;
 mod list;
 mod measure;
 mod past_list;
+mod past_page;
 mod past_rebuilt;
 mod past_walked;
 mod pool;

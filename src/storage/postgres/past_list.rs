@@ -4,14 +4,13 @@
 //! resources came and went since. Any other is [rebuilt](super::past_rebuilt) from all resources and all changes since.
 
 use chrono::{DateTime, Utc};
-use sqlx::{Postgres, QueryBuilder, Row as _};
+use sqlx::Row as _;
 
 use super::error::is_timeout;
 use super::list::{ListQuery, read_resources};
 use super::measure::SqlOperation::{Query, Raw};
 use super::measure::SqlTable::Changes;
 use super::row::COLUMNS_COUNT;
-use super::states::{STATE_COLUMNS, STATE_JOINS};
 use super::{Db, Error, past_rebuilt, past_walked};
 use crate::domain::StoredResource;
 use crate::domain::page::Listing;
@@ -64,44 +63,5 @@ impl Db<'_> {
             },
             kept_since: kept.flatten(),
         })
-    }
-}
-
-/// Adds the end of a statement: the states of a page with the total in each row, and in a row of its own if the page is empty.
-///
-/// `total` has one row with the column `count`, `page` the columns `id`, `kind`, `since` and `place`, by which it is sorted.
-pub(super) fn push_states(
-    query: &mut QueryBuilder<Postgres>,
-    request: &ListQuery<'_>,
-    total: &str,
-    page: &str,
-) {
-    query.push(" SELECT ");
-    if request.has_specs {
-        query.push(STATE_COLUMNS.as_str());
-    } else {
-        let spec = "coalesce((SELECT l.spec FROM";
-        query.push(STATE_COLUMNS.replace(spec, "coalesce('null'::jsonb, (SELECT l.spec FROM"));
-    }
-    query.push(format!(
-        ", total.count, (SELECT at FROM changes_removed) FROM {total} total
-         LEFT JOIN (SELECT id AS resource_id, kind, since, place FROM {page}) c ON true
-         {STATE_JOINS} ORDER BY c.place"
-    ));
-}
-
-/// Adds how many rows of a sorted list the page has, one more than it shows, and how many it skips.
-pub(super) fn push_limit(query: &mut QueryBuilder<Postgres>, request: &ListQuery<'_>) {
-    query.push(" LIMIT ").push(request.page.size + 1);
-    if skipped(request) > 0 {
-        query.push(" OFFSET ").push_bind(skipped(request));
-    }
-}
-
-/// Number of rows before the page, of those from its position on.
-pub(super) fn skipped(request: &ListQuery<'_>) -> i64 {
-    match request.after {
-        Some(_) => 0,
-        None => request.page.offset(),
     }
 }

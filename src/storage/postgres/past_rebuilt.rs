@@ -7,7 +7,7 @@ use sqlx::{Postgres, QueryBuilder};
 use super::columns::{column, literal};
 use super::keyset::push_after;
 use super::list::{ListQuery, push_order, push_tenants};
-use super::past_list::{push_limit, push_states};
+use super::past_page::{push_limit, push_states};
 use super::states::{STATE_JOINS, declared, whole};
 use crate::domain::page::OrderField;
 use crate::domain::{ListFilter, ResourceId};

@@ -10,7 +10,7 @@ use sqlx::{Postgres, QueryBuilder};
 use super::columns::literal;
 use super::keyset::push_after;
 use super::list::{ListQuery, push_kept_total, push_order, push_tenants};
-use super::past_list::{push_limit, push_states, skipped};
+use super::past_page::{push_limit, push_states, skipped};
 use crate::domain::ListFilter;
 use crate::domain::page::OrderField;
 
