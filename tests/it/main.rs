@@ -30,6 +30,7 @@ mod fleet_adapter;
 mod followers;
 mod force_delete;
 mod gathered_reads;
+mod guides;
 mod histories;
 mod history;
 mod idempotency;
