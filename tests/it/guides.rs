@@ -53,7 +53,7 @@ fn script<'a>(blocks: &[(Block<'a>, bool)], folder: &Path) -> (String, Vec<Optio
     for (index, ((language, text), _)) in blocks.iter().enumerate() {
         match *language {
             "sh" => {
-                script += &format!("{text}\necho '{MARK}'\n");
+                script.extend([text, "\necho '", MARK, "'\n"]);
                 let next = blocks.get(index + 1).filter(|(_, is_next)| *is_next);
                 let shown = next.filter(|((language, _), _)| matches!(*language, "text" | "json"));
                 expected.push(shown.map(|((_, text), _)| *text));
