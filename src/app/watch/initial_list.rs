@@ -131,8 +131,9 @@ impl InitialList {
                     self.method = Method::Walked(Window::of(size));
                 }
                 let (listing, visible) = page?;
-                let page_size = portion.fitting(listing.items.iter().map(resource_bytes));
-                if !query.is_counted_from_rows() || is_long(listing.total, page_size) {
+                let lengths = listing.items.iter().map(resource_bytes);
+                if !query.is_counted_from_rows() || is_long(listing.total, portion.fitting(lengths))
+                {
                     self.method = Method::Walked(Window::of(size));
                 }
                 let last = listing.items.last().filter(|_| listing.next.is_some());

@@ -8,7 +8,6 @@ use uuid::Uuid;
 
 use super::audit::position_of;
 use super::columns::{column, literal};
-use super::error::is_timeout;
 use super::keyset::push_after;
 use super::measure::SqlOperation::{Query, Raw};
 use super::measure::SqlTable::{Audit, Resources};
@@ -96,6 +95,11 @@ impl ListQuery<'_> {
         })
     }
 
+    /// Whether it has finalizing resources, too.
+    pub(super) fn has_deleted(&self) -> bool {
+        !self.filters.contains(&ListFilter::IncludeDeleted(false))
+    }
+
     /// The list that this one searches: of the same collection, without searches and references.
     pub fn unsearched(&self) -> Self {
         let is_kept = |filter: &ListFilter| match filter {
@@ -156,15 +160,12 @@ impl Db<'_> {
         // each also gets the plan that fits them.
         let query = query.build().persistent(!request.is_counted_from_rows());
         let result = query.fetch_all(self.repeatable_connection()).await;
-        // A list waits for no locks: it takes its whole time by itself.
-        let is_too_slow = request.may_be_slow() && result.as_ref().is_err_and(is_timeout);
-        let rows = self.complete(result, Query(Resources), "list resources");
-        if is_too_slow {
-            return Err(Error::TooSlow {
-                doing: "list resources",
-            });
-        }
-        let rows = rows?;
+        let doing = "list resources";
+        let rows = if request.may_be_slow() {
+            self.complete_slow(result, Query(Resources), doing)?
+        } else {
+            self.complete(result, Query(Resources), doing)?
+        };
         let size = request.page.size as usize;
         let is_last = rows.len() <= size;
         let first = rows.first().filter(|_| has_snapshot);
@@ -192,14 +193,7 @@ impl Db<'_> {
     ) -> Result<TrailRows, Error> {
         let mut query = audit_statement(tenants, filter, page);
         let result = query.build().fetch_all(self.repeatable_connection()).await;
-        let is_too_slow = result.as_ref().is_err_and(is_timeout);
-        let rows = self.complete(result, Query(Audit), "list the audit trail");
-        if is_too_slow {
-            return Err(Error::TooSlow {
-                doing: "list the audit trail",
-            });
-        }
-        let mut rows = rows?;
+        let mut rows = self.complete_slow(result, Query(Audit), "list the audit trail")?;
         // The total of an empty trail has a row, too.
         let first = rows.first().map(SettledTrail::from_row);
         let settled = first.unwrap_or(Err(sqlx::Error::RowNotFound));
@@ -461,7 +455,7 @@ pub(super) fn push_kept_total(query: &mut QueryBuilder<Postgres>, request: &List
     query.push(" WHERE true");
     push_scope(query);
     query.push(")");
-    if request.filters.contains(&ListFilter::IncludeDeleted(false)) {
+    if !request.has_deleted() {
         query.push(" - (SELECT count(*) FROM resources WHERE deleted_at IS NOT NULL");
         push_scope(query);
         query.push(")");

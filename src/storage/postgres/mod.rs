@@ -90,7 +90,7 @@ pub use walked_list::WalkedPage;
 
 use crate::domain::{ResourceId, StoredResource};
 use batching::Unanswered;
-use error::{Doing as _, is_connection_lost};
+use error::{Doing as _, is_connection_lost, is_timeout};
 use guarded::GuardedConnection;
 use lane::{Lane, LanePermit, WaitingCount};
 use measure::SqlOperation::{self, Begin, Commit, Rollback};
@@ -514,6 +514,22 @@ impl Db<'_> {
             statement.end(operation, doing, result.as_ref().err());
         }
         result.doing(doing)
+    }
+
+    /// The same for a statement that waits for no locks and so takes its whole time by itself: one that the server has ended is
+    /// too slow.
+    fn complete_slow<T>(
+        &mut self,
+        result: Result<T, sqlx::Error>,
+        operation: SqlOperation,
+        doing: &'static str,
+    ) -> Result<T, Error> {
+        let is_too_slow = result.as_ref().is_err_and(is_timeout);
+        let completed = self.complete(result, operation, doing);
+        if is_too_slow {
+            return Err(Error::TooSlow { doing });
+        }
+        completed
     }
 
     async fn execute(

@@ -6,7 +6,6 @@
 use chrono::{DateTime, Utc};
 use sqlx::Row as _;
 
-use super::error::is_timeout;
 use super::list::{ListQuery, read_resources};
 use super::measure::SqlOperation::{Query, Raw};
 use super::measure::SqlTable::Changes;
@@ -39,14 +38,7 @@ impl Db<'_> {
         // Planned for its moment: it may be a minute or a month ago.
         let query = query.build().persistent(false);
         let result = query.fetch_all(self.repeatable_connection()).await;
-        let is_too_slow = result.as_ref().is_err_and(is_timeout);
-        let rows = self.complete(result, Query(Changes), "list resources of a moment");
-        if is_too_slow {
-            return Err(Error::TooSlow {
-                doing: "list resources of a moment",
-            });
-        }
-        let rows = rows?;
+        let rows = self.complete_slow(result, Query(Changes), "list resources of a moment")?;
         let size = request.page.size as usize;
         let is_last = rows.len() <= size;
         let kept = rows.first().map(|row| row.try_get(COLUMNS_COUNT + 1));

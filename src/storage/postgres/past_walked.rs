@@ -202,7 +202,7 @@ impl Walk<'_> {
         }
         self.push_kind(query);
         self.push_owner(query);
-        if !self.has_deleted() {
+        if !self.request.has_deleted() {
             query.push(" AND (deleted_at IS NULL OR ");
             self.push_deleted_later(query);
             query.push(")");
@@ -254,7 +254,7 @@ impl Walk<'_> {
         query.push(") + (SELECT count(*) FROM differing WHERE is_there");
         self.push_differing_filter(query);
         query.push(")");
-        if !self.has_deleted() {
+        if !self.request.has_deleted() {
             query.push(" + (SELECT count(*) FROM resources p WHERE deleted_at IS NOT NULL");
             self.push_kind(query);
             self.push_owner(query);
@@ -288,7 +288,7 @@ impl Walk<'_> {
     /// The filter on the states of one moment, without the kind: all that `differing` says was there is of the kind.
     fn push_differing_filter(&self, query: &mut QueryBuilder<Postgres>) {
         self.push_owner(query);
-        if !self.has_deleted() {
+        if !self.request.has_deleted() {
             query.push(" AND deleted_at IS NULL");
         }
     }
@@ -304,12 +304,5 @@ impl Walk<'_> {
         if let Some(owner) = self.request.owner {
             query.push(" AND owner_id = ").push_bind(owner.as_uuid());
         }
-    }
-
-    fn has_deleted(&self) -> bool {
-        !self
-            .request
-            .filters
-            .contains(&ListFilter::IncludeDeleted(false))
     }
 }

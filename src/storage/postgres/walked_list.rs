@@ -7,7 +7,6 @@ use sqlx::postgres::PgRow;
 use sqlx::{Postgres, QueryBuilder, Row as _};
 use uuid::Uuid;
 
-use super::error::is_timeout;
 use super::keyset::push_after;
 use super::list::{ListQuery, push_filter, push_order, read_resources, visible};
 use super::measure::SqlOperation::{Query, Raw};
@@ -46,14 +45,7 @@ impl Db<'_> {
         let mut query = statement(request, window);
         let query = query.build().persistent(!request.is_counted_from_rows());
         let result = query.fetch_all(self.repeatable_connection()).await;
-        let is_too_slow = result.as_ref().is_err_and(is_timeout);
-        let rows = self.complete(result, Query(Resources), "walk a list");
-        if is_too_slow {
-            return Err(Error::TooSlow {
-                doing: "walk a list",
-            });
-        }
-        let rows = rows?;
+        let rows = self.complete_slow(result, Query(Resources), "walk a list")?;
         let size = request.page.size as usize;
         let is_full = rows.len() > size;
         // Without a listed resource there is one row.
