@@ -6,7 +6,7 @@ use sqlx::Connection as _;
 use sqlx::postgres::PgConnection;
 
 use crate::support::{
-    ACME, Answer, BETA, SYSTEM, TestApi, Walls, child, linked, root, ruled, until,
+    ACME, Answer, BETA, SYSTEM, TestApi, Walls, child, linked, root, ruled, still, until,
 };
 
 /// Clusters with node pools, whose disks go with them, and keys, which must be deleted first. Add-ons link to node
@@ -661,13 +661,7 @@ async fn a_crowd_is_counted_up_to_a_limit_without_reading_a_table_whole() {
     // The end of the connection publishes its counters.
     connection.close().await.unwrap();
     let mut connection = api.database.connect().await;
-    let mut before = read_whole(&mut connection).await;
-    until("the counters stand still", async || {
-        tokio::time::sleep(std::time::Duration::from_secs(2)).await;
-        let earlier = std::mem::replace(&mut before, read_whole(&mut connection).await);
-        before == earlier
-    })
-    .await;
+    let before = still(async || read_whole(&mut connection).await).await;
     let used = api.count(LOOKUPS).await;
     let read = api.count(ENTRIES_READ).await;
     for _ in 0..ROUNDS {

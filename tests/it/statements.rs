@@ -597,9 +597,11 @@ async fn a_request_with_a_key_is_one_transaction() {
     }
 }
 
-/// From now on every change of resources notes in `plans` how often its session has planned each statement: no other
-/// session sees that.
-async fn note_plans(connection: &mut PgConnection) {
+/// A meter whose changes of resources note in `plans` how often their session has planned each statement: no other session
+/// sees that.
+async fn with_plans() -> (Meter, PgConnection) {
+    let meter = Meter::start().await;
+    let mut direct = meter.api.database.connect().await;
     let note = "CREATE TABLE plans (statement text, custom_plans bigint, generic_plans bigint);
          CREATE FUNCTION note_plans() RETURNS trigger LANGUAGE plpgsql AS $$
          BEGIN
@@ -608,14 +610,13 @@ async fn note_plans(connection: &mut PgConnection) {
          END $$;
          CREATE TRIGGER note_plans AFTER UPDATE ON resources
              FOR EACH STATEMENT EXECUTE FUNCTION note_plans()";
-    sqlx::raw_sql(note).execute(connection).await.unwrap();
+    sqlx::raw_sql(note).execute(&mut direct).await.unwrap();
+    (meter, direct)
 }
 
 #[tokio::test]
 async fn statements_of_deletes_are_planned_once() {
-    let mut meter = Meter::start().await;
-    let mut direct = meter.api.database.connect().await;
-    note_plans(&mut direct).await;
+    let (mut meter, mut direct) = with_plans().await;
     for _ in 0..3 {
         let (cluster, _) = meter.finalizing(2).await;
         assert_eq!(meter.api.delete(&cluster).await.status, 202);
@@ -630,9 +631,7 @@ async fn statements_of_deletes_are_planned_once() {
 
 #[tokio::test]
 async fn statements_of_deletes_without_dependents_are_planned_five_times_at_most() {
-    let mut meter = Meter::start().await;
-    let mut direct = meter.api.database.connect().await;
-    note_plans(&mut direct).await;
+    let (mut meter, mut direct) = with_plans().await;
     for _ in 0..40 {
         meter.finalizing(0).await;
     }

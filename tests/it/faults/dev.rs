@@ -68,22 +68,14 @@ async fn a_port_that_is_taken_is_named_and_postgres_is_not_left_running() {
     let folder = Folder::new();
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
-    let data = folder.data();
-    let args = [
-        "dev",
-        "--data-dir",
-        data.to_str().unwrap(),
-        "--server-port",
-        &port,
-    ];
-    let mut program = Program::start(&args);
+    let mut program = Program::dev_with(&folder, &["--server-port", &port], &[]);
     assert!(!program.ended().await.success());
     let said = program.output();
     assert!(
         said.contains(&port) && said.contains("--server-port"),
         "{said}"
     );
-    let left = data.join("data/postmaster.pid");
+    let left = folder.data().join("data/postmaster.pid");
     super::until("PostgreSQL is gone", async || !left.exists()).await;
 }
 
@@ -172,20 +164,14 @@ async fn a_dev_whose_postgres_dies_ends_and_says_so() {
 #[tokio::test]
 async fn a_dev_that_is_to_authenticate_asks_for_an_issuer() {
     let folder = Folder::new();
-    let data = folder.data();
-    let mut program = Program::start(&[
-        "dev",
-        "--data-dir",
-        data.to_str().unwrap(),
-        "--server-jwt-enabled",
-    ]);
+    let mut program = Program::dev_with(&folder, &["--server-jwt-enabled"], &[]);
     assert!(!program.ended().await.success());
     let said = program.output();
     assert!(
         said.contains("server.jwt.configs requires at least one issuer"),
         "{said}"
     );
-    assert!(!data.exists());
+    assert!(!folder.data().exists());
 }
 
 #[tokio::test]
@@ -217,20 +203,13 @@ async fn a_dev_uses_the_database_that_any_setting_names() {
         ),
     ]) {
         let folder = Folder::new();
-        let data = folder.data();
-        let args = [
-            "dev",
-            "--data-dir",
-            data.to_str().unwrap(),
-            "--server-port",
-            "0",
-        ];
-        let mut program = Program::start_with(&[&args, flags].concat(), variables);
+        let flags = [&["--server-port", "0"], flags].concat();
+        let mut program = Program::dev_with(&folder, &flags, variables);
         let api = program.serving(TestDatabase::at(options.clone())).await;
         api.cluster(&format!("cluster-{count}")).await;
         let stored = api.count("SELECT count(*) FROM resources").await;
         assert_eq!(stored, count, "{named}");
-        assert!(!data.exists(), "{named}");
+        assert!(!folder.data().exists(), "{named}");
         let said = program.output();
         let note = "--data-dir ignored: the settings name a database";
         for part in ["the PostgreSQL that was named", note, named] {

@@ -228,13 +228,11 @@ async fn dev_starts_nothing_when_a_port_is_in_use() {
     let port = taken.local_addr().unwrap().port().to_string();
     for flag in ["--server-port", "--health-port", "--metrics-port"] {
         let folder = Folder::new();
-        let data = folder.data();
-        let data = data.to_str().unwrap();
-        let mut args = vec!["dev", "--data-dir", data, flag, &port];
+        let mut flags = vec![flag, &*port];
         if flag != "--server-port" {
-            args.extend(["--server-port", "0"]);
+            flags.extend(["--server-port", "0"]);
         }
-        let mut program = Program::start(&args);
+        let mut program = Program::dev_with(&folder, &flags, &[]);
         assert_eq!(program.ended().await.code(), Some(1));
         assert!(program.output().contains(flag), "{}", program.output());
         assert!(!folder.data().exists(), "a PostgreSQL was made");

@@ -142,6 +142,14 @@ async fn a_dry_run_is_one_line_that_says_so() {
     );
 }
 
+/// The only line of a request about the force-delete.
+async fn force_deletion(program: &Program, request_id: &str) -> Value {
+    let mut lines = lines_of(program, request_id).await;
+    lines.retain(|line| line["message"] == "Force-deleting resource");
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    lines.remove(0)
+}
+
 #[tokio::test]
 async fn a_force_delete_is_one_line_with_its_reason_its_request_and_the_ids_of_children() {
     let database = TestDatabase::create().await;
@@ -156,14 +164,7 @@ async fn a_force_delete_is_one_line_with_its_reason_its_request_and_the_ids_of_c
     let path = format!("{cluster}/force-delete");
     let reason = r#"{"reason": "it hangs"}"#;
     assert_eq!(ask(&api, "forced", "POST", &path, reason).await, 204);
-    let lines = lines_of(&program, "forced").await;
-    let lines: Vec<_> = lines
-        .iter()
-        .filter(|l| l["message"] == "Force-deleting resource")
-        .collect();
-    let [line] = lines[..] else {
-        panic!("{lines:?}");
-    };
+    let line = force_deletion(&program, "forced").await;
     let expected = json!({
         "resource_kind": "Cluster", "reason": "it hangs", "caller": "system@hyperfleet.local",
         "action": "force_delete", "children": 2, "committed": true,
@@ -216,14 +217,7 @@ async fn a_force_delete_whose_commit_is_not_answered_is_one_line_that_claims_no_
     let reason = r#"{"reason": "it hangs"}"#;
     assert_eq!(ask(&api, "forced", "POST", &path, reason).await, 503);
     assert_eq!(proxy.cuts(), 1);
-    let lines = lines_of(&program, "forced").await;
-    let lines: Vec<_> = lines
-        .iter()
-        .filter(|l| l["message"] == "Force-deleting resource")
-        .collect();
-    let [line] = lines[..] else {
-        panic!("{lines:?}");
-    };
+    let line = force_deletion(&program, "forced").await;
     assert_eq!(line["committed"], false, "{line}");
     assert!(cluster.ends_with(line["resource_id"].as_str().unwrap()));
     // The database has committed all the same, and the trail has the truth.

@@ -109,9 +109,14 @@ impl Program {
     }
 
     pub(crate) fn dev(folder: &Folder) -> Self {
+        Self::dev_with(folder, &["--server-port", "0"], &[])
+    }
+
+    /// `dev` with these flags and variables.
+    pub(crate) fn dev_with(folder: &Folder, flags: &[&str], variables: &[(&str, &str)]) -> Self {
         let data = folder.data();
-        let data = data.to_str().unwrap();
-        Self::start(&["dev", "--data-dir", data, "--server-port", "0"])
+        let args = ["dev", "--data-dir", data.to_str().unwrap()];
+        Self::start_with(&[&args, flags].concat(), variables)
     }
 
     /// The most memory that it has had so far, in KiB.

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 
 use super::kinds;
-use crate::support::{TestApi, until};
+use crate::support::{TestApi, still, until};
 
 /// One line for each event, the oldest first.
 fn table(items: &[Value]) -> String {
@@ -133,13 +133,7 @@ async fn a_page_of_a_long_life_reads_only_the_changes_that_it_shows_and_counts()
     analyze.execute(&mut connection).await.unwrap();
     sqlx::Connection::close(connection).await.unwrap();
     let read = async || (api.count(SCANS).await, api.count(ENTRIES_READ).await);
-    let mut before = read().await;
-    until("the counters stand still", async || {
-        tokio::time::sleep(std::time::Duration::from_secs(2)).await;
-        let earlier = std::mem::replace(&mut before, read().await);
-        before == earlier
-    })
-    .await;
+    let before = still(&read).await;
     let answer = api.get(&format!("{path}/events")).await;
     assert_eq!(answer.status, 200, "{}", answer.body);
     let items = answer.items();

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use sqlx::Connection as _;
 
 use super::{kinds, text};
-use crate::support::{TestApi, until};
+use crate::support::{TestApi, still, until};
 
 /// 2,000 copies of the resource `$1`, created with it.
 const COPIES: &str = "INSERT INTO resources (id, kind, name, spec, conditions, generation, created_at, created_by, updated_at,
@@ -48,13 +48,7 @@ async fn a_list_of_a_moment_reads_its_page_however_much_has_changed_since() {
         "/sites?size=20&order=name",
         "/resources?size=20",
     ] {
-        let mut before = read().await;
-        until("the counters stand still", async || {
-            tokio::time::sleep(std::time::Duration::from_secs(2)).await;
-            let earlier = std::mem::replace(&mut before, read().await);
-            before == earlier
-        })
-        .await;
+        let before = still(&read).await;
         let whole = api.count(WHOLE_SCANS).await;
         let answer = api.get(&format!("{list}&at={then}")).await;
         assert_eq!(answer.status, 200, "{}", answer.body);

@@ -1,12 +1,10 @@
 //! What pollers search for is found by an index, not by reading the list.
 
-use std::time::Duration;
-
 use serde_json::json;
 use sqlx::postgres::PgConnection;
 
 use super::names;
-use crate::support::{TestApi, until};
+use crate::support::{TestApi, still, until};
 
 /// So many clusters, in a hundred shards; one in a thousand is not reconciled, stale, changed since
 /// it was last reconciled, and new to its state.
@@ -72,16 +70,10 @@ async fn a_list_is_continued_without_passing_what_came_before() {
         counters.unwrap()
     };
     // Earlier reads are counted with a delay.
-    let mut before = counters().await;
-    until(
-        "the counters of the numbered page stand still",
-        async || {
-            tokio::time::sleep(Duration::from_secs(2)).await;
-            api.get("/audit?size=1").await;
-            let earlier = std::mem::replace(&mut before, counters().await);
-            before == earlier
-        },
-    )
+    let before = still(async || {
+        api.get("/audit?size=1").await;
+        counters().await
+    })
     .await;
     let mut after = before;
     let mut pages = 0;

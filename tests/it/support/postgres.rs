@@ -1,9 +1,10 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use hyperfleet::storage::postgres::{ConnectionLifetime, Settings, Store};
 use hyperfleet_devkit::{Durability, PrivatePostgres};
-use hyperfleet_testkit::scratch_root;
+use hyperfleet_testkit::{scratch_root, until};
 use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _};
 use tokio::sync::OnceCell;
@@ -82,6 +83,18 @@ impl TestDatabase {
     }
 }
 
+/// Counters of the database, read once they stand still: sessions publish theirs once a second at most.
+pub(crate) async fn still<T: PartialEq>(mut read: impl AsyncFnMut() -> T) -> T {
+    let mut counters = read().await;
+    until("the counters stand still", async || {
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        let earlier = std::mem::replace(&mut counters, read().await);
+        counters == earlier
+    })
+    .await;
+    counters
+}
+
 /// A store with few connections: many tests run at a time.
 pub(crate) fn store(connect: PgConnectOptions) -> Store {
     store_of(connect, 4)
@@ -123,7 +136,7 @@ async fn make_template() -> String {
         .unwrap()
         .database(&name);
     let store = store(options);
-    store.migrate(std::time::Duration::ZERO).await.unwrap();
+    store.migrate(Duration::ZERO).await.unwrap();
     store.close();
     // A template must have no connections while it is copied.
     let count = "SELECT count(*) FROM pg_stat_activity WHERE datname = $1";
@@ -134,7 +147,7 @@ async fn make_template() -> String {
         .unwrap()
         > 0
     {
-        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        tokio::time::sleep(Duration::from_millis(5)).await;
     }
     name
 }

@@ -1,10 +1,9 @@
 //! The list that a watch begins with, if it is searched, and long or few of many.
 
 use sqlx::Connection as _;
-use std::time::Duration;
 
 use super::client::{Instance, brief};
-use crate::support::until;
+use crate::support::{still, until};
 
 /// Copies of the only resource, one each millisecond. Every other one is even, and a hundred are in each shard.
 const COPIES: &str = "INSERT INTO resources (id, kind, name, spec, labels, conditions, generation, created_at, created_by,
@@ -27,17 +26,11 @@ async fn copied() -> (Instance, i64) {
         done.unwrap();
     }
     connection.close().await.unwrap();
-    let mut before = api.count(ENTRIES_READ).await;
-    until("the counters stand still", async || {
-        tokio::time::sleep(Duration::from_secs(2)).await;
-        let earlier = std::mem::replace(&mut before, api.count(ENTRIES_READ).await);
-        before == earlier
-    })
-    .await;
+    let before = still(async || api.count(ENTRIES_READ).await).await;
     (instance, before)
 }
 
-/// Number of index entries that a watch read for the list of this search, every so many of the copies from the newest on.
+/// The number of index entries that were read for the list of a watch. Its search finds every `step`th copy.
 async fn entries_read(search: &str, step: usize) -> i64 {
     let (instance, before) = copied().await;
     let path = format!("/plains?initial=true&search={search}");
