@@ -76,7 +76,7 @@ impl Service {
             }
         }
         if !completes {
-            let mut tx = self.store.begin().await?;
+            let mut tx = self.store.begin_locking().await?;
             let result = self
                 .report_alone(&mut tx, path, scope, &mut report, origin)
                 .await;

@@ -63,7 +63,7 @@ impl Service {
             created = creation.insert(&mut access).await?;
         }
         if created == Created::ParentBusy {
-            let mut tx = self.store.begin().await?;
+            let mut tx = self.store.begin_locking().await?;
             let result = self.create_in(&mut tx, &creation).await;
             created = tx.finish(result).await?;
         }
@@ -243,7 +243,7 @@ impl Service {
                 }
             }
         }
-        let mut tx = self.store.begin().await?;
+        let mut tx = self.store.begin_locking().await?;
         let result = self
             .patch_locked(&mut tx, path, scope, (change, conditions), origin)
             .await;

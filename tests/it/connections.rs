@@ -172,6 +172,31 @@ async fn slow_statements_leave_a_connection_for_the_others() {
 }
 
 #[tokio::test]
+async fn changes_that_lock_rows_leave_two_connections_for_the_others() {
+    let database = TestDatabase::create().await;
+    for (connections, expected) in [(2, 1), (3, 1), (4, 1), (6, 2), (8, 4)] {
+        let store = thread(&database.options(), connections);
+        let mut open = Vec::new();
+        let refused = loop {
+            let begun = match open.len() % 3 {
+                0 => store.begin_locking().await,
+                1 => store.begin_sets().await,
+                _ => store.begin_keyed().await,
+            };
+            match begun {
+                Ok(tx) => open.push(tx),
+                Err(error) => break error,
+            }
+        };
+        assert!(matches!(refused, Error::Contended { .. }), "{refused}");
+        assert_eq!(open.len(), expected, "{connections}");
+        store.session().await.unwrap();
+        open.pop().unwrap().roll_back().await;
+        store.begin_locking().await.unwrap().roll_back().await;
+    }
+}
+
+#[tokio::test]
 async fn slow_statements_that_wait_for_their_turn_are_counted() {
     let database = TestDatabase::create().await;
     let store = thread(&database.options(), 2);

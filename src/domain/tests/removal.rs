@@ -28,10 +28,12 @@ fn owners_that_only_waited_go_with_their_last_child_over_two_levels() {
     assert_eq!(outcome, expected);
 
     // The topmost one still owns another.
+    let before = channel.state.revision;
     let outcome = remove(&build, &[stream, owning(channel, 2)], &kinds());
     assert_eq!(outcome.removed, [id(3), id(2)]);
-    let saved: Vec<_> = outcome.saved.iter().map(|s| s.id).collect();
-    assert_eq!(saved, [id(1)]);
+    // A report that was judged with the removed child notices that.
+    let saved: Vec<_> = outcome.saved.iter().map(|s| (s.id, s.revision)).collect();
+    assert_eq!(saved, [(id(1), before + 1)]);
 }
 
 #[test]

@@ -67,6 +67,7 @@ fn connections(service: &Service) -> Vec<GaugeFamily> {
             "hyperfleet_db_searches_waiting",
             connections.searches_waiting,
         ),
+        ("hyperfleet_db_changes_waiting", connections.changes_waiting),
     ];
     #[expect(clippy::cast_precision_loss, reason = "there are few connections")]
     let family = |(name, value)| GaugeFamily {

@@ -22,13 +22,13 @@ pub enum Error {
         #[source]
         source: Box<dyn StdError + Send + Sync>,
     },
-    /// Another transaction held a lock for longer than the database lets a statement wait (`lock_timeout`). Nothing was
-    /// kept; a later attempt may succeed.
+    /// Other transactions held locks for longer than the database lets a statement wait (`lock_timeout`), or than a
+    /// request waits for its turn to lock rows. Nothing was kept; a later attempt may succeed.
     #[error("cannot {doing}: another transaction holds a lock that it needs")]
     Contended {
         doing: &'static str,
         #[source]
-        source: sqlx::Error,
+        source: Box<dyn StdError + Send + Sync>,
     },
     /// The database refuses the login permanently: a wrong password, or no such role or database. Nothing was done.
     #[error("the database refuses the login: {message}")]
@@ -111,7 +111,10 @@ impl<T> Doing<T> for Result<T, sqlx::Error> {
             sqlx::Error::Database(db) if db.is_unique_violation() => Error::Duplicate {
                 constraint: db.constraint().unwrap_or("a unique constraint").to_owned(),
             },
-            _ if is_lock_timeout(&source) => Error::Contended { doing, source },
+            _ if is_lock_timeout(&source) => Error::Contended {
+                doing,
+                source: Box::new(source),
+            },
             _ if is_transient(&source) => Error::Unavailable {
                 doing,
                 source: Box::new(source),

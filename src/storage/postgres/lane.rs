@@ -1,13 +1,13 @@
-//! The lane of slow statements: searches, and lists whose time grows with the stored data.
+//! Lanes: requests whose time in the database depends on others hold only a part of the connections.
 //!
 //! ```text
-//! GET by id, report, write ─────────────────────▶ any connection of the thread
-//! search, long list ──▶ place in the lane ──────▶ any connection, but at most half of them
+//! GET by id, report, patch ─────────────────────▶ any connection of the thread
+//! search, long list ───▶ place in their lane ───▶ any connection, but at most half of them
+//! change that locks ───▶ place in their lane ───▶ any connection, but at most all but two
 //! ```
 //!
-//! A client chooses how long such a statement runs. Without a limit, a few of them would hold every connection, and
-//! reports would wait behind them. So each thread lets them use at most half of its connections at a time. The other
-//! half, at least one connection, is never used by a search.
+//! A client chooses how long a search runs, and whoever holds a row decides how long a change waits for it. Without a
+//! limit, a few of them would hold every connection, and all other requests would wait behind them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,36 +20,61 @@ use tokio::time::{Instant, sleep, sleep_until};
 use super::Error;
 use super::pool::GONE_NOTICED;
 
-/// Statements that wait for a place at most, over all threads. Each is a request in progress: without a limit they
+/// Searches that wait for a place at most, over all threads. Each is a request in progress: without a limit they
 /// would take the places of all other requests (`server.limits.max_in_flight`).
-const WAITING_MAX: usize = 256;
+const SEARCHES_WAITING_MAX: usize = 256;
 
-/// Limits the number of slow statements at a time on one thread.
+/// The same for changes. Both together are fewer than the default of that setting.
+const CHANGES_WAITING_MAX: usize = 192;
+
+/// Limits the number of such requests at a time on one thread.
 #[derive(Clone)]
 pub(super) struct Lane {
     places: Arc<Semaphore>,
     waiting: WaitingCount,
     no_connection: Arc<Notify>,
+    /// What a request is told that gets no place.
+    full: fn() -> Error,
 }
 
-/// Number of statements that wait for a place, in all lanes of a process.
-#[derive(Clone, Default)]
-pub(super) struct WaitingCount(Arc<AtomicUsize>);
+/// Number of requests that wait for a place, in all lanes of one sort.
+#[derive(Clone)]
+pub(super) struct WaitingCount {
+    count: Arc<AtomicUsize>,
+    max: usize,
+}
 
-/// A waiting statement; the wait ends with the value.
+/// A waiting request; the wait ends with the value.
 struct Wait<'a>(&'a AtomicUsize);
 
-/// The right to run one slow statement.
+/// A place in a lane.
 pub(super) struct LanePermit(OwnedSemaphorePermit);
 
 impl Lane {
-    /// For a pool with that many connections.
-    pub(super) fn new(connections: usize, waiting: WaitingCount) -> Self {
+    /// For statements that may be slow, on a pool with that many connections.
+    pub(super) fn of_searches(connections: usize, waiting: WaitingCount) -> Self {
+        // With a single connection there is no half: then searches share it with everything.
+        Self::new(connections / 2, waiting, || Error::TooSlow {
+            doing: "run a search beside others",
+        })
+    }
+
+    /// For transactions that may wait for rows, on a pool with that many connections. Most are short, so they may use more.
+    pub(super) fn of_locking_changes(connections: usize, waiting: WaitingCount) -> Self {
+        Self::new(connections.saturating_sub(2), waiting, || {
+            Error::Contended {
+                doing: "begin a change that locks rows",
+                source: "other such changes have not ended".into(),
+            }
+        })
+    }
+
+    fn new(places: usize, waiting: WaitingCount, full: fn() -> Error) -> Self {
         Self {
-            // With a single connection there is no half: then searches share it with everything.
-            places: Arc::new(Semaphore::new((connections / 2).max(1))),
+            places: Arc::new(Semaphore::new(places.max(1))),
             waiting,
             no_connection: Arc::default(),
+            full,
         }
     }
 
@@ -57,18 +82,15 @@ impl Lane {
     ///
     /// # Errors
     ///
-    /// [`Error::TooSlow`] if other statements keep all places until then, or too many wait already;
+    /// That of the lane if others keep all places until then, or too many wait already;
     /// [`Error::Unavailable`] if those with a place get no connection.
     pub(super) async fn enter(&self, deadline: Instant) -> Result<LanePermit, Error> {
         let places = Arc::clone(&self.places);
         if let Ok(permit) = Arc::clone(&places).try_acquire_owned() {
             return Ok(LanePermit(permit));
         }
-        let too_slow = Error::TooSlow {
-            doing: "run a search beside others",
-        };
         let Some(_wait) = self.waiting.begin() else {
-            return Err(too_slow);
+            return Err((self.full)());
         };
         let no_connection = self.no_connection.notified();
         tokio::select! {
@@ -78,11 +100,11 @@ impl Lane {
                 Ok(permit) => Ok(LanePermit(permit)),
                 Err(closed) => unreachable!("nothing closes it: {closed}"),
             },
-            () = sleep_until(deadline) => Err(too_slow),
+            () = sleep_until(deadline) => Err((self.full)()),
         }
     }
 
-    /// Refuses the waiting statements, because one with a place got no connection: each would wait in vain in turn,
+    /// Refuses the waiting requests, because one with a place got no connection: each would wait in vain in turn,
     /// and be answered as if others were slow.
     pub(super) fn send_away(&self) {
         self.no_connection.notify_waiters();
@@ -90,13 +112,28 @@ impl Lane {
 }
 
 impl WaitingCount {
+    pub(super) fn of_searches() -> Self {
+        Self::new(SEARCHES_WAITING_MAX)
+    }
+
+    pub(super) fn of_locking_changes() -> Self {
+        Self::new(CHANGES_WAITING_MAX)
+    }
+
+    fn new(max: usize) -> Self {
+        Self {
+            count: Arc::default(),
+            max,
+        }
+    }
+
     pub(super) fn count(&self) -> usize {
-        self.0.load(Ordering::Relaxed)
+        self.count.load(Ordering::Relaxed)
     }
 
     fn begin(&self) -> Option<Wait<'_>> {
-        let wait = Wait(&self.0);
-        (self.0.fetch_add(1, Ordering::Relaxed) < WAITING_MAX).then_some(wait)
+        let wait = Wait(&self.count);
+        (self.count.fetch_add(1, Ordering::Relaxed) < self.max).then_some(wait)
     }
 }
 
@@ -108,7 +145,7 @@ impl Drop for Wait<'_> {
 
 impl LanePermit {
     /// Keeps the place until the server has noticed that the client of the statement is gone. Until then the server
-    /// works on it: clients that ask and leave would run any number of searches at a time.
+    /// works on it: clients that ask and leave would run any number of statements at a time.
     pub(super) fn leave_later(self) {
         if let Ok(runtime) = Handle::try_current() {
             runtime.spawn(async move {

@@ -3,7 +3,8 @@
 //! ```text
 //! Store ── session() ──▶ Session   one statement at a time, each its own transaction
 //!   ├─ slow_session() ─▶ Session   the same for searches: at most half of the connections
-//!   └───── begin() ────▶ Tx        several statements, kept by finish(Ok) only
+//!   ├──── begin() ─────▶ Tx        several statements, kept by finish(Ok) only
+//!   └─ begin_locking() ▶ Tx        the same for changes that may wait for rows: not all of the connections
 //!                          both give Db: every statement is a method of it, in the file of its table
 //! ```
 //!
@@ -127,9 +128,10 @@ pub struct Store {
     reader: Option<Reader>,
     /// For changes of single rows that share statements; unset if there are too few connections.
     batchers: Option<ChangeDesks>,
-    lane: Lane,
-    /// Statements that wait in the lanes of this store and of all its shares.
-    waiting: WaitingCount,
+    searches: Lane,
+    locking_changes: Lane,
+    /// Requests that wait in the lanes of this store and of all its shares.
+    waiting: Waiting,
     settings: Arc<Settings>,
     /// Deadline of the request that it serves; unset for none.
     deadline: Option<Instant>,
@@ -137,10 +139,16 @@ pub struct Store {
     pools: Arc<Mutex<Vec<Pool>>>,
 }
 
+#[derive(Clone)]
+struct Waiting {
+    searches: WaitingCount,
+    locking_changes: WaitingCount,
+}
+
 /// A connection for single statements. If it is dropped with an answer still to come, it is closed.
 pub struct Session {
     lease: Option<Lease>,
-    /// The place of a statement that may be slow. Returned after the connection, so that the next statement finds one.
+    /// The place in a lane. Returned after the connection, so that the next request finds one.
     permit: Option<LanePermit>,
 }
 
@@ -174,19 +182,26 @@ pub struct Connections {
     pub waiting: usize,
     /// Searches and other long lists waiting for their turn, before they wait for a connection.
     pub searches_waiting: usize,
+    /// Changes waiting for their turn to lock rows, before they wait for a connection.
+    pub changes_waiting: usize,
 }
 
 impl Store {
     /// Makes a handle. Connects to nothing yet.
     pub fn new(settings: Settings) -> Self {
         let pool = pool::pool(&settings);
-        let waiting = WaitingCount::default();
+        let waiting = Waiting {
+            searches: WaitingCount::of_searches(),
+            locking_changes: WaitingCount::of_locking_changes(),
+        };
+        let connections = settings.connections_max;
         Self {
             pools: Arc::new(Mutex::new(vec![pool.clone()])),
             pool,
             reader: None,
             batchers: None,
-            lane: Lane::new(settings.connections_max, waiting.clone()),
+            searches: Lane::of_searches(connections, waiting.searches.clone()),
+            locking_changes: Lane::of_locking_changes(connections, waiting.locking_changes.clone()),
             waiting,
             settings: Arc::new(settings),
             deadline: None,
@@ -197,27 +212,32 @@ impl Store {
     /// one. For threads that answer requests: a connection that stays on one thread wakes no other thread for its
     /// answers.
     ///
-    /// | connections | for [`Store::find_resource`] | for changes that share statements | for everything | of these for slow statements, at most |
-    /// | ---: | ---: | ---: | ---: | ---: |
-    /// | 1 | 0 | 0 | 1 | 1 |
-    /// | 2 | 0 | 0 | 2 | 1 |
-    /// | 3 | 1 | 0 | 2 | 1 |
-    /// | 5 | 1 | 1 | 3 | 1 |
-    /// | 8 | 1 | 1 | 6 | 3 |
+    /// | connections | for [`Store::find_resource`] | for changes that share statements | for everything | of these for slow statements, at most | for changes that lock rows, at most |
+    /// | ---: | ---: | ---: | ---: | ---: | ---: |
+    /// | 1 | 0 | 0 | 1 | 1 | 1 |
+    /// | 2 | 0 | 0 | 2 | 1 | 1 |
+    /// | 3 | 1 | 0 | 2 | 1 | 1 |
+    /// | 5 | 1 | 1 | 3 | 1 | 1 |
+    /// | 8 | 1 | 1 | 6 | 3 | 4 |
     pub fn share(&self, shares: usize) -> Self {
         let connections = (self.settings.connections_max / shares.max(1)).max(1);
         // Of two, one must be left that no search holds: that is worth more than faster reads.
         let has_reader = connections > 2;
         let has_desks = connections > 4;
+        let general = connections - usize::from(has_reader) - usize::from(has_desks);
         let settings = Settings {
-            connections_max: connections - usize::from(has_reader) - usize::from(has_desks),
+            connections_max: general,
             ..Settings::clone(&self.settings)
         };
         let share = Self {
             pool: pool::pool(&settings),
             reader: has_reader.then(|| Reader::new(&settings)),
             batchers: has_desks.then(|| ChangeDesks::new(&settings)),
-            lane: Lane::new(settings.connections_max, self.waiting.clone()),
+            searches: Lane::of_searches(general, self.waiting.searches.clone()),
+            locking_changes: Lane::of_locking_changes(
+                general,
+                self.waiting.locking_changes.clone(),
+            ),
             waiting: self.waiting.clone(),
             settings: Arc::new(settings),
             deadline: None,
@@ -276,18 +296,19 @@ impl Store {
     /// A connection for a statement whose time depends on the client's choice and on the amount of stored data. Waits
     /// for a place in the lane first ([`lane`]), then for the connection.
     pub async fn slow_session(&self) -> Result<Session, Error> {
-        let permit = self.lane.enter(self.connected_by()).await?;
-        let mut session = match Session::of(&self.pool, self.connected_by(), None).await {
-            Ok(session) => session,
-            Err(error) => {
-                self.lane.send_away();
-                return Err(error);
-            }
-        };
+        let mut session = self.session_in(&self.searches, None).await?;
         // The waits do not count against the statement: its own time must be up first, which is answered 504, before
         // the server counts as silent.
         let answer_time = pool::answer_time(&self.settings).filter(|_| self.deadline.is_some());
         session.db().link.deadline = answer_time.map(|time| Instant::now() + time);
+        Ok(session)
+    }
+
+    /// A connection with a place in a lane.
+    async fn session_in(&self, lane: &Lane, deadline: Option<Instant>) -> Result<Session, Error> {
+        let permit = lane.enter(self.connected_by()).await?;
+        let session = Session::of(&self.pool, self.connected_by(), deadline).await;
+        let mut session = session.inspect_err(|_| lane.send_away())?;
         session.permit = Some(permit);
         Ok(session)
     }
@@ -298,21 +319,34 @@ impl Store {
         self.deadline.map_or(until, |deadline| deadline.min(until))
     }
 
-    /// Opens a transaction (READ COMMITTED).
+    /// Opens a transaction (READ COMMITTED) that waits for no row that a request may hold.
     pub async fn begin(&self) -> Result<Tx<'static>, Error> {
         Tx::open(TxSession::Own(self.session().await?), "BEGIN").await
     }
 
-    /// Opens a transaction (READ COMMITTED) that changes sets of rows. Its statements are planned once for each
+    /// Opens a transaction (READ COMMITTED) for a change that locks rows first. Waits for a place in the lane of such
+    /// changes first ([`lane`]), then for the connection.
+    pub async fn begin_locking(&self) -> Result<Tx<'static>, Error> {
+        self.begin_in_lane("BEGIN").await
+    }
+
+    /// The same for a change of sets of rows. Its statements are planned once for each
     /// connection: with values, the server would plan for each set of ids, which takes longer than changing a few
     /// rows.
     pub async fn begin_sets(&self) -> Result<Tx<'static>, Error> {
-        Tx::open(TxSession::Own(self.session().await?), BEGIN_SETS).await
+        self.begin_in_lane(BEGIN_SETS).await
     }
 
-    /// Opens a transaction (READ COMMITTED) for a request with an idempotency key or for a dry run, whatever it changes.
+    /// The same for a request with an idempotency key or for a dry run, whatever it changes.
     pub async fn begin_keyed(&self) -> Result<Tx<'static>, Error> {
-        Tx::open(TxSession::Own(self.session().await?), BEGIN_KEYED).await
+        self.begin_in_lane(BEGIN_KEYED).await
+    }
+
+    async fn begin_in_lane(&self, sql: &'static str) -> Result<Tx<'static>, Error> {
+        let session = self
+            .session_in(&self.locking_changes, self.deadline)
+            .await?;
+        Tx::open(TxSession::Own(session), sql).await
     }
 
     /// Opens a transaction (REPEATABLE READ) that only reads: all its statements see the state of the first one.
@@ -324,7 +358,8 @@ impl Store {
     pub fn connections(&self) -> Connections {
         let mut sum = Connections {
             max: self.settings.connections_max,
-            searches_waiting: self.waiting.count(),
+            searches_waiting: self.waiting.searches.count(),
+            changes_waiting: self.waiting.locking_changes.count(),
             ..Connections::default()
         };
         for status in self.pools().iter().map(Pool::status) {

@@ -43,9 +43,10 @@ mod traces;
 mod upgrade;
 mod variables;
 
+use serde_json::json;
 use sqlx::postgres::PgConnection;
 
-use crate::support::{Answer, Problem as _, TestDatabase, until};
+use crate::support::{Answer, Problem as _, TestApi, TestDatabase, until};
 
 /// Checks that the answer only asks the client to try again later.
 #[track_caller]
@@ -55,6 +56,25 @@ fn assert_unavailable(answer: &Answer, what: &str) {
     assert_eq!(answer.detail(), "Database connection unavailable", "{what}");
     let wait = answer.header("retry-after").expect("Retry-After");
     assert!(wait.parse::<u32>().unwrap() > 0, "{what}");
+}
+
+/// Sends one request of each usual sort: about this cluster, or about one that it makes. `number` is another one each time.
+async fn assert_requests_succeed(api: &TestApi, cluster: &str, number: usize) {
+    let adapter = format!("adapter-{number}");
+    let answer = api.report(cluster, &adapter, 1, &[]).await;
+    assert_eq!(answer.status, 201, "report {number}: {}", answer.body);
+    let answer = api.get(&format!("{cluster}?fields=name")).await;
+    assert_eq!(answer.status, 200, "read {number}: {}", answer.body);
+    let answer = api.get("/clusters?size=3&fields=name").await;
+    assert_eq!(answer.status, 200, "list {number}: {}", answer.body);
+    let labels = json!({"labels": {"round": number.to_string()}});
+    let answer = api.patch(cluster, labels).await;
+    assert_eq!(answer.status, 200, "patch {number}: {}", answer.body);
+    let new = json!({"kind": "Cluster", "name": format!("new-{number}"), "spec": {}});
+    let answer = api.post("/clusters", new).await;
+    assert_eq!(answer.status, 201, "create {number}: {}", answer.body);
+    let answer = api.delete(&format!("/clusters/{}", answer.id())).await;
+    assert_eq!(answer.status, 202, "delete {number}: {}", answer.body);
 }
 
 /// Waits until no other client is connected: everything in progress has ended.

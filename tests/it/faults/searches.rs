@@ -11,7 +11,7 @@ use serde_json::json;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
-use super::until;
+use super::{assert_requests_succeed, until};
 use crate::support::{Random, TestApi, TestDatabase};
 
 /// How long a connection is waited for, and a turn among searches.
@@ -92,21 +92,7 @@ async fn a_flood_of_slow_searches_refuses_no_report() {
     let mut slowest = Duration::ZERO;
     for number in 0..15 {
         let since = Instant::now();
-        let adapter = format!("adapter-{number}");
-        let answer = api.report(&cluster, &adapter, 1, &[]).await;
-        assert_eq!(answer.status, 201, "report {number}: {}", answer.body);
-        let answer = api.get(&format!("{cluster}?fields=name")).await;
-        assert_eq!(answer.status, 200, "read {number}: {}", answer.body);
-        let answer = api.get("/clusters?size=3&fields=name").await;
-        assert_eq!(answer.status, 200, "list {number}: {}", answer.body);
-        let labels = json!({"labels": {"round": number.to_string()}});
-        let answer = api.patch(&cluster, labels).await;
-        assert_eq!(answer.status, 200, "patch {number}: {}", answer.body);
-        let new = json!({"kind": "Cluster", "name": format!("new-{number}"), "spec": {}});
-        let answer = api.post("/clusters", new).await;
-        assert_eq!(answer.status, 201, "create {number}: {}", answer.body);
-        let answer = api.delete(&format!("/clusters/{}", answer.id())).await;
-        assert_eq!(answer.status, 202, "delete {number}: {}", answer.body);
+        assert_requests_succeed(&api, &cluster, number).await;
         slowest = slowest.max(since.elapsed());
         sleep(Duration::from_millis(200)).await;
     }

@@ -6,6 +6,7 @@ mod documented;
 mod language;
 mod refused;
 mod vectors;
+mod writes;
 
 use std::collections::BTreeMap;
 
