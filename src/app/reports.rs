@@ -76,7 +76,7 @@ impl Service {
             }
         }
         if !completes {
-            let mut tx = self.store.begin_locking().await?;
+            let mut tx = self.store.begin_held().await?;
             let result = self
                 .report_alone(&mut tx, path, scope, &mut report, origin)
                 .await;

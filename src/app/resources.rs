@@ -63,13 +63,25 @@ impl Service {
             created = creation.insert(&mut access).await?;
         }
         if created == Created::ParentBusy {
-            let mut tx = self.store.begin_locking().await?;
+            let mut tx = self
+                .begin_for(!creation.resource.references.is_empty())
+                .await?;
             let result = self.create_in(&mut tx, &creation).await;
             created = tx.finish(result).await?;
         }
         let (resource, effects) = creation.end(created)?;
         effects.emit();
         Ok(resource)
+    }
+
+    /// Opens the transaction of a change of references, or of one that has found its row held.
+    async fn begin_for(&self, has_references: bool) -> Result<Tx<'static>, Error> {
+        let begun = if has_references {
+            self.store.begin().await
+        } else {
+            self.store.begin_held().await
+        };
+        begun.map_err(Error::from)
     }
 
     /// Checks what can be checked of a new resource before its row is written.
@@ -243,7 +255,7 @@ impl Service {
                 }
             }
         }
-        let mut tx = self.store.begin_locking().await?;
+        let mut tx = self.begin_for(change.references.is_some()).await?;
         let result = self
             .patch_locked(&mut tx, path, scope, (change, conditions), origin)
             .await;

@@ -122,7 +122,12 @@ async fn beyond_what_may_be_under_way_requests_are_told_to_come_back() {
             tokio::spawn(async move { api.patch(&cluster, change).await })
         })
         .collect();
-    until_waiting(&api, 2).await;
+    // One of them waits for the row, the other for its turn.
+    until_waiting(&api, 1).await;
+    until("the limit is reached", async || {
+        api.get("/clusters").await.status == 503
+    })
+    .await;
     let refused = api.get("/clusters").await;
     assert_eq!((refused.status, refused.code()), (503, "SVC-001"));
     assert_eq!(refused.header("retry-after"), Some("1"));

@@ -40,7 +40,7 @@ const API_METRICS: MetricTable = &[
     Metric::new("hyperfleet_db_searches_waiting", Gauge, &[],
         "Searches and other long lists waiting for their turn, before they wait for a connection."),
     Metric::new("hyperfleet_db_changes_waiting", Gauge, &[],
-        "Changes waiting for their turn to lock rows, before they wait for a connection."),
+        "Changes of held rows waiting for their turn, before they wait for a connection."),
     Metric::new("hyperfleet_db_connection_wait_seconds", STATEMENT_SECONDS, &[],
         "Time to get a connection, without the time that searches and changes wait for their turn."),
     Metric::new("hyperfleet_api_auth_failures_total", Counter, &["reason"],

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! GET by id, report, patch ─────────────────────▶ any connection of the thread
-//! search, long list ───▶ place in their lane ───▶ any connection, but at most half of them
-//! change that locks ───▶ place in their lane ───▶ any connection, but at most all but two
+//! search, long list ────▶ place in their lane ──▶ any connection, but at most half of them
+//! change of a held row ─▶ place in their lane ──▶ any connection, but not the last one that searches leave
 //! ```
 //!
 //! A client chooses how long a search runs, and whoever holds a row decides how long a change waits for it. Without a
@@ -24,11 +24,16 @@ use super::pool::GONE_NOTICED;
 /// would take the places of all other requests (`server.limits.max_in_flight`).
 const SEARCHES_WAITING_MAX: usize = 256;
 
-/// The same for changes. Both together are fewer than the default of that setting.
-const CHANGES_WAITING_MAX: usize = 192;
+/// The same for changes of held rows. Both together are fewer than the default of that setting.
+const HELD_ROWS_WAITING_MAX: usize = 192;
+
+/// The lanes of one thread.
+pub(super) struct Lanes {
+    pub(super) searches: Lane,
+    pub(super) held_rows: Lane,
+}
 
 /// Limits the number of such requests at a time on one thread.
-#[derive(Clone)]
 pub(super) struct Lane {
     places: Arc<Semaphore>,
     waiting: WaitingCount,
@@ -39,7 +44,7 @@ pub(super) struct Lane {
 
 /// Number of requests that wait for a place, in all lanes of one sort.
 #[derive(Clone)]
-pub(super) struct WaitingCount {
+struct WaitingCount {
     count: Arc<AtomicUsize>,
     max: usize,
 }
@@ -50,22 +55,39 @@ struct Wait<'a>(&'a AtomicUsize);
 /// A place in a lane.
 pub(super) struct LanePermit(OwnedSemaphorePermit);
 
+impl Lanes {
+    /// For a pool with that many connections.
+    pub(super) fn new(connections: usize) -> Self {
+        Self {
+            searches: Lane::of_searches(connections, WaitingCount::new(SEARCHES_WAITING_MAX)),
+            held_rows: Lane::of_held_rows(connections, WaitingCount::new(HELD_ROWS_WAITING_MAX)),
+        }
+    }
+
+    /// For another pool. Waiting requests of both are counted together.
+    pub(super) fn share(&self, connections: usize) -> Self {
+        Self {
+            searches: Lane::of_searches(connections, self.searches.waiting.clone()),
+            held_rows: Lane::of_held_rows(connections, self.held_rows.waiting.clone()),
+        }
+    }
+}
+
 impl Lane {
     /// For statements that may be slow, on a pool with that many connections.
-    pub(super) fn of_searches(connections: usize, waiting: WaitingCount) -> Self {
+    fn of_searches(connections: usize, waiting: WaitingCount) -> Self {
         // With a single connection there is no half: then searches share it with everything.
         Self::new(connections / 2, waiting, || Error::TooSlow {
             doing: "run a search beside others",
         })
     }
 
-    /// For transactions that may wait for rows, on a pool with that many connections. Most are short, so they may use more.
-    pub(super) fn of_locking_changes(connections: usize, waiting: WaitingCount) -> Self {
-        Self::new(connections.saturating_sub(2), waiting, || {
-            Error::Contended {
-                doing: "begin a change that locks rows",
-                source: "other such changes have not ended".into(),
-            }
+    /// For changes that found their row held, on a pool with that many connections.
+    fn of_held_rows(connections: usize, waiting: WaitingCount) -> Self {
+        let left_by_searches = connections - connections / 2;
+        Self::new(left_by_searches - 1, waiting, || Error::Contended {
+            doing: "lock a row that others hold",
+            source: "other changes wait for such rows".into(),
         })
     }
 
@@ -76,6 +98,11 @@ impl Lane {
             no_connection: Arc::default(),
             full,
         }
+    }
+
+    /// Number of requests that wait for a place, those of shares included.
+    pub(super) fn waiting(&self) -> usize {
+        self.waiting.count.load(Ordering::Relaxed)
     }
 
     /// Waits for a place until the deadline.
@@ -112,23 +139,11 @@ impl Lane {
 }
 
 impl WaitingCount {
-    pub(super) fn of_searches() -> Self {
-        Self::new(SEARCHES_WAITING_MAX)
-    }
-
-    pub(super) fn of_locking_changes() -> Self {
-        Self::new(CHANGES_WAITING_MAX)
-    }
-
     fn new(max: usize) -> Self {
         Self {
             count: Arc::default(),
             max,
         }
-    }
-
-    pub(super) fn count(&self) -> usize {
-        self.count.load(Ordering::Relaxed)
     }
 
     fn begin(&self) -> Option<Wait<'_>> {

@@ -4,7 +4,7 @@
 //! Store ── session() ──▶ Session   one statement at a time, each its own transaction
 //!   ├─ slow_session() ─▶ Session   the same for searches: at most half of the connections
 //!   ├──── begin() ─────▶ Tx        several statements, kept by finish(Ok) only
-//!   └─ begin_locking() ▶ Tx        the same for changes that may wait for rows: not all of the connections
+//!   └─ begin_held() ───▶ Tx        the same for changes of rows that others hold: a part of the connections
 //!                          both give Db: every statement is a method of it, in the file of its table
 //! ```
 //!
@@ -93,7 +93,7 @@ use crate::domain::{ResourceId, StoredResource};
 use batching::Unanswered;
 use error::{Doing as _, is_connection_lost, is_timeout};
 use guarded::GuardedConnection;
-use lane::{Lane, LanePermit, WaitingCount};
+use lane::{Lane, LanePermit, Lanes};
 use measure::SqlOperation::{self, Begin, Commit, Rollback};
 use pool::{Health, Lease, Link, Pool};
 use reader::Reader;
@@ -128,21 +128,12 @@ pub struct Store {
     reader: Option<Reader>,
     /// For changes of single rows that share statements; unset if there are too few connections.
     batchers: Option<ChangeDesks>,
-    searches: Lane,
-    locking_changes: Lane,
-    /// Requests that wait in the lanes of this store and of all its shares.
-    waiting: Waiting,
+    lanes: Arc<Lanes>,
     settings: Arc<Settings>,
     /// Deadline of the request that it serves; unset for none.
     deadline: Option<Instant>,
     /// The pools of the first store and of all its shares: they are counted, trimmed and closed together.
     pools: Arc<Mutex<Vec<Pool>>>,
-}
-
-#[derive(Clone)]
-struct Waiting {
-    searches: WaitingCount,
-    locking_changes: WaitingCount,
 }
 
 /// A connection for single statements. If it is dropped with an answer still to come, it is closed.
@@ -182,7 +173,7 @@ pub struct Connections {
     pub waiting: usize,
     /// Searches and other long lists waiting for their turn, before they wait for a connection.
     pub searches_waiting: usize,
-    /// Changes waiting for their turn to lock rows, before they wait for a connection.
+    /// Changes of held rows waiting for their turn, before they wait for a connection.
     pub changes_waiting: usize,
 }
 
@@ -190,19 +181,12 @@ impl Store {
     /// Makes a handle. Connects to nothing yet.
     pub fn new(settings: Settings) -> Self {
         let pool = pool::pool(&settings);
-        let waiting = Waiting {
-            searches: WaitingCount::of_searches(),
-            locking_changes: WaitingCount::of_locking_changes(),
-        };
-        let connections = settings.connections_max;
         Self {
             pools: Arc::new(Mutex::new(vec![pool.clone()])),
             pool,
             reader: None,
             batchers: None,
-            searches: Lane::of_searches(connections, waiting.searches.clone()),
-            locking_changes: Lane::of_locking_changes(connections, waiting.locking_changes.clone()),
-            waiting,
+            lanes: Arc::new(Lanes::new(settings.connections_max)),
             settings: Arc::new(settings),
             deadline: None,
         }
@@ -212,13 +196,13 @@ impl Store {
     /// one. For threads that answer requests: a connection that stays on one thread wakes no other thread for its
     /// answers.
     ///
-    /// | connections | for [`Store::find_resource`] | for changes that share statements | for everything | of these for slow statements, at most | for changes that lock rows, at most |
+    /// | connections | for [`Store::find_resource`] | for changes that share statements | for everything | of these for slow statements, at most | for changes of held rows, at most |
     /// | ---: | ---: | ---: | ---: | ---: | ---: |
     /// | 1 | 0 | 0 | 1 | 1 | 1 |
     /// | 2 | 0 | 0 | 2 | 1 | 1 |
     /// | 3 | 1 | 0 | 2 | 1 | 1 |
     /// | 5 | 1 | 1 | 3 | 1 | 1 |
-    /// | 8 | 1 | 1 | 6 | 3 | 4 |
+    /// | 8 | 1 | 1 | 6 | 3 | 2 |
     pub fn share(&self, shares: usize) -> Self {
         let connections = (self.settings.connections_max / shares.max(1)).max(1);
         // Of two, one must be left that no search holds: that is worth more than faster reads.
@@ -233,12 +217,7 @@ impl Store {
             pool: pool::pool(&settings),
             reader: has_reader.then(|| Reader::new(&settings)),
             batchers: has_desks.then(|| ChangeDesks::new(&settings)),
-            searches: Lane::of_searches(general, self.waiting.searches.clone()),
-            locking_changes: Lane::of_locking_changes(
-                general,
-                self.waiting.locking_changes.clone(),
-            ),
-            waiting: self.waiting.clone(),
+            lanes: Arc::new(self.lanes.share(general)),
             settings: Arc::new(settings),
             deadline: None,
             pools: Arc::clone(&self.pools),
@@ -296,7 +275,7 @@ impl Store {
     /// A connection for a statement whose time depends on the client's choice and on the amount of stored data. Waits
     /// for a place in the lane first ([`lane`]), then for the connection.
     pub async fn slow_session(&self) -> Result<Session, Error> {
-        let mut session = self.session_in(&self.searches, None).await?;
+        let mut session = self.session_in(&self.lanes.searches, None).await?;
         // The waits do not count against the statement: its own time must be up first, which is answered 504, before
         // the server counts as silent.
         let answer_time = pool::answer_time(&self.settings).filter(|_| self.deadline.is_some());
@@ -319,34 +298,30 @@ impl Store {
         self.deadline.map_or(until, |deadline| deadline.min(until))
     }
 
-    /// Opens a transaction (READ COMMITTED) that waits for no row that a request may hold.
+    /// Opens a transaction (READ COMMITTED).
     pub async fn begin(&self) -> Result<Tx<'static>, Error> {
         Tx::open(TxSession::Own(self.session().await?), "BEGIN").await
     }
 
-    /// Opens a transaction (READ COMMITTED) for a change that locks rows first. Waits for a place in the lane of such
-    /// changes first ([`lane`]), then for the connection.
-    pub async fn begin_locking(&self) -> Result<Tx<'static>, Error> {
-        self.begin_in_lane("BEGIN").await
+    /// Opens a transaction (READ COMMITTED) for a change that has found its row held, and locks it first. Waits for a
+    /// place in the lane of such changes ([`lane`]), then for the connection.
+    pub async fn begin_held(&self) -> Result<Tx<'static>, Error> {
+        let session = self
+            .session_in(&self.lanes.held_rows, self.deadline)
+            .await?;
+        Tx::open(TxSession::Own(session), "BEGIN").await
     }
 
-    /// The same for a change of sets of rows. Its statements are planned once for each
+    /// Opens a transaction (READ COMMITTED) that changes sets of rows. Its statements are planned once for each
     /// connection: with values, the server would plan for each set of ids, which takes longer than changing a few
     /// rows.
     pub async fn begin_sets(&self) -> Result<Tx<'static>, Error> {
-        self.begin_in_lane(BEGIN_SETS).await
+        Tx::open(TxSession::Own(self.session().await?), BEGIN_SETS).await
     }
 
-    /// The same for a request with an idempotency key or for a dry run, whatever it changes.
+    /// Opens a transaction (READ COMMITTED) for a request with an idempotency key or for a dry run, whatever it changes.
     pub async fn begin_keyed(&self) -> Result<Tx<'static>, Error> {
-        self.begin_in_lane(BEGIN_KEYED).await
-    }
-
-    async fn begin_in_lane(&self, sql: &'static str) -> Result<Tx<'static>, Error> {
-        let session = self
-            .session_in(&self.locking_changes, self.deadline)
-            .await?;
-        Tx::open(TxSession::Own(session), sql).await
+        Tx::open(TxSession::Own(self.session().await?), BEGIN_KEYED).await
     }
 
     /// Opens a transaction (REPEATABLE READ) that only reads: all its statements see the state of the first one.
@@ -358,8 +333,8 @@ impl Store {
     pub fn connections(&self) -> Connections {
         let mut sum = Connections {
             max: self.settings.connections_max,
-            searches_waiting: self.waiting.searches.count(),
-            changes_waiting: self.waiting.locking_changes.count(),
+            searches_waiting: self.lanes.searches.waiting(),
+            changes_waiting: self.lanes.held_rows.waiting(),
             ..Connections::default()
         };
         for status in self.pools().iter().map(Pool::status) {

@@ -66,16 +66,12 @@ async fn a_flood_of_changes_of_a_held_row_refuses_no_request_for_another_resourc
         let (api, is_over, held) = (api.clone(), is_over.clone(), held.clone());
         tokio::spawn(async move {
             let mut statuses = BTreeSet::new();
-            let key = format!("key-{number}");
             while !is_over.load(Ordering::SeqCst) {
                 let spec = json!({"spec": {"size": number}});
-                let answer = match number % 3 {
-                    0 => api.patch(&held, spec).await,
-                    1 => {
-                        let headers = [("idempotency-key", key.as_str())];
-                        api.send_with(&headers, "PATCH", &held, &spec).await
-                    }
-                    _ => api.report(&held, "adapter", 1, &[]).await,
+                let answer = if number % 2 == 0 {
+                    api.patch(&held, spec).await
+                } else {
+                    api.report(&held, "adapter", 1, &[]).await
                 };
                 statuses.insert(answer.status);
             }
@@ -93,8 +89,8 @@ async fn a_flood_of_changes_of_a_held_row_refuses_no_request_for_another_resourc
         assert_requests_succeed(&api, &other, number).await;
         slowest = slowest.max(since.elapsed());
     }
-    // Two of the four connections may wait for the row.
-    assert!(api.count(WAITING).await <= 2);
+    // One of the four connections may wait for the row.
+    assert!(api.count(WAITING).await <= 1);
     is_over.store(true, Ordering::SeqCst);
     for client in clients {
         assert_eq!(client.await.unwrap(), BTreeSet::from([503]));

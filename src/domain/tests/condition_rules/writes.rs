@@ -1,5 +1,7 @@
 //! Rules see what a write of the desired state makes of the resource.
 
+use std::collections::BTreeMap;
+
 use serde_json::json;
 
 use super::{kind, members, rule, saying};
@@ -32,7 +34,7 @@ fn a_new_and_a_changed_resource_have_the_conditions_of_their_own_spec() {
     assert_eq!(zone(&created), Some("eu"));
 
     let snapshot = ResourceSnapshot {
-        facts: Some(Box::new(Facts::of(&created, Default::default()))),
+        facts: Some(Box::new(Facts::of(&created, BTreeMap::new()))),
         ..given::snapshot(&registry, "Cluster", 1, None)
     };
     let patch = Patch {
@@ -58,7 +60,7 @@ fn a_rule_that_no_longer_applies_takes_its_condition_away_with_the_patch() {
     let mut before = given::resource(&registry, "Cluster", 1, None);
     before.spec = members(&json!({"region": "us"}));
     let snapshot = ResourceSnapshot {
-        facts: Some(Box::new(Facts::of(&before, Default::default()))),
+        facts: Some(Box::new(Facts::of(&before, BTreeMap::new()))),
         ..given::snapshot(&registry, "Cluster", 1, None)
     };
     for (region, expected) in [("eu", Some("eu")), ("us", None)] {
