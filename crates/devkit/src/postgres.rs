@@ -245,10 +245,6 @@ impl Place {
             }
         };
         command.arg("-D").arg(data).arg("-k").arg(socket);
-        if durability == Durability::ThrownAway {
-            // Tests leave hundreds of databases: with the default of a minute, each would get a process that often.
-            command.args(["-c", "autovacuum_naptime=10min"]);
-        }
         let settings = [
             "listen_addresses=",
             "unix_socket_permissions=0700",

@@ -6,7 +6,7 @@
 //! change of a held row ─▶ place in their lane ──▶ any connection, but not the last one that searches leave
 //! ```
 //!
-//! A client chooses how long a search runs, and whoever holds a row decides how long a change waits for it. Without a
+//! A client chooses how long a search runs, and the transaction that holds a row decides how long a change waits for it. Without a
 //! limit, a few of them would hold every connection, and all other requests would wait behind them.
 
 use std::sync::Arc;
@@ -38,7 +38,7 @@ pub(super) struct Lane {
     places: Arc<Semaphore>,
     waiting: WaitingCount,
     no_connection: Arc<Notify>,
-    /// What a request is told that gets no place.
+    /// The error of a request that gets no place.
     full: fn() -> Error,
 }
 
