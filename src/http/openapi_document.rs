@@ -1,4 +1,4 @@
-//! The OpenAPI document: built at the start from the routes and the registry, in version 3.0.
+//! The OpenAPI document: built from the routes and the registry, in version 3.0.
 //!
 //! ```text
 //! routes::endpoints ─▶ openapi::operations ─┐

@@ -339,8 +339,8 @@ pub fn bind(
     options: &ConnectionOptions,
 ) -> io::Result<Server> {
     let memory = api.admission.budget().clone();
-    let document = http::openapi(api.service.registry(), api.build.version);
-    let document = Document::new(&document);
+    let (registry, version) = (api.service.registry().clone(), api.build.version);
+    let document = Document::new(move || http::openapi(&registry, version));
     let (api, workers) = (api.clone(), options.workers);
     // Runs once per thread.
     let app = move || {

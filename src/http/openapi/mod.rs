@@ -5,6 +5,7 @@ mod page;
 pub(super) mod problems;
 
 use std::io::Write as _;
+use std::sync::{Arc, LazyLock};
 
 use actix_web::http::header::EntityTag;
 use actix_web::web::Bytes;
@@ -18,16 +19,27 @@ use sha2::{Digest as _, Sha256};
 use page::Served;
 pub(super) use page::{document, file, page};
 
-/// The bytes of the served document, built once.
-#[derive(Debug, Clone)]
-pub struct Document {
+/// The document as it is served: written and compressed at its first request, for all threads. Most instances are never
+/// asked for it, and a start need not wait for it.
+#[derive(Clone)]
+pub struct Document(Arc<LazyLock<Written, Box<dyn FnOnce() -> Written + Send>>>);
+
+#[derive(Debug)]
+struct Written {
     bytes: Served,
     tag: EntityTag,
 }
 
 impl Document {
-    /// Writes a document of [`super::openapi_document::openapi`].
-    pub fn new(document: &Value) -> Self {
+    /// `make` makes a document of [`super::openapi_document::openapi`].
+    pub fn new(make: impl FnOnce() -> Value + Send + 'static) -> Self {
+        let write = move || Written::new(&make());
+        Self(Arc::new(LazyLock::new(Box::new(write))))
+    }
+}
+
+impl Written {
+    fn new(document: &Value) -> Self {
         let plain = document.to_string();
         let digest = Sha256::digest(plain.as_bytes());
         let mut gzip = GzEncoder::new(Vec::new(), Compression::default());

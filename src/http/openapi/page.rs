@@ -52,6 +52,7 @@ pub(in crate::http) async fn document(
     // An unreadable value counts as absent (RFC 9110 §13.1.2 requires nothing else).
     known: Option<Header<IfNoneMatch>>,
 ) -> HttpResponse {
+    let document = &*document.0;
     let is_known = match known.as_deref() {
         Some(IfNoneMatch::Any) => true,
         Some(IfNoneMatch::Items(tags)) => tags.iter().any(|tag| tag.weak_eq(&document.tag)),
