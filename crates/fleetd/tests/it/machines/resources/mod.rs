@@ -7,7 +7,7 @@
 //!         hyperfleet-api fleet-adapter run ─▶ etcd ◀─ fleetd on four machines ─▶ systemd
 //! ```
 //!
-//! The stories share the machines. Each creates a cluster with one node pool, whose services run on three
+//! The stories of a test share its machines. Each creates a cluster with one node pool, whose services run on three
 //! machines, and leaves nothing behind.
 
 mod changes;
@@ -28,16 +28,12 @@ struct World {
     service: Service,
 }
 
+/// Each test has machines of its own, so that the three go on at a time.
 #[tokio::test]
 async fn resources_of_the_api_become_services_on_machines() {
-    let Some(program) = service::program() else {
+    let Some(mut world) = World::start().await else {
         return;
     };
-    let Some(cluster) = Cluster::boot(4, &[]).await else {
-        return;
-    };
-    let service = Service::start(program, &cluster.etcd[0].url()).await;
-    let mut world = World { cluster, service };
     world
         .play("created, changed, deleted", changes::create_change_delete)
         .await;
@@ -53,14 +49,36 @@ async fn resources_of_the_api_become_services_on_machines() {
             changes::units_by_hand,
         )
         .await;
+}
+
+#[tokio::test]
+async fn an_adapter_that_crashes_at_any_step_goes_on_and_leaves_nothing() {
+    let Some(mut world) = World::start().await else {
+        return;
+    };
     world
         .play("the adapter crashes", crashes::at_every_step)
         .await;
+}
+
+#[tokio::test]
+async fn resources_are_reconciled_again_after_etcd_and_a_machine_failed() {
+    let Some(mut world) = World::start().await else {
+        return;
+    };
     world.play("etcd is away", failures::etcd_is_away).await;
     world.play("a machine dies", failures::a_machine_dies).await;
 }
 
 impl World {
+    /// `None` where it cannot run; the test is skipped then, with a message.
+    async fn start() -> Option<Self> {
+        let program = service::program()?;
+        let cluster = Cluster::boot(4, &[]).await?;
+        let service = Service::start(program, &cluster.etcd[0].url()).await;
+        Some(Self { cluster, service })
+    }
+
     /// Plays a story on its own pool of three replicas, then deletes the pool. Nothing of it may remain.
     async fn play(&mut self, name: &str, story: impl AsyncFnOnce(&mut Self, &Pool)) {
         let since = Instant::now();
