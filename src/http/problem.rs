@@ -374,6 +374,7 @@ mod tests {
     use super::*;
     use hyperfleet_server_kit::clock::Clock;
     use hyperfleet_server_kit::http::frame;
+    use hyperfleet_testkit::http_client;
 
     async fn panics(path: web::Path<String>) -> HttpResponse {
         assert_eq!(*path, "good", "a secret");
@@ -394,8 +395,7 @@ mod tests {
         let server = HttpServer::new(app).workers(1).disable_signals();
         tokio::spawn(server.listen(listener).unwrap().run());
         // One connection: it must outlive the panic, too.
-        hyperfleet_server_kit::crypto::install();
-        let client = reqwest::Client::new();
+        let client = http_client();
         for round in ["first", "second"] {
             let url = format!("{base}/bad");
             let request = client.get(url).header("x-request-id", round);

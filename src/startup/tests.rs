@@ -19,6 +19,7 @@ use crate::http::ApiState;
 use hyperfleet_server_kit::clock::Clock;
 use hyperfleet_server_kit::http::{Admission, Gate, Limits, Redaction};
 use hyperfleet_server_kit::server::ConnectionOptions;
+use hyperfleet_testkit::http_client;
 
 /// What must not be seen.
 const SECRET: &str = "hunter2";
@@ -128,8 +129,7 @@ impl Running {
 async fn panicked(part: &str) -> Vec<String> {
     let mut child = Running::start(part);
     let base = format!("http://{}/api/hyperfleet", child.address());
-    hyperfleet_server_kit::crypto::install();
-    let client = reqwest::Client::new();
+    let client = http_client();
     let body = format!(r#"{{"kind": "Cluster", "name": "{SECRET}", "spec": {{}}}}"#);
     let request = client.post(format!("{base}/v1/clusters")).body(body);
     let answer = request.header("x-request-id", "unlucky").send().await;

@@ -72,9 +72,13 @@ impl Answer {
     }
 }
 
-/// A client for HTTP. It trusts no authority: reading those of this machine takes longer than a request.
+/// A client for HTTP.
 pub fn http_client() -> reqwest::Client {
+    http_client_builder().build().unwrap()
+}
+
+/// Begins a client for HTTP. It trusts no authority: reading those of this machine takes longer than many requests.
+pub fn http_client_builder() -> reqwest::ClientBuilder {
     hyperfleet_server_kit::crypto::install();
-    let client = reqwest::Client::builder().tls_certs_only([]);
-    client.build().unwrap()
+    reqwest::Client::builder().tls_certs_only([])
 }

@@ -37,7 +37,7 @@ mod systemd;
 use std::time::{Duration, Instant};
 
 pub use agents::SimulatedMachine;
-pub use answer::{Answer, http_client};
+pub use answer::{Answer, http_client, http_client_builder};
 pub use authority::{Authority, Issued};
 pub use clock::TestClock;
 pub use counts::named_counts;
@@ -64,11 +64,17 @@ pub use systemd::PrivateSystemd;
 /// Timeout of requests in tests.
 pub const PATIENCE: Duration = Duration::from_mins(1);
 
-/// Repeats a check until it succeeds; fails after a timeout.
+/// The pauses of [`until`].
+const PAUSE_MIN: Duration = Duration::from_millis(10);
+const PAUSE_MAX: Duration = Duration::from_millis(250);
+
+/// Repeats a check until it succeeds; fails after a timeout. Each pause is a tenth of the time that it has waited: many
+/// checks cost as much as what they wait for, such as a connection to the database.
 pub async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
     let since = Instant::now();
     while !is_so().await {
         assert!(since.elapsed() < PATIENCE, "still not: {what}");
-        tokio::time::sleep(Duration::from_millis(10)).await;
+        let pause = since.elapsed() / 10;
+        tokio::time::sleep(pause.clamp(PAUSE_MIN, PAUSE_MAX)).await;
     }
 }

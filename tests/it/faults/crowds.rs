@@ -40,9 +40,7 @@ async fn silent(address: &str, count: usize) -> Vec<TcpStream> {
 
 /// That this is answered soon, over a connection of its own.
 async fn assert_answers(address: &str, path: &str) {
-    hyperfleet_server_kit::crypto::install();
-    let client = reqwest::Client::new();
-    let asked = client.get(format!("http://{address}{path}")).send();
+    let asked = http_client().get(format!("http://{address}{path}")).send();
     let answer = timeout(SOON, asked).await;
     let answer = answer.unwrap_or_else(|_| panic!("{path} is not answered"));
     assert_eq!(answer.unwrap().status().as_u16(), 200, "{path}");

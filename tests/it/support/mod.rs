@@ -12,7 +12,7 @@ mod tenants;
 pub(crate) use api::TestApi;
 pub(crate) use hyperfleet_testkit::{
     Answer, Authority, PATIENCE, Random, RawAnswer, Series, TestClock, TestEtcd, TestFleet, Then,
-    fresh_prefix, http_client, rest, send_raw_to, sum, until,
+    fresh_prefix, http_client, http_client_builder, rest, send_raw_to, sum, until,
 };
 pub(crate) use invariants::assert_sound;
 pub(crate) use kinds::{child, linked, root, ruled};

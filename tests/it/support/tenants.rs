@@ -3,7 +3,7 @@ use hyperfleet::domain::entity_config::{EntityConfig, registry};
 use hyperfleet::domain::tenancy::{Config, Dimension, TenancyRules};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
-use super::{TestApi, TestDatabase};
+use super::{TestApi, TestDatabase, http_client_builder};
 
 /// Whether tenants see each other's resources.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,13 +58,12 @@ impl TestApi {
 
     /// The same server, with these headers on every request.
     pub(crate) fn speaking(&self, headers: &[(&str, &str)]) -> Self {
-        hyperfleet_server_kit::crypto::install();
         let mut all = HeaderMap::new();
         for (name, value) in headers {
             let name: HeaderName = name.parse().unwrap();
             all.append(name, HeaderValue::from_bytes(value.as_bytes()).unwrap());
         }
-        let client = reqwest::Client::builder().default_headers(all);
+        let client = http_client_builder().default_headers(all);
         Self {
             base: self.base.clone(),
             client: client.build().unwrap(),

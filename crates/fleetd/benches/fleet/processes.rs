@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use hyperfleet_testkit::PrivateSystemd;
+use hyperfleet_testkit::{PrivateSystemd, http_client_builder};
 use rustix::process::{Pid, Resource, Signal, getrlimit, kill_process, setrlimit};
 
 /// Clock ticks per second of processor time: the same on every Linux that Rust supports.
@@ -187,7 +187,7 @@ impl Fleetd {
     }
 
     async fn serving(process: Process, socket: &Path, id: &str) -> Self {
-        let client = reqwest::Client::builder().unix_socket(socket);
+        let client = http_client_builder().unix_socket(socket);
         let fleetd = Self {
             process,
             client: client.build().expect("a client"),

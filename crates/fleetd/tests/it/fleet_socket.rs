@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use hyperfleet_testkit::{PATIENCE, sum, until};
+use hyperfleet_testkit::{PATIENCE, http_client_builder, sum, until};
 use reqwest::{Method, Response};
 use serde_json::{Value, json};
 
@@ -16,8 +16,7 @@ pub(super) struct FleetSocket {
 
 impl FleetSocket {
     pub(super) fn at(socket: &Path) -> Self {
-        hyperfleet_server_kit::crypto::install();
-        let client = reqwest::Client::builder().unix_socket(socket);
+        let client = http_client_builder().unix_socket(socket);
         let client = client.timeout(PATIENCE).build().unwrap();
         Self { client }
     }

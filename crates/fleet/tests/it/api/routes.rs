@@ -4,7 +4,7 @@ use hyperfleet_fleet::api::Hosts;
 use serde_json::Value;
 
 use super::{error, unit};
-use hyperfleet_testkit::{TestFleet, Then, send_raw_to, shared_etcd};
+use hyperfleet_testkit::{TestFleet, Then, http_client_builder, send_raw_to, shared_etcd};
 
 const GET: &str = "only GET supported against this resource";
 const UNIT: &str = "only GET, PUT and DELETE supported against this resource";
@@ -214,7 +214,7 @@ async fn a_server_is_called_by_its_own_names() {
         }
     }
     let socket = fleet.socket();
-    let client = reqwest::Client::builder().unix_socket(socket).build();
+    let client = http_client_builder().unix_socket(socket).build();
     let request = client.unwrap().get("http://evil.example/units");
     assert_eq!(request.send().await.unwrap().status(), 200);
 }
