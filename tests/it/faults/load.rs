@@ -2,14 +2,18 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
+use tokio::time::sleep;
 
 use super::{assert_unavailable, until};
 use crate::support::TestApi;
 
 const WRITERS: usize = 6;
+/// Between two requests of a client: without it they take both processors from the other tests.
+pub(super) const PAUSE: Duration = Duration::from_millis(25);
 /// What readers ask for, each one of them again and again.
 const READS: [&str; 4] = [
     "/clusters?size=3",
@@ -102,6 +106,7 @@ impl Load {
                     let answer = load.api.get(path).await;
                     assert_eq!(answer.status, 200, "{path}: {}", answer.body);
                     load.reads.fetch_add(1, Ordering::SeqCst);
+                    sleep(PAUSE).await;
                 }
                 Vec::new()
             })
@@ -123,6 +128,7 @@ impl Load {
     }
 
     async fn write(&self, method: &str, path: &str, body: Value) -> Written {
+        sleep(PAUSE).await;
         let Some(answer) = self.api.try_send(method, path, &body).await else {
             assert!(self.is_mortal, "{method} {path}: the connection was closed");
             self.is_over.store(true, Ordering::SeqCst);

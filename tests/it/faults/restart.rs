@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::sync::oneshot;
 
-use super::load::Load;
+use super::load::{Load, PAUSE};
 use super::program::Program;
 use super::{assert_unavailable, until, until_alone};
 use crate::support::{TestApi, TestDatabase, assert_sound, store};
@@ -208,6 +208,7 @@ struct Clients {
 
 impl Clients {
     async fn send(&self, method: &str, path: &str, body: Value) -> Option<Value> {
+        tokio::time::sleep(PAUSE).await;
         let since = Instant::now();
         let answer = self.api.send(method, path, body).await;
         if answer.status < 300 {
