@@ -42,9 +42,22 @@ static SERVICE: Paths = &[
     ]),
 ];
 
-/// Paths of a list, below its own.
+/// Paths of a list, below its own, in the order in which they are tried: those of most requests first.
 #[rustfmt::skip]
 static LIST: Paths = &[
+    ("/{id}", &[
+        Operation { method: "DELETE", permission: AUTHOR, handler: || web::to(resources::delete), describe: describe::delete },
+        Operation { method: "GET", permission: READ, handler: || web::to(resources::get), describe: describe::get },
+        Operation { method: "PATCH", permission: AUTHOR, handler: || web::to(resources::patch), describe: describe::patch },
+    ]),
+    ("/{id}/statuses", &[
+        Operation { method: "GET", permission: READ, handler: || web::to(reports::list), describe: describe::reports },
+        Operation { method: "PUT", permission: REPORT, handler: || web::to(reports::put), describe: describe::report },
+    ]),
+    ("", &[
+        Operation { method: "GET", permission: READ, handler: || web::to(resources::list), describe: describe::list },
+        Operation { method: "POST", permission: AUTHOR, handler: || web::to(resources::create), describe: describe::create },
+    ]),
     ("/{id}/explain", &[
         Operation { method: "GET", permission: READ, handler: || web::to(explanations::get), describe: describe::explain },
     ]),
@@ -56,19 +69,6 @@ static LIST: Paths = &[
     ]),
     ("/{id}/history", &[
         Operation { method: "GET", permission: READ, handler: || web::to(history::generations), describe: describe::history },
-    ]),
-    ("/{id}/statuses", &[
-        Operation { method: "GET", permission: READ, handler: || web::to(reports::list), describe: describe::reports },
-        Operation { method: "PUT", permission: REPORT, handler: || web::to(reports::put), describe: describe::report },
-    ]),
-    ("/{id}", &[
-        Operation { method: "DELETE", permission: AUTHOR, handler: || web::to(resources::delete), describe: describe::delete },
-        Operation { method: "GET", permission: READ, handler: || web::to(resources::get), describe: describe::get },
-        Operation { method: "PATCH", permission: AUTHOR, handler: || web::to(resources::patch), describe: describe::patch },
-    ]),
-    ("", &[
-        Operation { method: "GET", permission: READ, handler: || web::to(resources::list), describe: describe::list },
-        Operation { method: "POST", permission: AUTHOR, handler: || web::to(resources::create), describe: describe::create },
     ]),
 ];
 
