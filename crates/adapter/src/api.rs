@@ -99,14 +99,9 @@ impl Api {
         // Fails only if a provider is installed already.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = || {
-            let builder = reqwest::Client::builder()
+            reqwest::Client::builder()
                 .user_agent(concat!("hyperfleet-adapter/", env!("CARGO_PKG_VERSION")))
-                .redirect(redirect::Policy::none());
-            match url.scheme() {
-                "https" => builder,
-                // Without TLS no authorities are needed, and reading the system's takes longer than a request.
-                _ => builder.tls_certs_only([]),
-            }
+                .redirect(redirect::Policy::none())
         };
         let http = client().timeout(ANSWER_TIME).build();
         let endless = client()
