@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use super::kinds;
+use super::{WHOLE_SCANS, kinds};
 use crate::support::{TestApi, still, until};
 
 /// One line for each event, the oldest first.
@@ -134,6 +134,7 @@ async fn a_page_of_a_long_life_reads_only_the_changes_that_it_shows_and_counts()
     sqlx::Connection::close(connection).await.unwrap();
     let read = async || (api.count(SCANS).await, api.count(ENTRIES_READ).await);
     let before = still(&read).await;
+    let whole = api.count(WHOLE_SCANS).await;
     let answer = api.get(&format!("{path}/events")).await;
     assert_eq!(answer.status, 200, "{}", answer.body);
     let items = answer.items();
@@ -148,6 +149,7 @@ async fn a_page_of_a_long_life_reads_only_the_changes_that_it_shows_and_counts()
     .await;
     let entries = read().await.1 - before.1;
     assert!(entries <= ENTRIES_MAX, "{entries}");
+    assert_eq!(api.count(WHOLE_SCANS).await, whole);
     // Each later page counts on from its own first event, and the last one knows the number.
     let page = async |number: u32| {
         let page = format!("{path}/events?size=100&page={number}");

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use sqlx::Connection as _;
 
-use super::{kinds, text};
+use super::{WHOLE_SCANS, kinds, text};
 use crate::support::{TestApi, still, until};
 
 /// 2,000 copies of the resource `$1`, created with it.
@@ -20,7 +20,6 @@ const REPORTS: &str = "INSERT INTO changes (at, resource_id, kind, action, gener
 const ENTRIES_READ: &str = "SELECT sum(idx_tup_read)::bigint FROM pg_stat_user_indexes
      WHERE relname IN ('changes', 'resources')";
 const SCANS: &str = "SELECT idx_scan FROM pg_stat_user_tables WHERE relname = 'changes'";
-const WHOLE_SCANS: &str = "SELECT seq_scan FROM pg_stat_user_tables WHERE relname = 'changes'";
 /// Of each resource on the page its entry in the list, and its ten changes since for each value. All changes are 22,011.
 const ENTRIES_MAX: i64 = 21 * 120;
 
