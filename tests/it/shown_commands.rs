@@ -61,10 +61,10 @@ fn comparable(text: &str) -> String {
 async fn play(page: &str) -> usize {
     let database = TestDatabase::create().await;
     let mut program = Program::serve(&database);
-    let address = program.address("api").await;
+    let api = program.serving(database).await;
     let page = std::fs::read_to_string(format!("docs/{page}.md")).unwrap();
     let folder = tempfile::tempdir().unwrap();
-    let steps = steps(&page.replace(SHOWN, &address), folder.path());
+    let steps = steps(&page.replace(SHOWN, api.address()), folder.path());
     assert!(
         steps.iter().any(|step| step.output.is_some()),
         "the page shows no output"

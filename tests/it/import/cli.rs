@@ -170,7 +170,7 @@ async fn a_url_with_a_password_needs_no_argument() {
 
 #[tokio::test]
 async fn it_ends_with_4_where_the_databases_differ() {
-    let world = World::alone(2).await;
+    let world = World::filled(2).await;
     run(&world, &[]).await;
     world
         .change_target(&format!(

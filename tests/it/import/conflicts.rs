@@ -56,7 +56,7 @@ async fn a_resource_with_an_imported_id_stays() {
 
 #[tokio::test]
 async fn what_was_changed_here_stays_changed() {
-    let world = World::alone(3).await;
+    let world = World::filled(3).await;
     world.run(PLAIN).await;
     let api = served(&world);
     let (one, two) = (
@@ -158,7 +158,7 @@ async fn a_parent_stays_while_it_has_a_child_of_our_own() {
 
 #[tokio::test]
 async fn what_was_removed_here_does_not_come_back() {
-    let world = World::alone(2).await;
+    let world = World::filled(2).await;
     world.run(PLAIN).await;
     let id = pool_id(1);
     world

@@ -76,7 +76,7 @@ async fn a_name_that_is_taken_while_its_batch_is_written_is_refused() {
 
 #[tokio::test]
 async fn a_child_whose_parent_is_removed_meanwhile_is_refused() {
-    let world = World::alone(2).await;
+    let world = World::filled(2).await;
     world.run(PLAIN).await;
     let id = cluster_id(1);
     world
@@ -93,7 +93,7 @@ async fn a_child_whose_parent_is_removed_meanwhile_is_refused() {
 
 #[tokio::test]
 async fn a_resource_that_is_removed_while_it_is_written_does_not_come_back() {
-    let world = World::alone(2).await;
+    let world = World::filled(2).await;
     world.run(PLAIN).await;
     let id = pool_id(1);
     world

@@ -6,7 +6,7 @@ use super::world::{
 
 #[tokio::test]
 async fn a_second_run_brings_only_what_changed() {
-    let world = World::alone(10).await;
+    let world = World::filled(10).await;
     world.run(PLAIN).await;
     let report = world.run(PLAIN).await;
     assert_eq!((report.changed, report.unchanged), (0, 40));
@@ -94,7 +94,7 @@ async fn a_name_passes_from_a_deleted_resource_to_a_new_one() {
 
 #[tokio::test]
 async fn a_name_and_a_parent_that_were_changed_by_hand_come_too() {
-    let world = World::alone(3).await;
+    let world = World::filled(3).await;
     world.run(PLAIN).await;
     let (cluster, pool) = (cluster_id(1), pool_id(1));
     let parent = cluster_id(2);
@@ -119,7 +119,7 @@ async fn a_name_and_a_parent_that_were_changed_by_hand_come_too() {
 
 #[tokio::test]
 async fn an_interrupted_run_is_continued() {
-    let world = World::alone(10).await;
+    let world = World::filled(10).await;
     let first = world.run_in_part(15).await;
     // A finalizing cluster, nine others, its three node pools, and a batch of the others'.
     assert_eq!(tally(&first), [20, 0, 0]);

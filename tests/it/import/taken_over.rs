@@ -136,7 +136,7 @@ async fn conditions_and_reports_are_served_as_they_were() {
 
 #[tokio::test]
 async fn a_dry_run_says_what_would_be_and_writes_nothing() {
-    let world = World::alone(5).await;
+    let world = World::filled(5).await;
     let report = world.run(DRY).await;
     assert!(report.is_dry_run);
     assert_eq!(tally(&report), [20, 0, 0]);
@@ -209,7 +209,7 @@ async fn no_table_of_the_source_is_emptied_meanwhile() {
         EXCEPTION WHEN lock_not_available THEN NULL; END $$";
     let observe = |progress: ImportProgress| {
         if progress.step == ImportStep::Plan {
-            wait_for(world.there(truncate));
+            wait_for(world.there_meanwhile(truncate));
         }
         false
     };
@@ -241,7 +241,7 @@ async fn large_resources_come_in_small_batches() {
 
 #[tokio::test]
 async fn what_was_altered_here_is_found() {
-    let world = World::alone(4).await;
+    let world = World::filled(4).await;
     world.run(PLAIN).await;
     let breaches = [
         "UPDATE resources SET updated_at = updated_at + interval '1 microsecond'",
@@ -279,7 +279,7 @@ async fn what_was_altered_here_is_found() {
 
 #[tokio::test]
 async fn nothing_is_compared_unless_asked_for() {
-    let world = World::alone(2).await;
+    let world = World::filled(2).await;
     let nothing = RunOptions {
         scope: VerifyScope::Nothing,
         ..PLAIN

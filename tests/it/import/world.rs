@@ -1,7 +1,7 @@
 //! A database of the older service, and an empty one of this service.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, mpsc};
 
 use hyperfleet::app::import::{
     Error, ImportHooks, ImportProgress, ImportReport, ImportStep, ReadScope, RunOptions,
@@ -9,8 +9,6 @@ use hyperfleet::app::import::{
 };
 use hyperfleet::domain::EntityRegistry;
 use hyperfleet::domain::entity_config::{EntityConfig, built_in, registry};
-use hyperfleet_devkit::{Durability, PrivatePostgres};
-use hyperfleet_testkit::scratch_folder;
 use serde_json::Value;
 use sqlx::AssertSqlSafe;
 use sqlx::postgres::PgConnection;
@@ -23,8 +21,6 @@ pub(super) struct World {
     pub(super) source: TestDatabase,
     pub(super) target: TestDatabase,
     pub(super) registry: EntityRegistry,
-    /// Dropped, the source's own server ends.
-    server: Option<mpsc::Sender<()>>,
 }
 
 /// A run as an operator starts it first.
@@ -65,7 +61,6 @@ impl World {
             source,
             target,
             registry,
-            server: None,
         }
     }
 
@@ -76,30 +71,27 @@ impl World {
         world
     }
 
-    /// With the source on a server of its own, where no other test writes. What is written while a position is
-    /// taken, in whatever database of the server, counts as changed later.
-    pub(super) async fn alone(clusters: usize) -> Self {
-        let folder = scratch_folder("hyperfleet-import-");
-        let (url_sender, url) = tokio::sync::oneshot::channel();
-        let (server, end) = mpsc::channel();
-        std::thread::spawn(move || {
-            let server = PrivatePostgres::start(folder.path(), Durability::ThrownAway).unwrap();
-            url_sender.send(server.url("postgres")).unwrap();
-            let _: Result<(), _> = end.recv();
-        });
-        let source = TestDatabase::at(url.await.unwrap().parse().unwrap());
-        let mut world = Self::fill_at(source, clusters).await;
-        world.server = Some(server);
-        world
-    }
-
     /// With clusters, of which each has three node pools.
     pub(super) async fn filled(clusters: usize) -> Self {
         Self::fill_at(TestDatabase::create_empty().await, clusters).await
     }
 
-    /// Changes the source.
+    /// Changes the source between two runs, and waits for the transactions that are open on the server: whatever was
+    /// written after one of them began, in any database, counts as changed in the run after the next.
     pub(super) async fn there(&self, sql: &str) {
+        self.there_meanwhile(sql).await;
+        let mut connection = self.source.connect().await;
+        let next = "SELECT txid_snapshot_xmax(txid_current_snapshot())";
+        let next = ask(&mut connection, next).await.as_i64();
+        let oldest = "SELECT txid_snapshot_xmin(txid_current_snapshot())";
+        until("the older transactions of the server end", async || {
+            ask(&mut connection, oldest).await.as_i64() >= next
+        })
+        .await;
+    }
+
+    /// Changes the source during a run, which waits for this.
+    pub(super) async fn there_meanwhile(&self, sql: &str) {
         execute(&mut self.source.connect().await, sql).await;
     }
 
