@@ -81,11 +81,14 @@ impl Service {
             });
         }
         drop(access);
-        let mut tx = self.store.begin_sets().await?;
-        let result = self
-            .delete_in(&mut tx, path, Some(resource), conditions, origin)
-            .await;
-        effects::commit(tx, result.map(with_effects)).await
+        self.in_turns(async |turn| {
+            let mut tx = self.store.begin_sets(turn).await?;
+            let result = self
+                .delete_in(&mut tx, path, Some(&resource), conditions, origin)
+                .await;
+            effects::commit(tx, result.map(with_effects)).await
+        })
+        .await
     }
 
     /// Deletes a resource without dependents and references that becomes finalizing, or already is. Returns `None` if
@@ -128,7 +131,7 @@ impl Service {
         &self,
         tx: &mut Tx<'_>,
         path: ResourcePath<'_>,
-        found: Option<Resource>,
+        found: Option<&Resource>,
         conditions: &Preconditions,
         origin: &ChangeOrigin,
     ) -> Result<(Deleted, DecidedFamily), Error> {
@@ -145,7 +148,7 @@ impl Service {
         require(conditions, root)?;
         let found = found.filter(|found| found.state.revision == root.revision);
         let mut resource = match (found, path.scope()) {
-            (Some(found), _) => found,
+            (Some(found), _) => found.clone(),
             (None, Some(scope)) => {
                 let now = db.find_resource(scope).await?;
                 now.ok_or_else(|| path.not_found())?
@@ -182,11 +185,14 @@ impl Service {
         conditions: &Preconditions,
         origin: &ChangeOrigin,
     ) -> Result<(), Error> {
-        let mut tx = self.store.begin_sets().await?;
-        let decided = self
-            .force_delete_in(&mut tx, path, reason, conditions, origin)
-            .await;
-        self.finish_forced(tx, decided, reason, origin).await
+        self.in_turns(async |turn| {
+            let mut tx = self.store.begin_sets(turn).await?;
+            let decided = self
+                .force_delete_in(&mut tx, path, reason, conditions, origin)
+                .await;
+            self.finish_forced(tx, decided, reason, origin).await
+        })
+        .await
     }
 
     /// Ends the transaction of a force-delete, logs it and emits its effects.

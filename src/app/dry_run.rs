@@ -18,7 +18,7 @@ use crate::domain::lifecycle::Outcome;
 use crate::domain::precondition::Preconditions;
 use crate::domain::tenancy::{Tenant, TenantScope};
 use crate::domain::{Entity, Report, RequestedPatch, RequestedResource, Resource, ResourceState};
-use crate::storage::postgres::Tx;
+use crate::storage::postgres::{Turn, Tx};
 
 /// What a dry run takes beside its change.
 pub struct DryRun<'a, T> {
@@ -54,23 +54,26 @@ impl Service {
     ) -> Result<DryRunAnswer, Error> {
         let author = (tenant, run.origin);
         let creation = self.prepare(entity, parent, new, author).await?;
-        let mut tx = match self.begin_dry_run(run.key).await? {
-            Claim::Fresh(tx) => tx,
-            Claim::Kept(answer) => return Ok(answer.into()),
-        };
-        let created = self.create_in(&mut tx, &creation).await;
-        let created = created.and_then(|created| creation.made(created));
-        let tried = created.map(|(resource, failures)| {
-            let outcome = Outcome {
-                saved: vec![resource.state.clone()],
-                changes: vec![Change::of(Action::Create, None, &resource.state)],
-                failures,
-                ..Outcome::default()
+        self.in_turns(async |turn| {
+            let mut tx = match self.begin_dry_run(run.key, turn).await? {
+                Claim::Fresh(tx) => tx,
+                Claim::Kept(answer) => return Ok(answer.into()),
             };
-            let before = Vec::new();
-            (resource, TriedChange { before, outcome })
-        });
-        self.end_dry_run(tx, tenant.tenants(), &run, tried).await
+            let created = self.create_in(&mut tx, &creation).await;
+            let created = created.and_then(|created| creation.clone().made(created));
+            let tried = created.map(|(resource, failures)| {
+                let outcome = Outcome {
+                    saved: vec![resource.state.clone()],
+                    changes: vec![Change::of(Action::Create, None, &resource.state)],
+                    failures,
+                    ..Outcome::default()
+                };
+                let before = Vec::new();
+                (resource, TriedChange { before, outcome })
+            });
+            self.end_dry_run(tx, tenant.tenants(), &run, tried).await
+        })
+        .await
     }
 
     /// A dry run of [`Service::patch`].
@@ -84,15 +87,18 @@ impl Service {
         let Some(scope) = path.scope() else {
             return Err(self.missing(path).await);
         };
-        let mut tx = match self.begin_dry_run(run.key).await? {
-            Claim::Fresh(tx) => tx,
-            Claim::Kept(answer) => return Ok(answer.into()),
-        };
-        let patched = self
-            .patch_locked(&mut tx, path, scope, (change, conditions), run.origin)
-            .await;
-        let tried = patched.map(PatchedResource::tried);
-        self.end_dry_run(tx, path.tenants, &run, tried).await
+        self.in_turns(async |turn| {
+            let mut tx = match self.begin_dry_run(run.key, turn).await? {
+                Claim::Fresh(tx) => tx,
+                Claim::Kept(answer) => return Ok(answer.into()),
+            };
+            let patched = self
+                .patch_locked(&mut tx, path, scope, (change, conditions), run.origin)
+                .await;
+            let tried = patched.map(PatchedResource::tried);
+            self.end_dry_run(tx, path.tenants, &run, tried).await
+        })
+        .await
     }
 
     /// A dry run of [`Service::delete`].
@@ -102,15 +108,18 @@ impl Service {
         conditions: &Preconditions,
         run: DryRun<'_, Deleted>,
     ) -> Result<DryRunAnswer, Error> {
-        let mut tx = match self.begin_dry_run(run.key).await? {
-            Claim::Fresh(tx) => tx,
-            Claim::Kept(answer) => return Ok(answer.into()),
-        };
-        let deleted = self
-            .delete_in(&mut tx, path, None, conditions, run.origin)
-            .await;
-        let tried = deleted.map(|(deleted, decided)| (deleted, decided.into()));
-        self.end_dry_run(tx, path.tenants, &run, tried).await
+        self.in_turns(async |turn| {
+            let mut tx = match self.begin_dry_run(run.key, turn).await? {
+                Claim::Fresh(tx) => tx,
+                Claim::Kept(answer) => return Ok(answer.into()),
+            };
+            let deleted = self
+                .delete_in(&mut tx, path, None, conditions, run.origin)
+                .await;
+            let tried = deleted.map(|(deleted, decided)| (deleted, decided.into()));
+            self.end_dry_run(tx, path.tenants, &run, tried).await
+        })
+        .await
     }
 
     /// A dry run of [`Service::force_delete`].
@@ -121,15 +130,18 @@ impl Service {
         conditions: &Preconditions,
         run: DryRun<'_, ()>,
     ) -> Result<DryRunAnswer, Error> {
-        let mut tx = match self.begin_dry_run(run.key).await? {
-            Claim::Fresh(tx) => tx,
-            Claim::Kept(answer) => return Ok(answer.into()),
-        };
-        let forced = self
-            .force_delete_in(&mut tx, path, reason, conditions, run.origin)
-            .await;
-        let tried = forced.map(|decided| ((), decided.into()));
-        self.end_dry_run(tx, path.tenants, &run, tried).await
+        self.in_turns(async |turn| {
+            let mut tx = match self.begin_dry_run(run.key, turn).await? {
+                Claim::Fresh(tx) => tx,
+                Claim::Kept(answer) => return Ok(answer.into()),
+            };
+            let forced = self
+                .force_delete_in(&mut tx, path, reason, conditions, run.origin)
+                .await;
+            let tried = forced.map(|decided| ((), decided.into()));
+            self.end_dry_run(tx, path.tenants, &run, tried).await
+        })
+        .await
     }
 
     /// A dry run of [`Service::report`].
@@ -140,34 +152,37 @@ impl Service {
         run: DryRun<'_, Option<Report>>,
     ) -> Result<DryRunAnswer, Error> {
         let scope = path.scope().ok_or_else(|| path.not_found())?;
-        let mut tx = match self.begin_dry_run(run.key).await? {
-            Claim::Fresh(tx) => tx,
-            Claim::Kept(answer) => return Ok(answer.into()),
-        };
-        let alone = self
-            .try_report_alone(&mut tx, path, scope, &mut report, run.origin)
-            .await;
-        let tried = if let Some(tried) = alone.transpose() {
-            tried
-        } else {
-            // Owners are locked before their children: this transaction may have locked the child.
-            tx.roll_back().await;
-            tx = match self.begin_dry_run(run.key).await? {
+        self.in_turns(async |turn| {
+            let mut tx = match self.begin_dry_run(run.key, turn).await? {
                 Claim::Fresh(tx) => tx,
                 Claim::Kept(answer) => return Ok(answer.into()),
             };
-            self.try_completing_report(&mut tx, path, scope, &mut report, run.origin)
-                .await
-        };
-        self.end_dry_run(tx, path.tenants, &run, tried).await
+            let alone = self
+                .try_report_alone(&mut tx, path, scope, &mut report, run.origin)
+                .await;
+            let tried = if let Some(tried) = alone.transpose() {
+                tried
+            } else {
+                // Owners are locked before their children: this transaction may have locked the child.
+                tx.roll_back().await;
+                tx = match self.begin_dry_run(run.key, turn).await? {
+                    Claim::Fresh(tx) => tx,
+                    Claim::Kept(answer) => return Ok(answer.into()),
+                };
+                self.try_completing_report(&mut tx, path, scope, &mut report, run.origin)
+                    .await
+            };
+            self.end_dry_run(tx, path.tenants, &run, tried).await
+        })
+        .await
     }
 
     /// Begins the transaction that is rolled back. If the request has a key, it is claimed as by the request itself:
     /// the answer may be that of an earlier request.
-    async fn begin_dry_run(&self, key: Option<&KeyedRequest>) -> Result<Claim, Error> {
+    async fn begin_dry_run(&self, key: Option<&KeyedRequest>, turn: Turn) -> Result<Claim, Error> {
         match key {
-            Some(key) => self.claim(key).await,
-            None => Ok(Claim::Fresh(self.store.begin_keyed().await?)),
+            Some(key) => self.claim(key, turn).await,
+            None => Ok(Claim::Fresh(self.store.begin_keyed(turn).await?)),
         }
     }
 

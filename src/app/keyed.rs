@@ -20,7 +20,7 @@ use crate::domain::idempotency::{KeptAnswer, KeyedRequest};
 use crate::domain::precondition::Preconditions;
 use crate::domain::tenancy::Tenant;
 use crate::domain::{Entity, RequestedPatch, RequestedResource, Resource};
-use crate::storage::postgres::{ClaimedKey, Tx};
+use crate::storage::postgres::{ClaimedKey, Turn, Tx};
 
 /// The answer to a request with a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,13 +51,16 @@ impl Service {
         (request, write): (&KeyedRequest, WriteAnswer<'_, Resource>),
     ) -> Result<KeyedAnswer, Error> {
         let creation = self.prepare(entity, parent, new, author).await?;
-        let mut tx = match self.claim(request).await? {
-            Claim::Fresh(tx) => tx,
-            Claim::Kept(answer) => return Ok(answer),
-        };
-        let created = self.create_in(&mut tx, &creation).await;
-        let created = created.and_then(|created| creation.end(created));
-        finish(tx, request, created, write).await
+        self.in_turns(async |turn| {
+            let mut tx = match self.claim(request, turn).await? {
+                Claim::Fresh(tx) => tx,
+                Claim::Kept(answer) => return Ok(answer),
+            };
+            let created = self.create_in(&mut tx, &creation).await;
+            let created = created.and_then(|created| creation.clone().end(created));
+            finish(tx, request, created, write).await
+        })
+        .await
     }
 
     /// [`Service::patch`] for a request with a key.
@@ -72,19 +75,17 @@ impl Service {
         let Some(scope) = path.scope() else {
             return Err(self.missing(path).await);
         };
-        let mut tx = match self.claim(request).await? {
-            Claim::Fresh(tx) => tx,
-            Claim::Kept(answer) => return Ok(answer),
-        };
-        let patched = self
-            .patch_locked(&mut tx, path, scope, (change, conditions), origin)
-            .await;
-        finish(
-            tx,
-            request,
-            patched.map(PatchedResource::with_effects),
-            write,
-        )
+        self.in_turns(async |turn| {
+            let mut tx = match self.claim(request, turn).await? {
+                Claim::Fresh(tx) => tx,
+                Claim::Kept(answer) => return Ok(answer),
+            };
+            let patched = self
+                .patch_locked(&mut tx, path, scope, (change, conditions), origin)
+                .await;
+            let patched = patched.map(PatchedResource::with_effects);
+            finish(tx, request, patched, write).await
+        })
         .await
     }
 
@@ -96,14 +97,17 @@ impl Service {
         origin: &ChangeOrigin,
         (request, write): (&KeyedRequest, WriteAnswer<'_, Deleted>),
     ) -> Result<KeyedAnswer, Error> {
-        let mut tx = match self.claim(request).await? {
-            Claim::Fresh(tx) => tx,
-            Claim::Kept(answer) => return Ok(answer),
-        };
-        let deleted = self
-            .delete_in(&mut tx, path, None, conditions, origin)
-            .await;
-        finish(tx, request, deleted.map(with_effects), write).await
+        self.in_turns(async |turn| {
+            let mut tx = match self.claim(request, turn).await? {
+                Claim::Fresh(tx) => tx,
+                Claim::Kept(answer) => return Ok(answer),
+            };
+            let deleted = self
+                .delete_in(&mut tx, path, None, conditions, origin)
+                .await;
+            finish(tx, request, deleted.map(with_effects), write).await
+        })
+        .await
     }
 
     /// [`Service::force_delete`] for a request with a key.
@@ -115,28 +119,31 @@ impl Service {
         origin: &ChangeOrigin,
         (request, answer): (&KeyedRequest, KeptAnswer),
     ) -> Result<KeyedAnswer, Error> {
-        let mut tx = match self.claim(request).await? {
-            Claim::Fresh(tx) => tx,
-            Claim::Kept(answer) => return Ok(answer),
-        };
-        let mut decided = self
-            .force_delete_in(&mut tx, path, reason, conditions, origin)
-            .await;
-        if decided.is_ok()
-            && let Err(error) = tx.db().keep_answer(request, &answer).await
-        {
-            decided = Err(error.into());
-        }
-        self.finish_forced(tx, decided, reason, origin).await?;
-        Ok(KeyedAnswer {
-            answer,
-            is_replayed: false,
+        self.in_turns(async |turn| {
+            let mut tx = match self.claim(request, turn).await? {
+                Claim::Fresh(tx) => tx,
+                Claim::Kept(answer) => return Ok(answer),
+            };
+            let mut decided = self
+                .force_delete_in(&mut tx, path, reason, conditions, origin)
+                .await;
+            if decided.is_ok()
+                && let Err(error) = tx.db().keep_answer(request, &answer).await
+            {
+                decided = Err(error.into());
+            }
+            self.finish_forced(tx, decided, reason, origin).await?;
+            Ok(KeyedAnswer {
+                answer: answer.clone(),
+                is_replayed: false,
+            })
         })
+        .await
     }
 
     /// Claims the key of a request, in a transaction for all that follows.
-    pub(super) async fn claim(&self, request: &KeyedRequest) -> Result<Claim, Error> {
-        let mut tx = self.store.begin_keyed().await?;
+    pub(super) async fn claim(&self, request: &KeyedRequest, turn: Turn) -> Result<Claim, Error> {
+        let mut tx = self.store.begin_keyed(turn).await?;
         let expired = self.keys_expired_at(request.at);
         let kept = match tx.db().claim_key(request, expired).await {
             Ok(ClaimedKey::Fresh) => return Ok(Claim::Fresh(tx)),

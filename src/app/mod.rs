@@ -21,6 +21,7 @@ mod reports;
 mod resources;
 mod sealing;
 pub mod trail;
+mod turns;
 mod unreconciled;
 mod unrequired_adapters;
 mod watch;

@@ -9,7 +9,7 @@ use crate::domain::audit::ChangeOrigin;
 use crate::domain::lifecycle::{self, Outcome, ReportDecision};
 use crate::domain::page::{Listing, PageRequest};
 use crate::domain::{InvalidReport, Report, ReportOutcome, ResourceSnapshot, ResourceState};
-use crate::storage::postgres::{ResourceScope, RowAccess, Tx};
+use crate::storage::postgres::{ResourceScope, RowAccess, Turn, Tx};
 
 /// The adapter's stored report, `None` if the incoming one was discarded; and the effects to emit after commit.
 type ReportResult = (Option<Report>, Effects);
@@ -76,7 +76,7 @@ impl Service {
             }
         }
         if !completes {
-            let mut tx = self.store.begin_held().await?;
+            let mut tx = self.store.begin_change(Turn::InLane).await?;
             let result = self
                 .report_alone(&mut tx, path, scope, &mut report, origin)
                 .await;
@@ -85,11 +85,14 @@ impl Service {
                 None => tx.roll_back().await,
             }
         }
-        let mut tx = self.store.begin_sets().await?;
-        let result = self
-            .report_locked(&mut tx, path, scope, &mut report, origin)
-            .await;
-        effects::commit(tx, result).await
+        self.in_turns(async |turn| {
+            let mut tx = self.store.begin_sets(turn).await?;
+            let result = self
+                .report_locked(&mut tx, path, scope, &mut report, origin)
+                .await;
+            effects::commit(tx, result).await
+        })
+        .await
     }
 
     /// Locks the resource, not its owners. Returns `None` if the report completes a deletion, which needs them.

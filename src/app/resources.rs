@@ -14,7 +14,7 @@ use crate::domain::{
     Entity, References, RequestedPatch, RequestedResource, Resource, ResourceId, ResourceState,
     StoredResource, Violations,
 };
-use crate::storage::postgres::{self, Created, ResourceScope, RowAccess, Tx};
+use crate::storage::postgres::{self, Created, ResourceScope, RowAccess, Turn, Tx};
 
 /// A resource before and after a patch that is carried out.
 pub(super) struct PatchedResource {
@@ -27,6 +27,7 @@ pub(super) struct PatchedResource {
 type Conditional<'a> = (&'a RequestedPatch, &'a Preconditions);
 
 /// A new resource whose row is not written yet.
+#[derive(Clone)]
 pub(super) struct Creation<'a> {
     resource: Resource,
     failures: Vec<Failure>,
@@ -63,25 +64,31 @@ impl Service {
             created = creation.insert(&mut access).await?;
         }
         if created == Created::ParentBusy {
-            let mut tx = self
-                .begin_for(!creation.resource.references.is_empty())
+            let has_references = !creation.resource.references.is_empty();
+            created = self
+                .locking(has_references, async |turn| {
+                    let mut tx = self.store.begin_change(turn).await?;
+                    let result = self.create_in(&mut tx, &creation).await;
+                    tx.finish(result).await
+                })
                 .await?;
-            let result = self.create_in(&mut tx, &creation).await;
-            created = tx.finish(result).await?;
         }
         let (resource, effects) = creation.end(created)?;
         effects.emit();
         Ok(resource)
     }
 
-    /// Opens the transaction of a change of references, or of one that has found its row held.
-    async fn begin_for(&self, has_references: bool) -> Result<Tx<'static>, Error> {
-        let begun = if has_references {
-            self.store.begin().await
+    /// Makes a change of references in turns. Without references it has tried without locks, and found its row held.
+    async fn locking<T>(
+        &self,
+        has_references: bool,
+        mut change: impl AsyncFnMut(Turn) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        if has_references {
+            self.in_turns(change).await
         } else {
-            self.store.begin_held().await
-        };
-        begun.map_err(Error::from)
+            change(Turn::InLane).await
+        }
     }
 
     /// Checks what can be checked of a new resource before its row is written.
@@ -255,11 +262,14 @@ impl Service {
                 }
             }
         }
-        let mut tx = self.begin_for(change.references.is_some()).await?;
-        let result = self
-            .patch_locked(&mut tx, path, scope, (change, conditions), origin)
-            .await;
-        effects::commit(tx, result.map(PatchedResource::with_effects)).await
+        self.locking(change.references.is_some(), async |turn| {
+            let mut tx = self.store.begin_change(turn).await?;
+            let result = self
+                .patch_locked(&mut tx, path, scope, (change, conditions), origin)
+                .await;
+            effects::commit(tx, result.map(PatchedResource::with_effects)).await
+        })
+        .await
     }
 
     pub(super) async fn patch_locked(

@@ -3,7 +3,7 @@
 use std::net::TcpListener;
 use std::time::Duration;
 
-use hyperfleet::storage::postgres::{ConnectionLifetime, Error, Settings, Store};
+use hyperfleet::storage::postgres::{ConnectionLifetime, Error, Settings, Store, Turn};
 use sqlx::postgres::PgConnectOptions;
 
 use crate::support::{TestDatabase, until};
@@ -178,7 +178,7 @@ async fn changes_of_held_rows_leave_a_connection_for_the_others() {
         let store = thread(&database.options(), connections);
         let mut open = Vec::new();
         let refused = loop {
-            match store.begin_held().await {
+            match store.begin_change(Turn::InLane).await {
                 Ok(tx) => open.push(tx),
                 Err(error) => break error,
             }
@@ -187,7 +187,30 @@ async fn changes_of_held_rows_leave_a_connection_for_the_others() {
         assert_eq!(open.len(), expected, "{connections}");
         drop(store.session().await.unwrap());
         open.pop().unwrap().roll_back().await;
-        store.begin_held().await.unwrap().roll_back().await;
+        store
+            .begin_change(Turn::InLane)
+            .await
+            .unwrap()
+            .roll_back()
+            .await;
+    }
+}
+
+#[tokio::test]
+async fn slow_statements_and_changes_of_held_rows_together_leave_a_connection_for_the_others() {
+    let database = TestDatabase::create().await;
+    for (connections, are_both) in [(2, false), (3, false), (4, true), (8, true)] {
+        let store = thread(&database.options(), connections);
+        let slow = store.slow_session().await.unwrap();
+        let change = store.begin_change(Turn::InLane).await;
+        assert_eq!(change.is_ok(), are_both, "{connections}");
+        drop(store.session().await.unwrap());
+        drop(slow);
+        if !are_both {
+            let held = store.begin_change(Turn::InLane).await.unwrap();
+            held.roll_back().await;
+            store.slow_session().await.unwrap();
+        }
     }
 }
 

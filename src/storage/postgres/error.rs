@@ -99,6 +99,31 @@ pub(super) fn is_lock_timeout(error: &sqlx::Error) -> bool {
     code(error).is_some_and(|code| code == "55P03")
 }
 
+/// The connection is open, and no answer arrives, although the statement has had its whole time: no working server takes
+/// longer. The connection counts as lost, so that it is closed, and not waited for again.
+pub(super) fn silent() -> sqlx::Error {
+    sqlx::Error::Io(io::Error::new(
+        io::ErrorKind::TimedOut,
+        "the server does not answer",
+    ))
+}
+
+/// The time of the request is up before that of its statement: the server may be well.
+#[derive(Debug, thiserror::Error)]
+#[error("the time of the request is up")]
+struct Late;
+
+pub(super) fn late() -> sqlx::Error {
+    sqlx::Error::Io(io::Error::new(io::ErrorKind::TimedOut, Late))
+}
+
+pub(super) fn is_late(error: &sqlx::Error) -> bool {
+    let sqlx::Error::Io(error) = error else {
+        return false;
+    };
+    error.get_ref().is_some_and(|source| source.is::<Late>())
+}
+
 /// Adds the failed action to errors of sqlx.
 pub(super) trait Doing<T> {
     /// Adds `doing`, a verb and its object, and classifies the error by what callers can do.
@@ -132,7 +157,9 @@ fn is_refusal(code: &str) -> bool {
 
 /// Whether the same request may succeed later without any change.
 fn is_transient(error: &sqlx::Error) -> bool {
-    is_connection_lost(error) || code(error).is_some_and(|code| is_transient_code(&code))
+    is_connection_lost(error)
+        || is_late(error)
+        || code(error).is_some_and(|code| is_transient_code(&code))
 }
 
 fn code(error: &sqlx::Error) -> Option<Cow<'_, str>> {
@@ -143,6 +170,7 @@ fn code(error: &sqlx::Error) -> Option<Cow<'_, str>> {
 /// be written to, as after a failover.
 pub(super) fn is_connection_lost(error: &sqlx::Error) -> bool {
     match error {
+        _ if is_late(error) => false,
         // The last is sqlx's error for an answer that was cut off.
         sqlx::Error::Io(_) | sqlx::Error::Tls(_) | sqlx::Error::Protocol(_) => true,
         sqlx::Error::Database(db) => db.code().is_some_and(|code| {

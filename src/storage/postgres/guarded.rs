@@ -5,7 +5,6 @@
 //! that is the first statement of a request, the request has had no effect yet. The statement is then sent again over
 //! another connection, if a repetition is harmless.
 
-use std::io;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
@@ -61,17 +60,20 @@ fn send(link: &mut Link, statement: Inspected) -> BoxStream<'_, Answer> {
     let answers = link.connection.fetch_many(statement);
     match deadline {
         None => answers,
-        Some(deadline) => in_time(answers, deadline),
+        Some((deadline, unanswered)) => in_time(answers, deadline, unanswered),
     }
 }
 
-fn in_time(answers: BoxStream<'_, Answer>, deadline: Instant) -> BoxStream<'_, Answer> {
-    let state = Some((answers, deadline));
-    Box::pin(unfold(state, |state| async {
-        let (mut answers, deadline) = state?;
+fn in_time(
+    answers: BoxStream<'_, Answer>,
+    deadline: Instant,
+    unanswered: fn() -> Error,
+) -> BoxStream<'_, Answer> {
+    Box::pin(unfold(Some(answers), move |answers| async move {
+        let mut answers = answers?;
         match timeout_at(deadline, answers.next()).await {
-            Ok(answer) => answer.map(|answer| (answer, Some((answers, deadline)))),
-            Err(_) => Some((Err(silent()), None)),
+            Ok(answer) => answer.map(|answer| (answer, Some(answers))),
+            Err(_) => Some((Err(unanswered()), None)),
         }
     }))
 }
@@ -105,15 +107,6 @@ async fn until_error(mut answers: BoxStream<'_, Answer>) -> Vec<Answer> {
         }
     }
     all
-}
-
-/// The connection is open, and no answer arrives: no working server takes longer than the statement may. It counts as
-/// lost, so that it is closed, and not waited for again.
-pub(super) fn silent() -> Error {
-    Error::Io(io::Error::new(
-        io::ErrorKind::TimedOut,
-        "the server does not answer",
-    ))
 }
 
 impl Inspected {

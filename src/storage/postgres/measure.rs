@@ -9,7 +9,7 @@ use sqlx::error::ErrorKind;
 use tracing::Span;
 use tracing::field::Empty;
 
-use super::error::{is_connection_lost, is_timeout};
+use super::error::{is_connection_lost, is_late, is_lock_timeout, is_timeout};
 
 const DURATION: &str = "hyperfleet_db_query_duration_seconds";
 const ERRORS: &str = "hyperfleet_db_errors_total";
@@ -203,10 +203,12 @@ fn fault(operation: SqlOperation, error: &sqlx::Error) -> Option<&'static str> {
     };
     Some(match error {
         sqlx::Error::RowNotFound => return None,
+        // A change that waits for others takes its next turn; what is refused in the end is counted as a request.
+        _ if is_lock_timeout(error) => return None,
         _ if matches!(operation, SqlOperation::Commit) => "commit_failed",
         _ if matches!(operation, SqlOperation::Rollback) => "rollback_failed",
         _ if is_connection_lost(error) => "connection_error",
-        _ if is_timeout(error) => "timeout",
+        _ if is_timeout(error) || is_late(error) => "timeout",
         sqlx::Error::Database(error) if is_constraint(&**error) => "constraint_violation",
         _ => "other",
     })

@@ -3,8 +3,7 @@
 //! ```text
 //! Store ── session() ──▶ Session   one statement at a time, each its own transaction
 //!   ├─ slow_session() ─▶ Session   the same for searches: at most half of the connections
-//!   ├──── begin() ─────▶ Tx        several statements, kept by finish(Ok) only
-//!   └─ begin_held() ───▶ Tx        the same for changes of rows that others hold: a part of the connections
+//!   └──── begin() ─────▶ Tx        several statements, kept by finish(Ok) only
 //!                          both give Db: every statement is a method of it, in the file of its table
 //! ```
 //!
@@ -55,6 +54,7 @@ mod snapshots;
 mod states;
 mod surroundings;
 mod trail;
+mod transactions;
 mod unreconciled;
 mod walked_list;
 
@@ -62,6 +62,7 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use deadpool::managed::{PoolError, TimeoutType};
+use sqlx::SqlSafeStr;
 use sqlx::migrate::Migrator;
 use tokio::time::{Instant, timeout_at};
 use uuid::Uuid;
@@ -86,15 +87,16 @@ pub use schema::{Migration, MigrationState, SchemaStatus};
 pub use scope::{LockedRow, ResourceScope};
 pub use snapshots::{LockedSnapshots, SurroundedResource, WholeResource};
 pub use trail::TrailBounds;
+pub use transactions::{Turn, Tx};
 pub use unreconciled::Unreconciled;
 pub use walked_list::WalkedPage;
 
 use crate::domain::{ResourceId, StoredResource};
 use batching::Unanswered;
-use error::{Doing as _, is_connection_lost, is_timeout};
+use error::{Doing as _, is_connection_lost, is_late, is_timeout};
 use guarded::GuardedConnection;
 use lane::{Lane, LanePermit, Lanes};
-use measure::SqlOperation::{self, Begin, Commit, Rollback};
+use measure::SqlOperation::{self, Begin};
 use pool::{Health, Lease, Link, Pool};
 use reader::Reader;
 use row_access::ChangeDesks;
@@ -107,19 +109,6 @@ static MIGRATOR: LazyLock<Migrator> = LazyLock::new(|| {
     migrator.set_ignore_missing(true);
     migrator
 });
-
-/// One message to the server. A kept plan must not read a whole table because the table was small when it was made.
-const BEGIN_SETS: &str =
-    "BEGIN; SET LOCAL plan_cache_mode = force_generic_plan; SET LOCAL enable_seqscan = off";
-
-/// The same for a request with an idempotency key, and for a dry run. It waits 5 s at most for a repetition of itself,
-/// or for another change.
-const BEGIN_KEYED: &str = "BEGIN; SET LOCAL plan_cache_mode = force_generic_plan; SET LOCAL enable_seqscan = off; \
-                           SET LOCAL lock_timeout = '5s'";
-
-/// One state of the database for several statements. The reader may stop between two of them for ten minutes.
-const BEGIN_READING: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; \
-                             SET LOCAL idle_in_transaction_session_timeout = '10min'";
 
 /// A handle on the database. Cheap to clone.
 #[derive(Clone)]
@@ -141,20 +130,6 @@ pub struct Session {
     lease: Option<Lease>,
     /// The place in a lane. Returned after the connection, so that the next request finds one.
     permit: Option<LanePermit>,
-}
-
-/// One open transaction. Only [`Tx::finish`] with an `Ok` keeps its changes; dropping it rolls back at once, because
-/// its connection is closed.
-#[must_use = "a transaction that is not finished did nothing"]
-pub struct Tx<'s> {
-    session: TxSession<'s>,
-    is_open: bool,
-}
-
-/// The connection of a transaction: its own, or one that outlives it.
-enum TxSession<'s> {
-    Own(Session),
-    Lent(&'s mut Session),
 }
 
 /// A connection to run statements on, inside or outside a transaction.
@@ -298,37 +273,6 @@ impl Store {
         self.deadline.map_or(until, |deadline| deadline.min(until))
     }
 
-    /// Opens a transaction (READ COMMITTED).
-    pub async fn begin(&self) -> Result<Tx<'static>, Error> {
-        Tx::open(TxSession::Own(self.session().await?), "BEGIN").await
-    }
-
-    /// Opens a transaction (READ COMMITTED) for a change that has found its row held, and locks it first. Waits for a
-    /// place in the lane of such changes ([`lane`]), then for the connection.
-    pub async fn begin_held(&self) -> Result<Tx<'static>, Error> {
-        let session = self
-            .session_in(&self.lanes.held_rows, self.deadline)
-            .await?;
-        Tx::open(TxSession::Own(session), "BEGIN").await
-    }
-
-    /// Opens a transaction (READ COMMITTED) that changes sets of rows. Its statements are planned once for each
-    /// connection: with values, the server would plan for each set of ids, which takes longer than changing a few
-    /// rows.
-    pub async fn begin_sets(&self) -> Result<Tx<'static>, Error> {
-        Tx::open(TxSession::Own(self.session().await?), BEGIN_SETS).await
-    }
-
-    /// Opens a transaction (READ COMMITTED) for a request with an idempotency key or for a dry run, whatever it changes.
-    pub async fn begin_keyed(&self) -> Result<Tx<'static>, Error> {
-        Tx::open(TxSession::Own(self.session().await?), BEGIN_KEYED).await
-    }
-
-    /// Opens a transaction (REPEATABLE READ) that only reads: all its statements see the state of the first one.
-    pub async fn begin_reading(&self) -> Result<Tx<'static>, Error> {
-        Tx::open(TxSession::Own(self.session().await?), BEGIN_READING).await
-    }
-
     /// The use of all connections, those of shares included.
     pub fn connections(&self) -> Connections {
         let mut sum = Connections {
@@ -394,11 +338,6 @@ impl Session {
         };
         Db { link: lease }
     }
-
-    /// Opens a transaction (READ COMMITTED) on this connection, which keeps its session locks.
-    pub async fn begin(&mut self) -> Result<Tx<'_>, Error> {
-        Tx::open(TxSession::Lent(self), "BEGIN").await
-    }
 }
 
 impl Drop for Session {
@@ -420,67 +359,6 @@ impl Drop for Session {
                 }
                 drop(Lease::take(lease));
             }
-        }
-    }
-}
-
-impl<'s> Tx<'s> {
-    async fn open(session: TxSession<'s>, sql: &'static str) -> Result<Self, Error> {
-        // Constructed before the first statement, which may fail after it has opened the transaction.
-        let mut tx = Self {
-            session,
-            is_open: true,
-        };
-        tx.db().execute(sql, Begin, "open a transaction").await?;
-        Ok(tx)
-    }
-
-    pub fn db(&mut self) -> Db<'_> {
-        match &mut self.session {
-            TxSession::Own(session) => session.db(),
-            TxSession::Lent(session) => session.db(),
-        }
-    }
-
-    /// Commits if `result` is `Ok`, rolls back otherwise.
-    pub async fn finish<T, E: From<Error>>(mut self, result: Result<T, E>) -> Result<T, E> {
-        match result {
-            Ok(value) => {
-                self.close("COMMIT", Commit, "commit").await?;
-                Ok(value)
-            }
-            Err(error) => {
-                // If this fails, too, the connection is closed, with the same effect.
-                let _ = self.close("ROLLBACK", Rollback, "roll back").await;
-                Err(error)
-            }
-        }
-    }
-
-    /// Rolls back, whatever the transaction did.
-    pub async fn roll_back(mut self) {
-        // If this fails, the connection is closed, with the same effect.
-        let _ = self.close("ROLLBACK", Rollback, "roll back").await;
-    }
-
-    async fn close(
-        &mut self,
-        sql: &'static str,
-        operation: SqlOperation,
-        doing: &'static str,
-    ) -> Result<(), Error> {
-        self.db().execute(sql, operation, doing).await?;
-        self.is_open = false;
-        Ok(())
-    }
-}
-
-impl Drop for Tx<'_> {
-    fn drop(&mut self) {
-        let is_open = self.is_open;
-        let link = self.db().link;
-        if is_open && link.health == Health::Good {
-            link.health = Health::Busy;
         }
     }
 }
@@ -517,6 +395,7 @@ impl Db<'_> {
     ) -> Result<T, Error> {
         self.link.health = match &result {
             Err(error) if is_connection_lost(error) => Health::Lost,
+            Err(error) if is_late(error) => Health::Busy,
             _ => Health::Good,
         };
         // Unset if only a part of an earlier answer was read.
@@ -544,7 +423,7 @@ impl Db<'_> {
 
     async fn execute(
         &mut self,
-        sql: &'static str,
+        sql: impl SqlSafeStr,
         operation: SqlOperation,
         doing: &'static str,
     ) -> Result<(), Error> {

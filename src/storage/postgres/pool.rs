@@ -11,6 +11,7 @@ use sqlx::ConnectOptions as _;
 use sqlx::postgres::{PgConnectOptions, PgConnection};
 use tokio::time::{Instant, timeout, timeout_at};
 
+use super::error::{late, silent};
 use super::measure::Statement;
 
 /// How long an answer may take beyond the time of its statement.
@@ -64,10 +65,14 @@ pub(super) struct Link {
 }
 
 impl Link {
-    /// Deadline of the answer to a statement that is sent now.
-    pub(super) fn answer_by(&self) -> Option<Instant> {
-        let limit = self.limit.map(|limit| Instant::now() + limit);
-        limit.into_iter().chain(self.deadline).min()
+    /// Deadline of the answer to a statement that is sent now, and the error of one that does not come until then.
+    pub(super) fn answer_by(&self) -> Option<(Instant, fn() -> sqlx::Error)> {
+        let now = Instant::now();
+        let limit = self.limit.map(|limit| now + limit);
+        let by = limit.into_iter().chain(self.deadline).min()?;
+        // The server ends a statement at its timeout, so only who has waited that long knows that the server is silent.
+        let is_silent = limit.is_some_and(|limit| by + SILENCE_MAX >= limit);
+        Some((by, if is_silent { silent } else { late }))
     }
 
     /// Replaces a closed connection by a new one.

@@ -22,7 +22,7 @@ use super::saved_deletions::SaveDeleted;
 use super::saved_reports::SaveReport;
 use super::saved_resources::{InsertRoot, SavePatched};
 use super::snapshots::{FindDeletable, FindSnapshot, FindWhole};
-use super::{Created, Db, Error, ResourceScope, Session, Settings, Store, WholeResource, guarded};
+use super::{Created, Db, Error, ResourceScope, Session, Settings, Store, WholeResource, error};
 use crate::domain::audit::{Change, ChangeOrigin};
 use crate::domain::tenancy::TenantScope;
 use crate::domain::{Condition, Report, Resource, ResourceSnapshot, ResourceState};
@@ -348,7 +348,7 @@ impl TogetherAccess {
 /// The error of a statement whose answer did not come.
 fn without_answer(doing: &'static str, why: Unanswered) -> Error {
     let source = match why {
-        Unanswered::Late => guarded::silent(),
+        Unanswered::Late => error::silent(),
         _ => sqlx::Error::Io(io::Error::new(
             io::ErrorKind::ConnectionAborted,
             "the connection was lost",

@@ -1,0 +1,198 @@
+//! Transactions, and how changes take turns for rows that others hold.
+//!
+//! ```text
+//! begin() ──────────────▶ Tx   statements that wait for nobody, or may wait long
+//! begin_…(First) ───────▶ Tx   a change: any connection, and 10 ms for each row that others hold
+//! begin_…(InLane) ──────▶ Tx   the same change once more: a place in the lane, and the rest of its time
+//! ```
+//!
+//! A row may be held for as long as the transaction of an operator is open. Without turns, changes of that row would wait with every
+//! connection (`docs/decisions/0047-lanes-for-slow-statements.md`).
+
+use std::time::Duration;
+
+use sqlx::{AssertSqlSafe, SqlSafeStr};
+use tokio::time::Instant;
+
+use super::measure::SqlOperation::{self, Begin, Commit, Rollback};
+use super::pool::Health;
+use super::{Db, Error, Session, Store};
+
+/// A change that waits longer for a row in its first turn has found it held. A change of one row takes less.
+const FIRST_TURN_MAX: Duration = Duration::from_millis(10);
+
+/// How long a request with an idempotency key, or a dry run, waits for a repetition of itself or for another change.
+const KEYED_MAX: Duration = Duration::from_secs(5);
+
+/// The longest wait for a row, where requests have no time limit.
+const LOCK_WAIT_MAX: Duration = Duration::from_hours(24);
+
+/// What is left of the time of a request for its answer, after the wait for a row.
+const ANSWER_TIME: Duration = Duration::from_secs(1);
+
+/// One message to the server. A kept plan must not read a whole table because the table was small when it was made.
+const BEGIN_SETS: &str =
+    "BEGIN; SET LOCAL plan_cache_mode = force_generic_plan; SET LOCAL enable_seqscan = off";
+
+/// One state of the database for several statements. The reader may stop between two of them for ten minutes.
+const BEGIN_READING: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; \
+                             SET LOCAL idle_in_transaction_session_timeout = '10min'";
+
+/// How a change waits for rows that others hold. Whoever waits in vain gets [`Error::Contended`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Turn {
+    /// With any connection, 10 ms for each row.
+    First,
+    /// With a place in the lane of such changes ([`lane`](super::lane)), for the rest of the request's time.
+    InLane,
+}
+
+/// One open transaction. Only [`Tx::finish`] with an `Ok` keeps its changes; dropping it rolls back at once, because
+/// its connection is closed.
+#[must_use = "a transaction that is not finished did nothing"]
+pub struct Tx<'s> {
+    session: TxSession<'s>,
+    is_open: bool,
+}
+
+/// The connection of a transaction: its own, or one that outlives it.
+enum TxSession<'s> {
+    Own(Session),
+    Lent(&'s mut Session),
+}
+
+impl Store {
+    /// Opens a transaction (READ COMMITTED).
+    pub async fn begin(&self) -> Result<Tx<'static>, Error> {
+        Tx::open(TxSession::Own(self.session().await?), "BEGIN").await
+    }
+
+    /// Opens a transaction (READ COMMITTED) for a change of rows that it locks first.
+    pub async fn begin_change(&self, turn: Turn) -> Result<Tx<'static>, Error> {
+        self.begin_turn(turn, "BEGIN", LOCK_WAIT_MAX).await
+    }
+
+    /// Opens a transaction (READ COMMITTED) that changes sets of rows. Its statements are planned once for each
+    /// connection: with values, the server would plan for each set of ids, which takes longer than changing a few
+    /// rows.
+    pub async fn begin_sets(&self, turn: Turn) -> Result<Tx<'static>, Error> {
+        self.begin_turn(turn, BEGIN_SETS, LOCK_WAIT_MAX).await
+    }
+
+    /// The same for a request with an idempotency key or for a dry run, whatever it changes. It waits 5 s at most.
+    pub async fn begin_keyed(&self, turn: Turn) -> Result<Tx<'static>, Error> {
+        self.begin_turn(turn, BEGIN_SETS, KEYED_MAX).await
+    }
+
+    /// Opens a transaction (REPEATABLE READ) that only reads: all its statements see the state of the first one.
+    pub async fn begin_reading(&self) -> Result<Tx<'static>, Error> {
+        Tx::open(TxSession::Own(self.session().await?), BEGIN_READING).await
+    }
+
+    /// Each statement of the transaction waits for a row no longer than `wait_max`, nor than its turn allows.
+    async fn begin_turn(
+        &self,
+        turn: Turn,
+        begin: &'static str,
+        wait_max: Duration,
+    ) -> Result<Tx<'static>, Error> {
+        let (session, wait) = match turn {
+            Turn::First => {
+                let wait = format!("SET LOCAL lock_timeout = {}", FIRST_TURN_MAX.as_millis());
+                (self.session().await?, wait)
+            }
+            Turn::InLane => {
+                let lane = &self.lanes.held_rows;
+                let session = self.session_in(lane, self.deadline).await?;
+                let wait = self.lock_wait().min(wait_max).as_millis();
+                // Not longer than an operator lets the service wait.
+                let wait = format!(
+                    "SELECT set_config('lock_timeout', least(nullif(setting::bigint, 0), {wait})::text, true)
+                     FROM pg_settings WHERE name = 'lock_timeout'"
+                );
+                (session, wait)
+            }
+        };
+        // Numbers are the only parts that are not constant.
+        let sql = AssertSqlSafe(format!("{begin}; {wait}"));
+        Tx::open(TxSession::Own(session), sql).await
+    }
+
+    /// How long a statement may wait for a row from now on. The server must give up before the client does, which could not
+    /// tell a held row from a silent server.
+    fn lock_wait(&self) -> Duration {
+        self.deadline.map_or(LOCK_WAIT_MAX, |deadline| {
+            let rest = deadline.saturating_duration_since(Instant::now());
+            rest.saturating_sub(ANSWER_TIME)
+                .clamp(FIRST_TURN_MAX, LOCK_WAIT_MAX)
+        })
+    }
+}
+
+impl Session {
+    /// Opens a transaction (READ COMMITTED) on this connection, which keeps its session locks.
+    pub async fn begin(&mut self) -> Result<Tx<'_>, Error> {
+        Tx::open(TxSession::Lent(self), "BEGIN").await
+    }
+}
+
+impl<'s> Tx<'s> {
+    async fn open(session: TxSession<'s>, sql: impl SqlSafeStr) -> Result<Self, Error> {
+        // Constructed before the first statement, which may fail after it has opened the transaction.
+        let mut tx = Self {
+            session,
+            is_open: true,
+        };
+        tx.db().execute(sql, Begin, "open a transaction").await?;
+        Ok(tx)
+    }
+
+    pub fn db(&mut self) -> Db<'_> {
+        match &mut self.session {
+            TxSession::Own(session) => session.db(),
+            TxSession::Lent(session) => session.db(),
+        }
+    }
+
+    /// Commits if `result` is `Ok`, rolls back otherwise.
+    pub async fn finish<T, E: From<Error>>(mut self, result: Result<T, E>) -> Result<T, E> {
+        match result {
+            Ok(value) => {
+                self.close("COMMIT", Commit, "commit").await?;
+                Ok(value)
+            }
+            Err(error) => {
+                // If this fails, too, the connection is closed, with the same effect.
+                let _ = self.close("ROLLBACK", Rollback, "roll back").await;
+                Err(error)
+            }
+        }
+    }
+
+    /// Rolls back, whatever the transaction did.
+    pub async fn roll_back(mut self) {
+        // If this fails, the connection is closed, with the same effect.
+        let _ = self.close("ROLLBACK", Rollback, "roll back").await;
+    }
+
+    async fn close(
+        &mut self,
+        sql: &'static str,
+        operation: SqlOperation,
+        doing: &'static str,
+    ) -> Result<(), Error> {
+        self.db().execute(sql, operation, doing).await?;
+        self.is_open = false;
+        Ok(())
+    }
+}
+
+impl Drop for Tx<'_> {
+    fn drop(&mut self) {
+        let is_open = self.is_open;
+        let link = self.db().link;
+        if is_open && link.health == Health::Good {
+            link.health = Health::Busy;
+        }
+    }
+}
