@@ -121,7 +121,9 @@ pub(super) fn is_late(error: &sqlx::Error) -> bool {
     let sqlx::Error::Io(error) = error else {
         return false;
     };
-    error.get_ref().is_some_and(|source| source.is::<Late>())
+    error
+        .get_ref()
+        .is_some_and(<dyn StdError + Send + Sync>::is::<Late>)
 }
 
 /// Adds the failed action to errors of sqlx.

@@ -178,6 +178,8 @@ impl Store {
     /// | 3 | 1 | 0 | 2 | 1 | 1 |
     /// | 5 | 1 | 1 | 3 | 1 | 1 |
     /// | 8 | 1 | 1 | 6 | 3 | 2 |
+    ///
+    /// With one or two connections for everything, slow statements and changes of held rows together use one at most.
     pub fn share(&self, shares: usize) -> Self {
         let connections = (self.settings.connections_max / shares.max(1)).max(1);
         // Of two, one must be left that no search holds: that is worth more than faster reads.

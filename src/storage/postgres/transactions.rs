@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A row may be held for as long as the transaction of an operator is open. Without turns, changes of that row would wait with every
-//! connection (`docs/decisions/0047-lanes-for-slow-statements.md`).
+//! connection (`docs/decisions/0047-slow-lane.md`).
 
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ const BEGIN_SETS: &str =
 const BEGIN_READING: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; \
                              SET LOCAL idle_in_transaction_session_timeout = '10min'";
 
-/// How a change waits for rows that others hold. Whoever waits in vain gets [`Error::Contended`].
+/// How a change waits for rows that others hold. A change that waits in vain fails with [`Error::Contended`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Turn {
     /// With any connection, 10 ms for each row.
