@@ -81,10 +81,11 @@ impl Service {
             });
         }
         drop(access);
+        let mut found = Some(resource);
         self.in_turns(async |turn| {
             let mut tx = self.store.begin_sets(turn).await?;
             let result = self
-                .delete_in(&mut tx, path, Some(&resource), conditions, origin)
+                .delete_in(&mut tx, path, found.take(), conditions, origin)
                 .await;
             effects::commit(tx, result.map(with_effects)).await
         })
@@ -131,7 +132,7 @@ impl Service {
         &self,
         tx: &mut Tx<'_>,
         path: ResourcePath<'_>,
-        found: Option<&Resource>,
+        found: Option<Resource>,
         conditions: &Preconditions,
         origin: &ChangeOrigin,
     ) -> Result<(Deleted, DecidedFamily), Error> {
@@ -148,7 +149,7 @@ impl Service {
         require(conditions, root)?;
         let found = found.filter(|found| found.state.revision == root.revision);
         let mut resource = match (found, path.scope()) {
-            (Some(found), _) => found.clone(),
+            (Some(found), _) => found,
             (None, Some(scope)) => {
                 let now = db.find_resource(scope).await?;
                 now.ok_or_else(|| path.not_found())?

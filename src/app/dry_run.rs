@@ -7,6 +7,8 @@
 //! The statements are those of the change itself, so the database refuses what it would refuse. Nothing is
 //! committed, and no effect is emitted (`docs/decisions/0075-dry-run.md`).
 
+use std::borrow::Borrow;
+
 use super::deletion::{DecidedFamily, states};
 use super::keyed::{Claim, KeyedAnswer, WriteAnswer};
 use super::resources::PatchedResource;
@@ -60,12 +62,13 @@ impl Service {
                 Claim::Kept(answer) => return Ok(answer.into()),
             };
             let created = self.create_in(&mut tx, &creation).await;
-            let created = created.and_then(|created| creation.clone().made(created));
-            let tried = created.map(|(resource, failures)| {
+            let failures = created.and_then(|created| creation.failures(created));
+            let tried = failures.map(|failures| {
+                let resource = &creation.resource;
                 let outcome = Outcome {
                     saved: vec![resource.state.clone()],
                     changes: vec![Change::of(Action::Create, None, &resource.state)],
-                    failures,
+                    failures: failures.to_vec(),
                     ..Outcome::default()
                 };
                 let before = Vec::new();
@@ -182,7 +185,7 @@ impl Service {
     async fn begin_dry_run(&self, key: Option<&KeyedRequest>, turn: Turn) -> Result<Claim, Error> {
         match key {
             Some(key) => self.claim(key, turn).await,
-            None => Ok(Claim::Fresh(self.store.begin_keyed(turn).await?)),
+            None => Ok(Claim::Fresh(self.store.begin_sets(turn).await?)),
         }
     }
 
@@ -192,7 +195,7 @@ impl Service {
         mut tx: Tx<'_>,
         tenants: &TenantScope,
         run: &DryRun<'_, T>,
-        tried: Result<(T, TriedChange), Error>,
+        tried: Result<(impl Borrow<T>, TriedChange), Error>,
     ) -> Result<DryRunAnswer, Error> {
         let answer = match tried {
             Ok(tried) => self.planned(&mut tx, tenants, run, tried).await,
@@ -207,9 +210,9 @@ impl Service {
         tx: &mut Tx<'_>,
         tenants: &TenantScope,
         run: &DryRun<'_, T>,
-        (changed, tried): (T, TriedChange),
+        (changed, tried): (impl Borrow<T>, TriedChange),
     ) -> Result<DryRunAnswer, Error> {
-        let answer = (run.write)(&changed).map_err(Error::Answer)?;
+        let answer = (run.write)(changed.borrow()).map_err(Error::Answer)?;
         let mut plan = DryRunPlan::of(&tried.before, &tried.outcome, &self.registry);
         if *tenants != TenantScope::ALL {
             let ids: Vec<_> = plan.ids().into_iter().collect();

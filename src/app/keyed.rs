@@ -8,6 +8,8 @@
 //! The key, the change and the answer are one transaction. A refused request is rolled back with its key, so that
 //! a repetition is judged again (`docs/decisions/0073-idempotency-keys.md`).
 
+use std::borrow::Borrow;
+
 use chrono::{DateTime, Utc};
 
 use super::deletion::with_effects;
@@ -57,7 +59,8 @@ impl Service {
                 Claim::Kept(answer) => return Ok(answer),
             };
             let created = self.create_in(&mut tx, &creation).await;
-            let created = created.and_then(|created| creation.clone().end(created));
+            let effects = created.and_then(|created| creation.effects(created));
+            let created = effects.map(|effects| (&creation.resource, effects));
             finish(tx, request, created, write).await
         })
         .await
@@ -143,7 +146,7 @@ impl Service {
 
     /// Claims the key of a request, in a transaction for all that follows.
     pub(super) async fn claim(&self, request: &KeyedRequest, turn: Turn) -> Result<Claim, Error> {
-        let mut tx = self.store.begin_keyed(turn).await?;
+        let mut tx = self.store.begin_sets(turn).await?;
         let expired = self.keys_expired_at(request.at);
         let kept = match tx.db().claim_key(request, expired).await {
             Ok(ClaimedKey::Fresh) => return Ok(Claim::Fresh(tx)),
@@ -186,12 +189,12 @@ impl Service {
 async fn finish<T>(
     mut tx: Tx<'_>,
     request: &KeyedRequest,
-    changed: Result<(T, Effects), Error>,
+    changed: Result<(impl Borrow<T>, Effects), Error>,
     write: WriteAnswer<'_, T>,
 ) -> Result<KeyedAnswer, Error> {
     let kept = match changed {
         Err(error) => Err(error),
-        Ok((changed, effects)) => match write(&changed) {
+        Ok((changed, effects)) => match write(changed.borrow()) {
             Err(error) => Err(Error::Answer(error)),
             Ok(answer) => {
                 let kept = tx.db().keep_answer(request, &answer).await;

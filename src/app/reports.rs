@@ -9,7 +9,7 @@ use crate::domain::audit::ChangeOrigin;
 use crate::domain::lifecycle::{self, Outcome, ReportDecision};
 use crate::domain::page::{Listing, PageRequest};
 use crate::domain::{InvalidReport, Report, ReportOutcome, ResourceSnapshot, ResourceState};
-use crate::storage::postgres::{ResourceScope, RowAccess, Turn, Tx};
+use crate::storage::postgres::{ResourceScope, RowAccess, Tx};
 
 /// The adapter's stored report, `None` if the incoming one was discarded; and the effects to emit after commit.
 type ReportResult = (Option<Report>, Effects);
@@ -75,17 +75,18 @@ impl Service {
                 return Ok(stored);
             }
         }
-        if !completes {
-            let mut tx = self.store.begin_change(Turn::InLane).await?;
-            let result = self
-                .report_alone(&mut tx, path, scope, &mut report, origin)
-                .await;
-            match result.transpose() {
-                Some(result) => return effects::commit(tx, result).await,
-                None => tx.roll_back().await,
-            }
-        }
         self.in_turns(async |turn| {
+            if !completes {
+                let mut tx = self.store.begin_change(turn).await?;
+                let result = self
+                    .report_alone(&mut tx, path, scope, &mut report, origin)
+                    .await;
+                match result.transpose() {
+                    Some(result) => return effects::commit(tx, result).await,
+                    None => tx.roll_back().await,
+                }
+                completes = true;
+            }
             let mut tx = self.store.begin_sets(turn).await?;
             let result = self
                 .report_locked(&mut tx, path, scope, &mut report, origin)

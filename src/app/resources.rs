@@ -14,7 +14,7 @@ use crate::domain::{
     Entity, References, RequestedPatch, RequestedResource, Resource, ResourceId, ResourceState,
     StoredResource, Violations,
 };
-use crate::storage::postgres::{self, Created, ResourceScope, RowAccess, Turn, Tx};
+use crate::storage::postgres::{self, Created, ResourceScope, RowAccess, Tx};
 
 /// A resource before and after a patch that is carried out.
 pub(super) struct PatchedResource {
@@ -27,9 +27,8 @@ pub(super) struct PatchedResource {
 type Conditional<'a> = (&'a RequestedPatch, &'a Preconditions);
 
 /// A new resource whose row is not written yet.
-#[derive(Clone)]
 pub(super) struct Creation<'a> {
-    resource: Resource,
+    pub(super) resource: Resource,
     failures: Vec<Failure>,
     owner: Option<(&'a Entity, ResourceId)>,
     tenants: &'a TenantScope,
@@ -64,31 +63,16 @@ impl Service {
             created = creation.insert(&mut access).await?;
         }
         if created == Created::ParentBusy {
-            let has_references = !creation.resource.references.is_empty();
             created = self
-                .locking(has_references, async |turn| {
+                .in_turns(async |turn| {
                     let mut tx = self.store.begin_change(turn).await?;
                     let result = self.create_in(&mut tx, &creation).await;
                     tx.finish(result).await
                 })
                 .await?;
         }
-        let (resource, effects) = creation.end(created)?;
-        effects.emit();
-        Ok(resource)
-    }
-
-    /// Makes a change of references in turns. Without references it has tried without locks, and found its row held.
-    async fn locking<T>(
-        &self,
-        has_references: bool,
-        mut change: impl AsyncFnMut(Turn) -> Result<T, Error>,
-    ) -> Result<T, Error> {
-        if has_references {
-            self.in_turns(change).await
-        } else {
-            change(Turn::InLane).await
-        }
+        creation.effects(created)?.emit();
+        Ok(creation.resource)
     }
 
     /// Checks what can be checked of a new resource before its row is written.
@@ -262,7 +246,7 @@ impl Service {
                 }
             }
         }
-        self.locking(change.references.is_some(), async |turn| {
+        self.in_turns(async |turn| {
             let mut tx = self.store.begin_change(turn).await?;
             let result = self
                 .patch_locked(&mut tx, path, scope, (change, conditions), origin)
@@ -393,17 +377,16 @@ impl Creation<'_> {
         })
     }
 
-    /// The new resource and its effects, or why its row was not written.
-    pub(super) fn end(self, created: Created) -> Result<(Resource, Effects), Error> {
-        let (resource, failures) = self.made(created)?;
-        let effects = Effects::created(&resource, failures);
-        Ok((resource, effects))
+    /// The effects of the creation, or why its row was not written.
+    pub(super) fn effects(&self, created: Created) -> Result<Effects, Error> {
+        let failures = self.failures(created)?.to_vec();
+        Ok(Effects::created(&self.resource, failures))
     }
 
-    /// The new resource and the rules that failed, or why its row was not written.
-    pub(super) fn made(self, created: Created) -> Result<(Resource, Vec<Failure>), Error> {
+    /// The rules that failed, or why the row was not written.
+    pub(super) fn failures(&self, created: Created) -> Result<&[Failure], Error> {
         match (created, self.owner) {
-            (Created::Yes, _) => Ok((self.resource, self.failures)),
+            (Created::Yes, _) => Ok(&self.failures),
             (Created::NoParent, Some((parent, id))) => {
                 Err(Error::not_found(&parent.kind, &id.to_string()))
             }

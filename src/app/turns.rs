@@ -4,15 +4,18 @@ use super::{Error, Service};
 use crate::storage::postgres::Turn;
 
 impl Service {
-    /// Makes a change that has no effect unless it succeeds: first with whatever connection is free, and once more in the lane of such
-    /// changes if others hold what it needs.
+    /// Makes a change that has no effect unless it succeeds: first with whatever connection is free, then in the lane of
+    /// such changes if others hold what it needs. If the lane is full, too, they may have ended meanwhile.
     pub(super) async fn in_turns<T>(
         &self,
         mut change: impl AsyncFnMut(Turn) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        match change(Turn::First).await {
-            Err(Error::Contended(_) | Error::KeyInUse) => change(Turn::InLane).await,
-            changed => changed,
+        for turn in [Turn::First, Turn::InLane] {
+            match change(turn).await {
+                Err(Error::Contended(_) | Error::KeyInUse) => {}
+                changed => return changed,
+            }
         }
+        change(Turn::First).await
     }
 }

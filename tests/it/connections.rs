@@ -197,24 +197,6 @@ async fn changes_of_held_rows_leave_a_connection_for_the_others() {
 }
 
 #[tokio::test]
-async fn slow_statements_and_changes_of_held_rows_together_leave_a_connection_for_the_others() {
-    let database = TestDatabase::create().await;
-    for (connections, are_both) in [(2, false), (3, false), (4, true), (8, true)] {
-        let store = thread(&database.options(), connections);
-        let slow = store.slow_session().await.unwrap();
-        let change = store.begin_change(Turn::InLane).await;
-        assert_eq!(change.is_ok(), are_both, "{connections}");
-        drop(store.session().await.unwrap());
-        drop(slow);
-        if !are_both {
-            let held = store.begin_change(Turn::InLane).await.unwrap();
-            held.roll_back().await;
-            store.slow_session().await.unwrap();
-        }
-    }
-}
-
-#[tokio::test]
 async fn slow_statements_that_wait_for_their_turn_are_counted() {
     let database = TestDatabase::create().await;
     let store = thread(&database.options(), 2);

@@ -28,7 +28,7 @@ const API_METRICS: MetricTable = &[
     Metric::new("hyperfleet_db_query_duration_seconds", STATEMENT_SECONDS, &["operation", "table"],
         "Duration of statements, including the network."),
     Metric::new("hyperfleet_db_errors_total", Counter, &["operation", "error_type"],
-        "Failed statements; a taken name counts as constraint_violation."),
+        "Failed statements; a taken name counts as constraint_violation, a lock that others hold does not count."),
     Metric::new("hyperfleet_db_connections_open", Gauge, &[],
         "Connections to the database."),
     Metric::new("hyperfleet_db_connections_in_use", Gauge, &[],

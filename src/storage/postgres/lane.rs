@@ -6,8 +6,6 @@
 //! change of a held row ─▶ place in their lane ──▶ any connection, but not the last one that searches leave
 //! ```
 //!
-//! Of two connections both lanes together get one.
-//!
 //! A client chooses how long a search runs, and the transaction that holds a row decides how long a change waits for it. Without a
 //! limit, a few of them would hold every connection, and all other requests would wait behind them.
 
@@ -60,48 +58,42 @@ pub(super) struct LanePermit(OwnedSemaphorePermit);
 impl Lanes {
     /// For a pool with that many connections.
     pub(super) fn new(connections: usize) -> Self {
-        let searches = WaitingCount::new(SEARCHES_WAITING_MAX);
-        Self::of(
-            connections,
-            searches,
-            WaitingCount::new(HELD_ROWS_WAITING_MAX),
-        )
+        Self {
+            searches: Lane::of_searches(connections, WaitingCount::new(SEARCHES_WAITING_MAX)),
+            held_rows: Lane::of_held_rows(connections, WaitingCount::new(HELD_ROWS_WAITING_MAX)),
+        }
     }
 
     /// For another pool. Waiting requests of both are counted together.
     pub(super) fn share(&self, connections: usize) -> Self {
-        let (searches, held_rows) = (&self.searches.waiting, &self.held_rows.waiting);
-        Self::of(connections, searches.clone(), held_rows.clone())
-    }
-
-    fn of(connections: usize, searches: WaitingCount, held_rows: WaitingCount) -> Self {
-        // With a single connection there is no half: then everything shares it.
-        let for_searches = places(connections / 2);
-        // One connection is for neither, so of two the lanes share the other one.
-        let for_held_rows = match connections {
-            ..=2 => Arc::clone(&for_searches),
-            3.. => places(connections - connections / 2 - 1),
-        };
         Self {
-            searches: Lane::new(for_searches, searches, || Error::TooSlow {
-                doing: "run a search beside others",
-            }),
-            held_rows: Lane::new(for_held_rows, held_rows, || Error::Contended {
-                doing: "lock a row that others hold",
-                source: "other changes wait for such rows".into(),
-            }),
+            searches: Lane::of_searches(connections, self.searches.waiting.clone()),
+            held_rows: Lane::of_held_rows(connections, self.held_rows.waiting.clone()),
         }
     }
 }
 
-fn places(count: usize) -> Arc<Semaphore> {
-    Arc::new(Semaphore::new(count.max(1)))
-}
-
 impl Lane {
-    fn new(places: Arc<Semaphore>, waiting: WaitingCount, full: fn() -> Error) -> Self {
+    /// For statements that may be slow, on a pool with that many connections.
+    fn of_searches(connections: usize, waiting: WaitingCount) -> Self {
+        // With a single connection there is no half: then searches share it with everything.
+        Self::new(connections / 2, waiting, || Error::TooSlow {
+            doing: "run a search beside others",
+        })
+    }
+
+    /// For changes that found a row held, on a pool with that many connections.
+    fn of_held_rows(connections: usize, waiting: WaitingCount) -> Self {
+        let left_by_searches = connections - connections / 2;
+        Self::new(left_by_searches - 1, waiting, || Error::Contended {
+            doing: "lock a row that others hold",
+            source: "other changes wait for such rows".into(),
+        })
+    }
+
+    fn new(places: usize, waiting: WaitingCount, full: fn() -> Error) -> Self {
         Self {
-            places,
+            places: Arc::new(Semaphore::new(places.max(1))),
             waiting,
             no_connection: Arc::default(),
             full,

@@ -203,10 +203,10 @@ fn fault(operation: SqlOperation, error: &sqlx::Error) -> Option<&'static str> {
     };
     Some(match error {
         sqlx::Error::RowNotFound => return None,
-        // A change that waits for others takes its next turn; what is refused in the end is counted as a request.
-        _ if is_lock_timeout(error) => return None,
         _ if matches!(operation, SqlOperation::Commit) => "commit_failed",
         _ if matches!(operation, SqlOperation::Rollback) => "rollback_failed",
+        // A change that others hold up begins again, and is refused in the end at most: that is no fault of the database.
+        _ if is_lock_timeout(error) => return None,
         _ if is_connection_lost(error) => "connection_error",
         _ if is_timeout(error) || is_late(error) => "timeout",
         sqlx::Error::Database(error) if is_constraint(&**error) => "constraint_violation",

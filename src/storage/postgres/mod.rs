@@ -62,7 +62,6 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use deadpool::managed::{PoolError, TimeoutType};
-use sqlx::SqlSafeStr;
 use sqlx::migrate::Migrator;
 use tokio::time::{Instant, timeout_at};
 use uuid::Uuid;
@@ -178,8 +177,6 @@ impl Store {
     /// | 3 | 1 | 0 | 2 | 1 | 1 |
     /// | 5 | 1 | 1 | 3 | 1 | 1 |
     /// | 8 | 1 | 1 | 6 | 3 | 2 |
-    ///
-    /// With one or two connections for everything, slow statements and changes of held rows together use one at most.
     pub fn share(&self, shares: usize) -> Self {
         let connections = (self.settings.connections_max / shares.max(1)).max(1);
         // Of two, one must be left that no search holds: that is worth more than faster reads.
@@ -425,7 +422,7 @@ impl Db<'_> {
 
     async fn execute(
         &mut self,
-        sql: impl SqlSafeStr,
+        sql: &'static str,
         operation: SqlOperation,
         doing: &'static str,
     ) -> Result<(), Error> {

@@ -16,6 +16,8 @@ use super::measure::Statement;
 
 /// How long an answer may take beyond the time of its statement.
 const SILENCE_MAX: Duration = Duration::from_secs(5);
+/// How long a server that is well takes to send the error of a statement that it has ended.
+const ANSWER_TIME: Duration = Duration::from_secs(1);
 /// How long an attempt to connect stays the only one. A lost packet would delay it: another attempt asks the resolver
 /// and the server again.
 const ATTEMPT: Duration = Duration::from_secs(2);
@@ -70,8 +72,8 @@ impl Link {
         let now = Instant::now();
         let limit = self.limit.map(|limit| now + limit);
         let by = limit.into_iter().chain(self.deadline).min()?;
-        // The server ends a statement at its timeout, so only who has waited that long knows that the server is silent.
-        let is_silent = limit.is_some_and(|limit| by + SILENCE_MAX >= limit);
+        // The server ends a statement at its timeout: only after that, and a second for the answer, it is silent.
+        let is_silent = limit.is_some_and(|limit| by + SILENCE_MAX >= limit + ANSWER_TIME);
         Some((by, if is_silent { silent } else { late }))
     }
 

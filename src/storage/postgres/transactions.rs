@@ -3,36 +3,29 @@
 //! ```text
 //! begin() ──────────────▶ Tx   statements that wait for nobody, or may wait long
 //! begin_…(First) ───────▶ Tx   a change: any connection, and 10 ms for each row that others hold
-//! begin_…(InLane) ──────▶ Tx   the same change once more: a place in the lane, and the rest of its time
+//! begin_…(InLane) ──────▶ Tx   the same change once more: a place in the lane, and 3 s for each row
 //! ```
 //!
 //! A row may be held for as long as the transaction of an operator is open. Without turns, changes of that row would wait with every
 //! connection (`docs/decisions/0047-slow-lane.md`).
 
-use std::time::Duration;
-
-use sqlx::{AssertSqlSafe, SqlSafeStr};
-use tokio::time::Instant;
-
 use super::measure::SqlOperation::{self, Begin, Commit, Rollback};
 use super::pool::Health;
 use super::{Db, Error, Session, Store};
 
-/// A change that waits longer for a row in its first turn has found it held. A change of one row takes less.
-const FIRST_TURN_MAX: Duration = Duration::from_millis(10);
+/// Each is one message to the server.
+const BEGIN_CHANGE: ByTurn = ByTurn {
+    first: "BEGIN; SET LOCAL lock_timeout = '10ms'",
+    in_lane: "BEGIN; SET LOCAL lock_timeout = '3s'",
+};
 
-/// How long a request with an idempotency key, or a dry run, waits for a repetition of itself or for another change.
-const KEYED_MAX: Duration = Duration::from_secs(5);
-
-/// The longest wait for a row, where requests have no time limit.
-const LOCK_WAIT_MAX: Duration = Duration::from_hours(24);
-
-/// What is left of the time of a request for its answer, after the wait for a row.
-const ANSWER_TIME: Duration = Duration::from_secs(1);
-
-/// One message to the server. A kept plan must not read a whole table because the table was small when it was made.
-const BEGIN_SETS: &str =
-    "BEGIN; SET LOCAL plan_cache_mode = force_generic_plan; SET LOCAL enable_seqscan = off";
+/// A kept plan must not read a whole table because the table was small when it was made.
+const BEGIN_SETS: ByTurn = ByTurn {
+    first: "BEGIN; SET LOCAL lock_timeout = '10ms'; \
+            SET LOCAL plan_cache_mode = force_generic_plan; SET LOCAL enable_seqscan = off",
+    in_lane: "BEGIN; SET LOCAL lock_timeout = '3s'; \
+              SET LOCAL plan_cache_mode = force_generic_plan; SET LOCAL enable_seqscan = off",
+};
 
 /// One state of the database for several statements. The reader may stop between two of them for ten minutes.
 const BEGIN_READING: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; \
@@ -41,10 +34,17 @@ const BEGIN_READING: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; \
 /// How a change waits for rows that others hold. A change that waits in vain fails with [`Error::Contended`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Turn {
-    /// With any connection, 10 ms for each row.
+    /// With any connection, 10 ms for each row: most changes hold a row for less.
     First,
-    /// With a place in the lane of such changes ([`lane`](super::lane)), for the rest of the request's time.
+    /// With a place in the lane of such changes ([`lane`](super::lane)), 3 s for each row. That is less than a request
+    /// waits for a connection: where all are in use, the request gets the one of the change that gives up.
     InLane,
+}
+
+/// The statement that opens a transaction, for each turn.
+struct ByTurn {
+    first: &'static str,
+    in_lane: &'static str,
 }
 
 /// One open transaction. Only [`Tx::finish`] with an `Ok` keeps its changes; dropping it rolls back at once, because
@@ -69,19 +69,14 @@ impl Store {
 
     /// Opens a transaction (READ COMMITTED) for a change of rows that it locks first.
     pub async fn begin_change(&self, turn: Turn) -> Result<Tx<'static>, Error> {
-        self.begin_turn(turn, "BEGIN", LOCK_WAIT_MAX).await
+        self.begin_turn(turn, &BEGIN_CHANGE).await
     }
 
-    /// Opens a transaction (READ COMMITTED) that changes sets of rows. Its statements are planned once for each
-    /// connection: with values, the server would plan for each set of ids, which takes longer than changing a few
-    /// rows.
+    /// Opens a transaction (READ COMMITTED) that changes sets of rows, or whatever a request with an idempotency key or a
+    /// dry run changes. Its statements are planned once for each connection: with values, the server would plan for each
+    /// set of ids, which takes longer than changing a few rows.
     pub async fn begin_sets(&self, turn: Turn) -> Result<Tx<'static>, Error> {
-        self.begin_turn(turn, BEGIN_SETS, LOCK_WAIT_MAX).await
-    }
-
-    /// The same for a request with an idempotency key or for a dry run, whatever it changes. It waits 5 s at most.
-    pub async fn begin_keyed(&self, turn: Turn) -> Result<Tx<'static>, Error> {
-        self.begin_turn(turn, BEGIN_SETS, KEYED_MAX).await
+        self.begin_turn(turn, &BEGIN_SETS).await
     }
 
     /// Opens a transaction (REPEATABLE READ) that only reads: all its statements see the state of the first one.
@@ -89,43 +84,16 @@ impl Store {
         Tx::open(TxSession::Own(self.session().await?), BEGIN_READING).await
     }
 
-    /// Each statement of the transaction waits for a row no longer than `wait_max`, nor than its turn allows.
-    async fn begin_turn(
-        &self,
-        turn: Turn,
-        begin: &'static str,
-        wait_max: Duration,
-    ) -> Result<Tx<'static>, Error> {
-        let (session, wait) = match turn {
-            Turn::First => {
-                let wait = format!("SET LOCAL lock_timeout = {}", FIRST_TURN_MAX.as_millis());
-                (self.session().await?, wait)
-            }
+    async fn begin_turn(&self, turn: Turn, begin: &ByTurn) -> Result<Tx<'static>, Error> {
+        let (session, sql) = match turn {
+            Turn::First => (self.session().await?, begin.first),
             Turn::InLane => {
                 let lane = &self.lanes.held_rows;
                 let session = self.session_in(lane, self.deadline).await?;
-                let wait = self.lock_wait().min(wait_max).as_millis();
-                // Not longer than an operator lets the service wait.
-                let wait = format!(
-                    "SELECT set_config('lock_timeout', least(nullif(setting::bigint, 0), {wait})::text, true)
-                     FROM pg_settings WHERE name = 'lock_timeout'"
-                );
-                (session, wait)
+                (session, begin.in_lane)
             }
         };
-        // Numbers are the only parts that are not constant.
-        let sql = AssertSqlSafe(format!("{begin}; {wait}"));
         Tx::open(TxSession::Own(session), sql).await
-    }
-
-    /// How long a statement may wait for a row from now on. The server must give up before the client does, which could not
-    /// tell a held row from a silent server.
-    fn lock_wait(&self) -> Duration {
-        self.deadline.map_or(LOCK_WAIT_MAX, |deadline| {
-            let rest = deadline.saturating_duration_since(Instant::now());
-            rest.saturating_sub(ANSWER_TIME)
-                .clamp(FIRST_TURN_MAX, LOCK_WAIT_MAX)
-        })
     }
 }
 
@@ -137,7 +105,7 @@ impl Session {
 }
 
 impl<'s> Tx<'s> {
-    async fn open(session: TxSession<'s>, sql: impl SqlSafeStr) -> Result<Self, Error> {
+    async fn open(session: TxSession<'s>, sql: &'static str) -> Result<Self, Error> {
         // Constructed before the first statement, which may fail after it has opened the transaction.
         let mut tx = Self {
             session,
