@@ -8,7 +8,7 @@ use serde_json::json;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 
-use crate::faults::hold_row;
+use crate::faults::{hold_resources, hold_row};
 use crate::support::{
     Answer, PATIENCE, Problem as _, RawAnswer, TestApi, Walls, rest, tenancy, until,
 };
@@ -114,7 +114,7 @@ async fn beyond_what_may_be_under_way_requests_are_told_to_come_back() {
     };
     let api = spawn(&limits).await;
     let cluster = api.cluster("held").await;
-    let mut holder = hold_row(&api.database, &cluster).await;
+    let mut holder = hold_resources(&api.database).await;
     let patches: Vec<_> = (0..2)
         .map(|number| {
             let (api, cluster) = (api.clone(), cluster.clone());
@@ -122,8 +122,7 @@ async fn beyond_what_may_be_under_way_requests_are_told_to_come_back() {
             tokio::spawn(async move { api.patch(&cluster, change).await })
         })
         .collect();
-    // One of them waits for the row, the other for its turn.
-    until_waiting(&api, 1).await;
+    until_waiting(&api, 2).await;
     until("the limit is reached", async || {
         api.get("/clusters").await.status == 503
     })

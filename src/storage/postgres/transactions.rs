@@ -3,7 +3,7 @@
 //! ```text
 //! begin() ──────────────▶ Tx   statements that wait for nobody, or may wait long
 //! begin_…(First) ───────▶ Tx   a change: any connection, and 10 ms for each row that others hold
-//! begin_…(InLane) ──────▶ Tx   the same change once more: a place in the lane, and 3 s for each row
+//! begin_…(InLane) ──────▶ Tx   the same change once more: a place in the lane, and 4 s for each row
 //! ```
 //!
 //! A row may be held for as long as the transaction of an operator is open. Without turns, changes of that row would wait with every
@@ -16,14 +16,14 @@ use super::{Db, Error, Session, Store};
 /// Each is one message to the server.
 const BEGIN_CHANGE: ByTurn = ByTurn {
     first: "BEGIN; SET LOCAL lock_timeout = '10ms'",
-    in_lane: "BEGIN; SET LOCAL lock_timeout = '3s'",
+    in_lane: "BEGIN; SET LOCAL lock_timeout = '4s'",
 };
 
 /// A kept plan must not read a whole table because the table was small when it was made.
 const BEGIN_SETS: ByTurn = ByTurn {
     first: "BEGIN; SET LOCAL lock_timeout = '10ms'; \
             SET LOCAL plan_cache_mode = force_generic_plan; SET LOCAL enable_seqscan = off",
-    in_lane: "BEGIN; SET LOCAL lock_timeout = '3s'; \
+    in_lane: "BEGIN; SET LOCAL lock_timeout = '4s'; \
               SET LOCAL plan_cache_mode = force_generic_plan; SET LOCAL enable_seqscan = off",
 };
 
@@ -36,7 +36,7 @@ const BEGIN_READING: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; \
 pub enum Turn {
     /// With any connection, 10 ms for each row: most changes hold a row for less.
     First,
-    /// With a place in the lane of such changes ([`lane`](super::lane)), 3 s for each row. That is less than a request
+    /// With a place in the lane of such changes ([`lane`](super::lane)), 4 s for each row. That is less than a request
     /// waits for a connection: where all are in use, the request gets the one of the change that gives up.
     InLane,
 }

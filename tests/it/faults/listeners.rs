@@ -8,7 +8,7 @@ use sqlx::ConnectOptions as _;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 
-use super::hold_row;
+use super::hold_resources;
 use super::program::{Folder, Program};
 use super::restart::{Order, Server};
 use crate::support::{Answer, Problem as _, TestApi, TestDatabase, http_client, store, until};
@@ -308,7 +308,7 @@ async fn what_is_under_way_is_answered_and_idle_connections_are_not_waited_for()
         sent(&api, "GET /api/hyperfleet HTTP/1.1\r\nHost: x\r\n\r\n").await,
         sent(&api, "GET /api/hyperfleet HT").await,
     ];
-    let mut holder = hold_row(&api.database, &cluster).await;
+    let mut holder = hold_resources(&api.database).await;
     let patch = api.patch(&cluster, json!({"spec": {"last": true}}));
     let (answer, ()) = tokio::join!(patch, async {
         let mut direct = api.database.connect().await;
@@ -358,7 +358,7 @@ async fn what_takes_too_long_at_the_end_is_cut_and_said() {
     let mut program = Program::serve_with(&database, settings, &[]);
     let api = program.serving(database).await;
     let cluster = api.cluster("held").await;
-    let mut holder = hold_row(&api.database, &cluster).await;
+    let mut holder = hold_resources(&api.database).await;
     let request = format!("DELETE /api/hyperfleet/v1{cluster} HTTP/1.1\r\nHost: x\r\n\r\n");
     let cut = sent(&api, &request).await;
     let mut direct = api.database.connect().await;

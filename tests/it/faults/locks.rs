@@ -65,7 +65,7 @@ async fn change_held(api: &TestApi, held: &str, number: usize) -> Answer {
 
 #[tokio::test]
 async fn a_flood_of_changes_of_held_rows_refuses_no_request_for_another_resource() {
-    let statement_time = Duration::from_secs(4);
+    let statement_time = Duration::from_secs(8);
     let (api, store) = service(2, statement_time).await;
     let (alone, parent) = (api.cluster("alone").await, api.cluster("parent").await);
     api.nodepool(&parent, "child").await;

@@ -100,6 +100,15 @@ async fn contents(connection: &mut PgConnection) -> String {
     query.fetch_one(connection).await.unwrap()
 }
 
+/// An open transaction that holds the table of resources. Requests wait for it until the time of a statement is up;
+/// for a single row they wait four seconds.
+pub(crate) async fn hold_resources(database: &TestDatabase) -> PgConnection {
+    let mut holder = database.connect().await;
+    let hold = "BEGIN; LOCK TABLE resources";
+    sqlx::raw_sql(hold).execute(&mut holder).await.unwrap();
+    holder
+}
+
 /// An open transaction that holds a resource's row, as a stuck client would.
 pub(crate) async fn hold_row(database: &TestDatabase, path: &str) -> PgConnection {
     let id: uuid::Uuid = path.rsplit('/').next().unwrap().parse().unwrap();

@@ -5,7 +5,7 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use super::hold_row;
+use super::hold_resources;
 use super::program::Program;
 use super::traces::Collector;
 use super::until;
@@ -161,7 +161,7 @@ async fn half_a_head_is_cut_without_an_answer_and_nothing_is_done_for_it() {
 async fn a_request_behind_one_that_is_under_way_is_not_begun() {
     let (mut program, api) = serve("10m", "2m").await;
     let cluster = api.cluster("held").await;
-    let mut holder = hold_row(&api.database, &cluster).await;
+    let mut holder = hold_resources(&api.database).await;
     let first = format!("DELETE /api/hyperfleet/v1{cluster} HTTP/1.1\r\nHost: x\r\n\r\n");
     let second = body("behind");
     let headers = format!("Content-Length: {}\r\n", second.len());
