@@ -55,6 +55,7 @@ pub struct Service {
     registry: Arc<EntityRegistry>,
     lists_include_deleted: bool,
     keys_kept: Duration,
+    watch_behind_max: Duration,
     finalizing_lists: Arc<FinalizingLists>,
     unrequired_adapters: Arc<UnrequiredAdapters>,
     watches: Watches,
@@ -63,6 +64,9 @@ pub struct Service {
 impl Service {
     /// How long idempotency keys and their answers are kept, unless set.
     pub const KEYS_KEPT: Duration = Duration::from_hours(24);
+
+    /// How long a watch that has been up to date may be behind the changes, unless set.
+    pub const WATCH_BEHIND_MAX: Duration = Duration::from_mins(1);
 
     /// Serves the kinds of `registry` from `store`. `lists_include_deleted` is the default of lists (setting
     /// `lists.include_deleted`, `docs/decisions/0003-lists-leave-out-deleted.md`).
@@ -75,6 +79,7 @@ impl Service {
             registry,
             lists_include_deleted,
             keys_kept: Self::KEYS_KEPT,
+            watch_behind_max: Self::WATCH_BEHIND_MAX,
         }
     }
 
@@ -82,6 +87,15 @@ impl Service {
     #[must_use]
     pub fn keeping_keys(self, keys_kept: Duration) -> Self {
         Self { keys_kept, ..self }
+    }
+
+    /// The same service, with another time after which watches that are behind end.
+    #[must_use]
+    pub fn ending_slow_watches_after(self, watch_behind_max: Duration) -> Self {
+        Self {
+            watch_behind_max,
+            ..self
+        }
     }
 
     /// The same service with its own connections, one of `shares` equal parts.

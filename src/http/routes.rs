@@ -118,12 +118,15 @@ fn admitted(route: ActixRoute, permission: Permission) -> ActixRoute {
     }))
 }
 
+/// Paths are tried in turn, each by its own pattern: those of most requests come first.
+fn in_order(mut endpoints: Vec<Endpoint>) -> Vec<Endpoint> {
+    endpoints.sort_by_key(|endpoint| matches!(endpoint.about, None | Some(Route::All)));
+    endpoints
+}
+
 /// Mounts every route, and the files of the OpenAPI page, which are not part of the API.
 pub(super) fn configure(config: &mut web::ServiceConfig, registry: &EntityRegistry) {
-    let mut endpoints = endpoints(registry);
-    // Paths are tried in turn, each by its own pattern: those of most requests come first.
-    endpoints.sort_by_key(|endpoint| matches!(endpoint.about, None | Some(Route::All)));
-    for endpoint in endpoints {
+    for endpoint in in_order(endpoints(registry)) {
         let operations = endpoint.operations.iter();
         let routes = operations.map(|o| (o.method, o.route(admitted)));
         let mut resource = resource(&endpoint.path, routes.collect());
@@ -137,4 +140,24 @@ pub(super) fn configure(config: &mut web::ServiceConfig, registry: &EntityRegist
     }
     let files = vec![("GET", web::to(openapi::file))];
     config.service(resource(&format!("{BASE}/openapi/{{file}}"), files));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::entity_config;
+
+    #[test]
+    fn paths_of_most_requests_are_tried_first() {
+        let registry = entity_config::registry(&entity_config::built_in()).unwrap();
+        let endpoints = in_order(endpoints(&registry));
+        let place = |path: &str| endpoints.iter().position(|e| e.path == path).unwrap();
+        let of_kinds = endpoints.len() - SERVICE.len() - LIST.len();
+        for list in ["clusters", "clusters/{parent_id}/nodepools"] {
+            let places = ["/{id}", "/{id}/statuses", "", "/{id}/history"]
+                .map(|below| place(&format!("{BASE}/{list}{below}")));
+            assert!(places.is_sorted(), "{list}: {places:?}");
+            assert!(places[3] < of_kinds, "{list}: {places:?}");
+        }
+    }
 }

@@ -17,8 +17,6 @@ use crate::domain::change::ChangePosition;
 use crate::domain::watch::InitialPages;
 use crate::storage::postgres::ChangesSlice;
 
-/// How long a watcher that has been up to date may be behind the changes.
-const BEHIND_TIME_MAX: Duration = Duration::from_mins(1);
 /// Positions that one statement of a watcher looks at, whether they concern it or not.
 const WINDOW: i64 = 5_000;
 /// Time before another attempt while the database is unavailable.
@@ -242,7 +240,7 @@ impl Watcher {
     async fn catch_up(&mut self, floor: i64) -> Result<(Vec<Arc<HandedChange>>, i64), Stopped> {
         if self.was_current {
             let since = *self.behind_since.get_or_insert_with(Instant::now);
-            if since.elapsed() > BEHIND_TIME_MAX {
+            if since.elapsed() > self.service.watch_behind_max {
                 return Err(Stopped::End(WatchEnd::Behind));
             }
         }

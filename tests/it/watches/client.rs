@@ -37,6 +37,12 @@ pub(crate) fn kinds() -> Vec<EntityConfig> {
     kinds
 }
 
+/// A service of these kinds.
+pub(crate) fn service_of(store: Store) -> Service {
+    let registry = entity_config::registry(&kinds()).unwrap();
+    Service::new(store, Arc::new(registry), false)
+}
+
 impl Instance {
     pub(crate) async fn spawn() -> Self {
         let database = TestDatabase::create().await;
@@ -50,8 +56,15 @@ impl Instance {
         store: Store,
         adjust: impl FnOnce(&mut ApiState),
     ) -> Self {
-        let registry = entity_config::registry(&kinds()).unwrap();
-        let service = Service::new(store, Arc::new(registry), false);
+        Self::spawn_serving(service_of(store), database, adjust)
+    }
+
+    /// With another service than [`service_of`] a store.
+    pub(crate) fn spawn_serving(
+        service: Service,
+        database: TestDatabase,
+        adjust: impl FnOnce(&mut ApiState),
+    ) -> Self {
         let followed = service.clone();
         let task = tokio::spawn(async move { followed.follow_changes().await });
         let clock = TestClock::at("2026-01-01T10:00:00Z");

@@ -1,8 +1,12 @@
 //! Watches that end, and those that are refused.
 
-use crate::support::{ACME_WEB, BETA, SYSTEM, Walls, tenancy};
+use std::time::Duration;
 
-use super::client::Instance;
+use serde_json::json;
+
+use crate::support::{ACME_WEB, BETA, SYSTEM, TestDatabase, Walls, tenancy};
+
+use super::client::{Instance, brief, service_of};
 
 #[tokio::test]
 async fn a_client_that_reads_late_misses_nothing() {
@@ -22,6 +26,43 @@ async fn a_client_that_reads_late_misses_nothing() {
     for n in 0..COUNT {
         assert_eq!(late.changes(1).await, [format!("ADDED p{n}")]);
     }
+}
+
+#[tokio::test]
+async fn a_client_that_stays_behind_is_sent_away_and_continues_where_it_was() {
+    const COUNT: usize = 60;
+    let database = TestDatabase::create().await;
+    let service = service_of(database.store());
+    let service = service.ending_slow_watches_after(Duration::from_millis(200));
+    let instance = Instance::spawn_serving(service, database, |_| {});
+    let api = &instance.api;
+    let mut slow = instance.watch("/plains").await;
+    let mut prompt = instance.watch("/plains?fields=name").await;
+    let text = "x".repeat(200_000);
+    for n in 0..COUNT {
+        let body = json!({"kind": "Plain", "name": format!("p{n}"), "spec": {"text": text}});
+        assert_eq!(api.post("/plains", body).await.status, 201);
+        // Handed on: the slow client has been up to date with the first ones.
+        assert_eq!(prompt.changes(1).await, [format!("ADDED p{n}")]);
+    }
+    let mut seen = Vec::new();
+    let end = loop {
+        let event = slow.next().await;
+        match event["type"].as_str() {
+            Some("ERROR") => break event,
+            Some("BOOKMARK") => {}
+            _ => seen.push(brief(&event)),
+        }
+        assert!(seen.len() < COUNT, "it was never sent away");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    };
+    assert_eq!(end["object"]["code"], "HYPERFLEET-WCH-002", "{end}");
+    assert_eq!(slow.try_next().await, None);
+    let rest = format!("/plains?position={}", slow.position.unwrap());
+    let mut resumed = instance.watch(&rest).await;
+    seen.extend(resumed.changes(COUNT - seen.len()).await);
+    let all: Vec<_> = (0..COUNT).map(|n| format!("ADDED p{n}")).collect();
+    assert_eq!(seen, all);
 }
 
 #[tokio::test]
