@@ -116,6 +116,26 @@ async fn a_flood_of_changes_of_held_rows_refuses_no_request_for_another_resource
     assert_eq!(api.delete(&parent).await.status, 202);
 }
 
+#[tokio::test]
+async fn a_change_that_has_its_rows_does_not_begin_again() {
+    let api = TestApi::spawn().await;
+    let parent = api.cluster("parent").await;
+    api.nodepool(&parent, "child").await;
+    assert_eq!(api.delete(&parent).await.status, 202);
+    let mut holder = api.database.connect().await;
+    let hold = "BEGIN; SELECT FROM resource_counts FOR UPDATE";
+    sqlx::raw_sql(hold).execute(&mut holder).await.unwrap();
+    let path = format!("{parent}/force-delete");
+    let forced = api.post(&path, json!({"reason": "test"}));
+    let (answer, ()) = tokio::join!(forced, async {
+        until("it waits", async || api.count(WAITING).await == 1).await;
+        // Longer than a change waits for a row in any turn.
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        drop(holder);
+    });
+    assert_eq!(answer.status, 204, "{}", answer.body);
+}
+
 /// Connections of the service that wait for nothing.
 const IDLE: &str = "SELECT coalesce(sum(pid), 0) FROM pg_stat_activity
     WHERE datname = current_database() AND application_name = 'hyperfleet-api' AND state = 'idle'";
