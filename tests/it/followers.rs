@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use sqlx::postgres::PgConnection;
 
-use crate::support::{TestApi, until};
+use crate::support::{TestApi, WAITING, until};
 
 /// An entry as the release before writes it: it knows neither eras nor orders.
 const LATE: &str = "INSERT INTO audit_entries (at, actor, request_id, action, kind, resource_id, name, generation_after)
@@ -146,9 +146,7 @@ async fn changes_of_a_resource_come_in_their_order_however_long_one_waited() {
     let lock = sqlx::query("SELECT FROM resources WHERE id = $1 FOR UPDATE").bind(id.unwrap());
     lock.execute(&mut holder).await.unwrap();
     let (deleted, ()) = tokio::join!(api.delete(&cluster), async {
-        let waiting = "SELECT count(*) FROM pg_stat_activity
-            WHERE datname = current_database() AND wait_event_type = 'Lock'";
-        until("the deletion waits", async || api.count(waiting).await == 1).await;
+        until("the deletion waits", async || api.count(WAITING).await == 1).await;
         let labels = json!({"labels": {"a": "b"}});
         assert_eq!(api.patch(&pools[1], labels).await.status, 200);
         execute(&mut holder, "COMMIT").await;

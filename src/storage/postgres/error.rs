@@ -22,8 +22,8 @@ pub enum Error {
         #[source]
         source: Box<dyn StdError + Send + Sync>,
     },
-    /// Other transactions held locks for longer than the database lets a statement wait (`lock_timeout`), or than a
-    /// request waits for its turn to lock rows. Nothing was kept; a later attempt may succeed.
+    /// Other transactions held locks for longer than a change waits in its turn (`lock_timeout`), or took all places until
+    /// its time to wait for one was over. Nothing was kept; a later attempt may succeed.
     #[error("cannot {doing}: another transaction holds a lock that it needs")]
     Contended {
         doing: &'static str,

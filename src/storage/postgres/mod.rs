@@ -242,6 +242,12 @@ impl Store {
         ChangeFeed::new(Settings::clone(&self.settings))
     }
 
+    /// Whether the request that it serves has time left.
+    pub fn has_time(&self) -> bool {
+        self.deadline
+            .is_none_or(|deadline| Instant::now() < deadline)
+    }
+
     pub async fn session(&self) -> Result<Session, Error> {
         Session::of(&self.pool, self.connected_by(), self.deadline).await
     }

@@ -412,10 +412,10 @@ impl Db<'_> {
                 r#", (EXISTS (SELECT FROM resource_references l WHERE l.source_id = r.id)
                       OR EXISTS (SELECT FROM resource_references l WHERE l.target_id = r.id)) AS "has_links!""#
             ],
-            // A change that has its rows has had its turn. What it waits for from now on, such as a slot of a kept total, others
-            // hold for a moment, and it would begin again.
+            // A change that has its rows has had its turn. For what it needs from now on, such as a slot of a kept total, it
+            // waits as in the lane: others hold that for a moment, and it would begin again.
             "JOIN unnest($4::uuid[]) WITH ORDINALITY wanted (id, place) ON wanted.id = r.id
-             CROSS JOIN (SELECT set_config('lock_timeout', '0', true) OFFSET 0) unlimited ORDER BY wanted.place",
+             CROSS JOIN (SELECT set_config('lock_timeout', '4s', true) OFFSET 0) longer ORDER BY wanted.place",
             kinds_with_rules,
             &uuids(locked.iter().map(|h| h.id())),
         );

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! begin() ──────────────▶ Tx   statements that wait for nobody, or may wait long
-//! begin_…(First) ───────▶ Tx   a change: any connection, and 10 ms for each row that others hold
-//! begin_…(InLane) ──────▶ Tx   the same change once more: a place in the lane, and 4 s for each row
+//! begin_…(First) ───────▶ Tx   a change: any connection, and 10 ms for each lock that others hold
+//! begin_…(InLane) ──────▶ Tx   the same change once more: a place in the lane, and 4 s for each lock
 //! ```
 //!
 //! A row may be held for as long as the transaction of an operator is open. Without turns, changes of that row would wait with every
@@ -34,10 +34,10 @@ const BEGIN_READING: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; \
 /// How a change waits for rows that others hold. A change that waits in vain fails with [`Error::Contended`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Turn {
-    /// With any connection, 10 ms for each row: most changes hold a row for less.
+    /// With any connection, 10 ms for each lock: most changes hold a row for less.
     First,
-    /// With a place in the lane of such changes ([`lane`](super::lane)), 4 s for each row. That is less than a request
-    /// waits for a connection: where all are in use, the request gets the one of the change that gives up.
+    /// With a place in the lane of such changes ([`lane`](super::lane)), 4 s for each lock. That is less than a request waits
+    /// for a connection: where all are in use, one that waits gets that of the change that gives up.
     InLane,
 }
 

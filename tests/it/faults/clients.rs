@@ -15,7 +15,7 @@ use tokio::net::TcpStream;
 use super::program::Program;
 use super::{hold_row, until};
 use crate::support::{
-    Problem as _, Random, TestApi, TestDatabase, Then, assert_sound, http_client, sum,
+    Problem as _, Random, TestApi, TestDatabase, Then, WAITING, assert_sound, http_client, sum,
 };
 
 const CONNECTIONS: usize = 3;
@@ -119,14 +119,12 @@ async fn clients_that_leave_while_their_request_waits_free_its_connection() {
     let held = api.cluster("held").await;
     let free = api.cluster("free").await;
     let mut holder = hold_row(&api.database, &held).await;
-    let waiting = "SELECT count(*) FROM pg_stat_activity
-                   WHERE datname = current_database() AND wait_event_type = 'Lock'";
     let mut direct = api.database.connect().await;
     // More of them than there are connections.
     for number in 0..CONNECTIONS * 3 {
         let stream = sent(&api, "DELETE", &held, "").await;
         until("the request waits", async || {
-            let query = sqlx::query_scalar::<_, i64>(waiting);
+            let query = sqlx::query_scalar::<_, i64>(WAITING);
             query.fetch_one(&mut direct).await.unwrap() > 0
         })
         .await;
@@ -138,7 +136,7 @@ async fn clients_that_leave_while_their_request_waits_free_its_connection() {
         .await
         .unwrap();
     until("nobody waits", async || {
-        let query = sqlx::query_scalar::<_, i64>(waiting);
+        let query = sqlx::query_scalar::<_, i64>(WAITING);
         query.fetch_one(&mut direct).await.unwrap() == 0
     })
     .await;
@@ -164,8 +162,6 @@ async fn a_change_whose_client_left_is_made_as_a_whole_or_not_at_all() {
     let metrics = program.address("metrics").await;
     let api = program.serving(database).await;
     let mut direct = api.database.connect().await;
-    let waiting = "SELECT count(*) FROM pg_stat_activity
-                   WHERE datname = current_database() AND wait_event_type = 'Lock'";
     let busy = "SELECT count(*) FROM pg_stat_activity
                 WHERE datname = current_database() AND pid <> pg_backend_pid()
                   AND backend_type = 'client backend' AND state <> 'idle'";
@@ -178,11 +174,11 @@ async fn a_change_whose_client_left_is_made_as_a_whole_or_not_at_all() {
             let cluster = api.cluster(&format!("left-{action}-{number}")).await;
             let mut holder = hold_row(&api.database, &cluster).await;
             let stream = sent(&api, method, &cluster, body).await;
-            until("the change waits", async || api.count(waiting).await == 1).await;
+            until("the change waits", async || api.count(WAITING).await == 1).await;
             drop(stream);
             let is_noticed = number % 3 == 0;
             if is_noticed {
-                until("the server ends it", async || api.count(waiting).await == 0).await;
+                until("the server ends it", async || api.count(WAITING).await == 0).await;
             }
             let rollback = sqlx::raw_sql("ROLLBACK").execute(&mut holder).await;
             rollback.unwrap();

@@ -7,9 +7,10 @@ use std::time::{Duration, Instant};
 use hyperfleet::domain::entity_config;
 use hyperfleet::storage::postgres::{ConnectionLifetime, Settings, Store};
 use serde_json::json;
+use tokio::task::JoinHandle;
 
 use super::{assert_requests_succeed, hold_row, until};
-use crate::support::{Answer, TestApi, TestDatabase};
+use crate::support::{Answer, TestApi, TestDatabase, WAITING};
 
 const HELD: &str = "another transaction holds what the request needs: send it again later";
 
@@ -27,10 +28,6 @@ async fn a_client_that_waits_for_a_lock_in_vain_learns_that() {
     let answer = api.patch(&cluster, json!({"spec": {"size": 1}})).await;
     assert_eq!(answer.status, 200, "{}", answer.body);
 }
-
-/// Changes of a row that wait in the database until it is free.
-const WAITING: &str = "SELECT count(*) FROM pg_stat_activity
-    WHERE datname = current_database() AND wait_event_type = 'Lock'";
 
 /// A service with four connections: one reads, and one of the other three may wait for held rows.
 async fn service(acquire_seconds_max: u64, statement_time: Duration) -> (Arc<TestApi>, Store) {
@@ -81,7 +78,12 @@ async fn a_flood_of_changes_of_held_rows_refuses_no_request_for_another_resource
         tokio::spawn(async move {
             while !is_over.load(Ordering::SeqCst) {
                 let answer = change_held(&api, &held, number).await;
-                assert_eq!((answer.status, answer.detail()), (503, HELD), "{number}");
+                assert_eq!(
+                    answer.problem(),
+                    (503, "SVC-001"),
+                    "{number}: {}",
+                    answer.body
+                );
             }
         })
     });
@@ -118,22 +120,39 @@ async fn a_flood_of_changes_of_held_rows_refuses_no_request_for_another_resource
 
 #[tokio::test]
 async fn a_change_that_has_its_rows_does_not_begin_again() {
-    let api = TestApi::spawn().await;
-    let parent = api.cluster("parent").await;
+    let (api, store) = service(2, Duration::from_secs(8)).await;
+    let (held, parent) = (api.cluster("held").await, api.cluster("parent").await);
     api.nodepool(&parent, "child").await;
     assert_eq!(api.delete(&parent).await.status, 202);
-    let mut holder = api.database.connect().await;
-    let hold = "BEGIN; SELECT FROM resource_counts FOR UPDATE";
-    sqlx::raw_sql(hold).execute(&mut holder).await.unwrap();
+    let holder = hold_row(&api.database, &held).await;
+    // The first one takes the place in the lane for four seconds.
+    let others = [(); 2].map(|()| patching(&api, &held));
+    until("the lane is full", async || {
+        api.count(WAITING).await == 1 && store.connections().changes_waiting == 1
+    })
+    .await;
+    let mut of_totals = api.database.connect().await;
+    let hold = "BEGIN; LOCK TABLE resource_counts IN SHARE MODE";
+    sqlx::raw_sql(hold).execute(&mut of_totals).await.unwrap();
     let path = format!("{parent}/force-delete");
     let forced = api.post(&path, json!({"reason": "test"}));
     let (answer, ()) = tokio::join!(forced, async {
-        until("it waits", async || api.count(WAITING).await == 1).await;
-        // Longer than a change waits for a row in any turn.
-        tokio::time::sleep(Duration::from_secs(5)).await;
-        drop(holder);
+        until("it waits, too", async || api.count(WAITING).await == 2).await;
+        // By then it would have been refused a place in the lane.
+        tokio::time::sleep(Duration::from_millis(2_500)).await;
+        drop(of_totals);
     });
     assert_eq!(answer.status, 204, "{}", answer.body);
+    drop(holder);
+    for other in others {
+        other.await.unwrap();
+    }
+}
+
+/// A change of a resource that somebody else sends.
+fn patching(api: &Arc<TestApi>, path: &str) -> JoinHandle<Answer> {
+    let (api, path) = (api.clone(), path.to_owned());
+    tokio::spawn(async move { api.patch(&path, json!({"spec": {"size": 1}})).await })
 }
 
 /// Connections of the service that wait for nothing.
@@ -142,31 +161,23 @@ const IDLE: &str = "SELECT coalesce(sum(pid), 0) FROM pg_stat_activity
 
 #[tokio::test]
 async fn requests_that_wait_out_their_time_close_no_connection_of_others() {
-    // A request ends after seven seconds.
-    let (api, store) = service(10, Duration::from_secs(2)).await;
+    // A request ends after eight seconds.
+    let (api, store) = service(10, Duration::from_secs(3)).await;
     let held = api.cluster("held").await;
     let holder = hold_row(&api.database, &held).await;
-    // Each of the first three has the place for two seconds, the time of a statement. The last one has it for less: its own
+    // Each of the first two has the place for three seconds, the time of a statement. The last one has it for less: its own
     // time is up.
-    let mut waiting = Vec::new();
-    for number in 0..4 {
-        let (patching, path) = (api.clone(), held.clone());
-        waiting.push(tokio::spawn(async move {
-            patching.patch(&path, json!({"spec": {"size": 1}})).await
-        }));
-        until("it waits", async || {
-            api.count(WAITING).await == 1 && store.connections().changes_waiting == number
+    let patches = [(); 3].map(|()| patching(&api, &held));
+    for waiting in [2, 0] {
+        until("they wait", async || {
+            api.count(WAITING).await == 1 && store.connections().changes_waiting == waiting
         })
         .await;
     }
-    until("the last one has the place", async || {
-        store.connections().changes_waiting == 0
-    })
-    .await;
     let idle = api.count(IDLE).await;
     assert!(idle > 0, "nothing is idle");
-    for waiting in waiting {
-        let answer = waiting.await.unwrap();
+    for patch in patches {
+        let answer = patch.await.unwrap();
         assert_eq!(answer.problem(), (503, "SVC-001"), "{}", answer.body);
     }
     until(

@@ -16,7 +16,7 @@ pub(crate) use hyperfleet_testkit::{
 };
 pub(crate) use invariants::assert_sound;
 pub(crate) use kinds::{child, linked, root, ruled};
-pub(crate) use postgres::{TestDatabase, still, store, store_of};
+pub(crate) use postgres::{TestDatabase, WAITING, still, store, store_of};
 pub(crate) use problem::Problem;
 pub(crate) use proxy::{Cut, Proxy, Sent};
 pub(crate) use tenants::{ACME, ACME_WEB, BETA, SYSTEM, Walls, tenancy};

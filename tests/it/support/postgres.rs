@@ -17,6 +17,11 @@ pub(crate) struct TestDatabase {
     options: PgConnectOptions,
 }
 
+/// Counts statements that wait for a lock, for longer than a change does in its first turn.
+pub(crate) const WAITING: &str = "SELECT count(*) FROM pg_stat_activity
+    WHERE datname = current_database() AND wait_event_type = 'Lock'
+      AND clock_timestamp() - query_start > interval '50 ms'";
+
 static SERVER: OnceLock<String> = OnceLock::new();
 static TEMPLATE: OnceCell<String> = OnceCell::const_new();
 static COUNT: AtomicU32 = AtomicU32::new(0);

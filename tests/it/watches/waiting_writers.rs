@@ -6,10 +6,7 @@ use serde_json::{Value, json};
 use sqlx::Connection as _;
 
 use super::client::{Instance, brief};
-use crate::support::until;
-
-const WAITING: &str = "SELECT count(*) FROM pg_stat_activity
-    WHERE datname = current_database() AND wait_event_type = 'Lock'";
+use crate::support::{WAITING, until};
 
 /// While another transaction holds a cluster, a change of it waits, and a watcher sees what happens to others.
 async fn watchers_see_others(method: &str, below: &str, body: Value, status: u16) {
