@@ -132,8 +132,8 @@ async fn a_change_that_has_its_rows_does_not_begin_again() {
     })
     .await;
     let mut of_totals = api.database.connect().await;
-    let hold = "BEGIN; LOCK TABLE resource_counts IN SHARE MODE";
-    sqlx::raw_sql(hold).execute(&mut of_totals).await.unwrap();
+    let lock = "BEGIN; LOCK TABLE resource_counts IN SHARE MODE";
+    sqlx::raw_sql(lock).execute(&mut of_totals).await.unwrap();
     let path = format!("{parent}/force-delete");
     let forced = api.post(&path, json!({"reason": "test"}));
     let (answer, ()) = tokio::join!(forced, async {
@@ -149,7 +149,7 @@ async fn a_change_that_has_its_rows_does_not_begin_again() {
     }
 }
 
-/// A change of a resource that somebody else sends.
+/// A change of a resource, by another client.
 fn patching(api: &Arc<TestApi>, path: &str) -> JoinHandle<Answer> {
     let (api, path) = (api.clone(), path.to_owned());
     tokio::spawn(async move { api.patch(&path, json!({"spec": {"size": 1}})).await })
