@@ -239,6 +239,7 @@ async fn a_locked_row_holds_back_its_own_request_only() {
     for answer in busy.patch_all(&others).await {
         assert_eq!(answer.status, 200, "{}", answer.body);
     }
+    assert!(!locked.is_finished());
     tx.rollback().await.unwrap();
     let answer = tokio::time::timeout(Duration::from_secs(30), locked).await;
     let answer = answer.unwrap().unwrap();
