@@ -56,14 +56,10 @@ impl Service {
     ) -> Result<DryRunAnswer, Error> {
         let author = (tenant, run.origin);
         let creation = self.prepare(entity, parent, new, author).await?;
-        self.in_turns(async |turn| {
-            let mut tx = match self.begin_dry_run(run.key, turn).await? {
-                Claim::Fresh(tx) => tx,
-                Claim::Kept(answer) => return Ok(answer.into()),
-            };
-            let created = self.create_in(&mut tx, &creation).await;
+        self.try_in_turns(tenant.tenants(), &run, async |tx| {
+            let created = self.create_in(tx, &creation).await;
             let failures = created.and_then(|created| creation.failures(created));
-            let tried = failures.map(|failures| {
+            failures.map(|failures| {
                 let resource = &creation.resource;
                 let outcome = Outcome {
                     saved: vec![resource.state.clone()],
@@ -73,8 +69,7 @@ impl Service {
                 };
                 let before = Vec::new();
                 (resource, TriedChange { before, outcome })
-            });
-            self.end_dry_run(tx, tenant.tenants(), &run, tried).await
+            })
         })
         .await
     }
@@ -90,16 +85,11 @@ impl Service {
         let Some(scope) = path.scope() else {
             return Err(self.missing(path).await);
         };
-        self.in_turns(async |turn| {
-            let mut tx = match self.begin_dry_run(run.key, turn).await? {
-                Claim::Fresh(tx) => tx,
-                Claim::Kept(answer) => return Ok(answer.into()),
-            };
+        self.try_in_turns(path.tenants, &run, async |tx| {
             let patched = self
-                .patch_locked(&mut tx, path, scope, (change, conditions), run.origin)
+                .patch_locked(tx, path, scope, (change, conditions), run.origin)
                 .await;
-            let tried = patched.map(PatchedResource::tried);
-            self.end_dry_run(tx, path.tenants, &run, tried).await
+            patched.map(PatchedResource::tried)
         })
         .await
     }
@@ -111,16 +101,9 @@ impl Service {
         conditions: &Preconditions,
         run: DryRun<'_, Deleted>,
     ) -> Result<DryRunAnswer, Error> {
-        self.in_turns(async |turn| {
-            let mut tx = match self.begin_dry_run(run.key, turn).await? {
-                Claim::Fresh(tx) => tx,
-                Claim::Kept(answer) => return Ok(answer.into()),
-            };
-            let deleted = self
-                .delete_in(&mut tx, path, None, conditions, run.origin)
-                .await;
-            let tried = deleted.map(|(deleted, decided)| (deleted, decided.into()));
-            self.end_dry_run(tx, path.tenants, &run, tried).await
+        self.try_in_turns(path.tenants, &run, async |tx| {
+            let deleted = self.delete_in(tx, path, None, conditions, run.origin).await;
+            deleted.map(|(deleted, decided)| (deleted, decided.into()))
         })
         .await
     }
@@ -133,16 +116,11 @@ impl Service {
         conditions: &Preconditions,
         run: DryRun<'_, ()>,
     ) -> Result<DryRunAnswer, Error> {
-        self.in_turns(async |turn| {
-            let mut tx = match self.begin_dry_run(run.key, turn).await? {
-                Claim::Fresh(tx) => tx,
-                Claim::Kept(answer) => return Ok(answer.into()),
-            };
+        self.try_in_turns(path.tenants, &run, async |tx| {
             let forced = self
-                .force_delete_in(&mut tx, path, reason, conditions, run.origin)
+                .force_delete_in(tx, path, reason, conditions, run.origin)
                 .await;
-            let tried = forced.map(|decided| ((), decided.into()));
-            self.end_dry_run(tx, path.tenants, &run, tried).await
+            forced.map(|decided| ((), decided.into()))
         })
         .await
     }
@@ -176,6 +154,24 @@ impl Service {
                     .await
             };
             self.end_dry_run(tx, path.tenants, &run, tried).await
+        })
+        .await
+    }
+
+    /// Tries a change in a transaction that is rolled back.
+    async fn try_in_turns<T, C: Borrow<T>>(
+        &self,
+        tenants: &TenantScope,
+        run: &DryRun<'_, T>,
+        mut change: impl AsyncFnMut(&mut Tx<'static>) -> Result<(C, TriedChange), Error>,
+    ) -> Result<DryRunAnswer, Error> {
+        self.in_turns(async |turn| {
+            let mut tx = match self.begin_dry_run(run.key, turn).await? {
+                Claim::Fresh(tx) => tx,
+                Claim::Kept(answer) => return Ok(answer.into()),
+            };
+            let tried = change(&mut tx).await;
+            self.end_dry_run(tx, tenants, run, tried).await
         })
         .await
     }

@@ -53,15 +53,10 @@ impl Service {
         (request, write): (&KeyedRequest, WriteAnswer<'_, Resource>),
     ) -> Result<KeyedAnswer, Error> {
         let creation = self.prepare(entity, parent, new, author).await?;
-        self.in_turns(async |turn| {
-            let mut tx = match self.claim(request, turn).await? {
-                Claim::Fresh(tx) => tx,
-                Claim::Kept(answer) => return Ok(answer),
-            };
-            let created = self.create_in(&mut tx, &creation).await;
+        self.change_keyed((request, write), async |tx| {
+            let created = self.create_in(tx, &creation).await;
             let effects = created.and_then(|created| creation.effects(created));
-            let created = effects.map(|effects| (&creation.resource, effects));
-            finish(tx, request, created, write).await
+            effects.map(|effects| (&creation.resource, effects))
         })
         .await
     }
@@ -78,16 +73,11 @@ impl Service {
         let Some(scope) = path.scope() else {
             return Err(self.missing(path).await);
         };
-        self.in_turns(async |turn| {
-            let mut tx = match self.claim(request, turn).await? {
-                Claim::Fresh(tx) => tx,
-                Claim::Kept(answer) => return Ok(answer),
-            };
+        self.change_keyed((request, write), async |tx| {
             let patched = self
-                .patch_locked(&mut tx, path, scope, (change, conditions), origin)
+                .patch_locked(tx, path, scope, (change, conditions), origin)
                 .await;
-            let patched = patched.map(PatchedResource::with_effects);
-            finish(tx, request, patched, write).await
+            patched.map(PatchedResource::with_effects)
         })
         .await
     }
@@ -100,15 +90,9 @@ impl Service {
         origin: &ChangeOrigin,
         (request, write): (&KeyedRequest, WriteAnswer<'_, Deleted>),
     ) -> Result<KeyedAnswer, Error> {
-        self.in_turns(async |turn| {
-            let mut tx = match self.claim(request, turn).await? {
-                Claim::Fresh(tx) => tx,
-                Claim::Kept(answer) => return Ok(answer),
-            };
-            let deleted = self
-                .delete_in(&mut tx, path, None, conditions, origin)
-                .await;
-            finish(tx, request, deleted.map(with_effects), write).await
+        self.change_keyed((request, write), async |tx| {
+            let deleted = self.delete_in(tx, path, None, conditions, origin).await;
+            deleted.map(with_effects)
         })
         .await
     }
@@ -140,6 +124,23 @@ impl Service {
                 answer: answer.clone(),
                 is_replayed: false,
             })
+        })
+        .await
+    }
+
+    /// Makes a change in the transaction that claims the key of its request, and keeps the answer.
+    async fn change_keyed<T, C: Borrow<T>>(
+        &self,
+        (request, write): (&KeyedRequest, WriteAnswer<'_, T>),
+        mut change: impl AsyncFnMut(&mut Tx<'static>) -> Result<(C, Effects), Error>,
+    ) -> Result<KeyedAnswer, Error> {
+        self.in_turns(async |turn| {
+            let mut tx = match self.claim(request, turn).await? {
+                Claim::Fresh(tx) => tx,
+                Claim::Kept(answer) => return Ok(answer),
+            };
+            let changed = change(&mut tx).await;
+            finish(tx, request, changed, write).await
         })
         .await
     }
