@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 
 use crate::faults::{hold_resources, hold_row};
 use crate::support::{
-    Answer, PATIENCE, Problem as _, RawAnswer, TestApi, Walls, rest, tenancy, until,
+    Answer, PATIENCE, Problem as _, RawAnswer, TestApi, WAITING, Walls, rest, tenancy, until,
 };
 
 async fn spawn(limits: &Limits) -> Arc<TestApi> {
@@ -26,12 +26,8 @@ async fn answer(mut stream: TcpStream) -> RawAnswer {
 /// Waits until so many requests wait for a row. Asked over a connection of its own: what a holder
 /// sees of others stays as it was first seen in its transaction.
 async fn until_waiting(api: &TestApi, count: i64) {
-    let waiting = "SELECT count(*) FROM pg_stat_activity
-                   WHERE datname = current_database() AND wait_event_type = 'Lock'";
-    let mut direct = api.database.connect().await;
     until("requests wait for the row", async || {
-        let query = sqlx::query_scalar::<_, i64>(waiting);
-        query.fetch_one(&mut direct).await.unwrap() == count
+        api.count(WAITING).await == count
     })
     .await;
 }

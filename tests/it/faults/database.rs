@@ -11,7 +11,7 @@ use sqlx::{AssertSqlSafe, Connection as _};
 
 use super::searches::{large_text, slow_pattern};
 use super::{assert_unavailable, hold_resources, hold_row, until};
-use crate::support::{Problem as _, TestApi, TestDatabase};
+use crate::support::{Problem as _, TestApi, TestDatabase, WAITING};
 
 async fn spawn(
     connections_max: usize,
@@ -39,11 +39,8 @@ async fn without_a_free_connection_a_request_is_told_to_come_back() {
         let (api, cluster) = (api.clone(), cluster.clone());
         async move { api.get(&cluster).await }
     });
-    let waiting = "SELECT count(*) FROM pg_stat_activity
-                   WHERE datname = current_database() AND wait_event_type = 'Lock'";
     until("the read waits for the table", async || {
-        let query = sqlx::query_scalar::<_, i64>(waiting);
-        query.fetch_one(&mut holder).await.unwrap() == 1
+        api.count(WAITING).await == 1
     })
     .await;
     let since = Instant::now();

@@ -11,7 +11,9 @@ use tokio::net::TcpStream;
 use super::hold_resources;
 use super::program::{Folder, Program};
 use super::restart::{Order, Server};
-use crate::support::{Answer, Problem as _, TestApi, TestDatabase, http_client, store, until};
+use crate::support::{
+    Answer, Problem as _, TestApi, TestDatabase, WAITING, http_client, store, until,
+};
 
 const OK: &str = "{\"status\":\"ok\"}\n";
 
@@ -311,14 +313,7 @@ async fn what_is_under_way_is_answered_and_idle_connections_are_not_waited_for()
     let mut holder = hold_resources(&api.database).await;
     let patch = api.patch(&cluster, json!({"spec": {"last": true}}));
     let (answer, ()) = tokio::join!(patch, async {
-        let mut direct = api.database.connect().await;
-        let waiting = "SELECT count(*) FROM pg_stat_activity
-                       WHERE datname = current_database() AND wait_event_type = 'Lock'";
-        until("the patch waits", async || {
-            let query = sqlx::query_scalar::<_, i64>(waiting);
-            query.fetch_one(&mut direct).await.unwrap() == 1
-        })
-        .await;
+        until("the patch waits", async || api.count(WAITING).await == 1).await;
         program.signal(Signal::TERM);
         until("it takes no new connections", async || {
             program.output().contains("completing requests in progress")
@@ -361,14 +356,7 @@ async fn what_takes_too_long_at_the_end_is_cut_and_said() {
     let mut holder = hold_resources(&api.database).await;
     let request = format!("DELETE /api/hyperfleet/v1{cluster} HTTP/1.1\r\nHost: x\r\n\r\n");
     let cut = sent(&api, &request).await;
-    let mut direct = api.database.connect().await;
-    let waiting = "SELECT count(*) FROM pg_stat_activity
-                   WHERE datname = current_database() AND wait_event_type = 'Lock'";
-    until("the delete waits", async || {
-        let query = sqlx::query_scalar::<_, i64>(waiting);
-        query.fetch_one(&mut direct).await.unwrap() == 1
-    })
-    .await;
+    until("the delete waits", async || api.count(WAITING).await == 1).await;
     program.signal(Signal::TERM);
     assert_eq!(program.ended().await.code(), Some(1));
     let said = program.output();

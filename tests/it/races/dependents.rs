@@ -4,7 +4,7 @@ use serde_json::Value;
 use sqlx::postgres::PgConnection;
 
 use super::Busy;
-use crate::support::{Answer, TestApi, until};
+use crate::support::{Answer, TestApi, WAITING, until};
 
 const CHILD: &str = "INSERT INTO resources (id, owner_id, created_at, updated_at, generation, kind, name, created_by,
                                             updated_by, spec)
@@ -35,10 +35,8 @@ async fn dependent(
 
 /// The answer to a deletion that waits until the transaction is committed.
 async fn deleted_meanwhile(api: &TestApi, path: &str, holder: &mut PgConnection) -> Answer {
-    let waiting = "SELECT count(*) FROM pg_stat_activity
-        WHERE datname = current_database() AND wait_event_type = 'Lock'";
     let (deleted, ()) = tokio::join!(api.delete(path), async {
-        until("the deletion waits", async || api.count(waiting).await == 1).await;
+        until("the deletion waits", async || api.count(WAITING).await == 1).await;
         sqlx::raw_sql("COMMIT").execute(holder).await.unwrap();
     });
     deleted
