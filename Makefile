@@ -187,9 +187,11 @@ fleet-seeds: setup ## Simulate engines that freeze, fail and are killed, and mac
 setup-bench: setup ## Install the load generator
 	@bench/setup
 
-bench: setup-bench ## Measure a release build beside its database's ceiling, and searches (N=1000000 SECONDS=5 ARGS="--beside OLD")
+# Watchers are measured with everything else, not beside a question about other operations.
+bench: setup-bench ## Measure a release build beside its database's ceiling, and watchers (N=1000000 SECONDS=5 ARGS="--beside OLD")
 	@cargo build --quiet --release --bin hyperfleet-api
 	@bench/run $(if $(N),--clusters $(N)) $(if $(filter command line environment,$(origin SECONDS)),--seconds $(SECONDS)) $(ARGS)
+	$(if $(ARGS),,@bench/watch $(if $(filter command line environment,$(origin SECONDS)),--seconds $(SECONDS)))
 
 bench-start: setup ## Measure how soon a release build answers after its start, and its memory at rest (ARGS="--starts 50")
 	@cargo build --quiet --release --bin hyperfleet-api
