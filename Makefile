@@ -187,7 +187,7 @@ fleet-seeds: setup ## Simulate engines that freeze, fail and are killed, and mac
 setup-bench: setup ## Install the load generator
 	@bench/setup
 
-# Watchers are measured with everything else, not beside a question about other operations.
+# With ARGS only what they name is measured, so no watchers.
 bench: setup-bench ## Measure a release build beside its database's ceiling, and watchers (N=1000000 SECONDS=5 ARGS="--beside OLD")
 	@cargo build --quiet --release --bin hyperfleet-api
 	@bench/run $(if $(N),--clusters $(N)) $(if $(filter command line environment,$(origin SECONDS)),--seconds $(SECONDS)) $(ARGS)
