@@ -187,11 +187,14 @@ fleet-seeds: setup ## Simulate engines that freeze, fail and are killed, and mac
 setup-bench: setup ## Install the load generator
 	@bench/setup
 
+# The shell's own SECONDS does not count.
+SECONDS_OPTION = $(if $(filter command line environment,$(origin SECONDS)),--seconds $(SECONDS))
+
 # With ARGS only what they name is measured, so no watchers.
 bench: setup-bench ## Measure a release build beside its database's ceiling, and watchers (N=1000000 SECONDS=5 ARGS="--beside OLD")
 	@cargo build --quiet --release --bin hyperfleet-api
-	@bench/run $(if $(N),--clusters $(N)) $(if $(filter command line environment,$(origin SECONDS)),--seconds $(SECONDS)) $(ARGS)
-	$(if $(ARGS),,@bench/watch $(if $(filter command line environment,$(origin SECONDS)),--seconds $(SECONDS)))
+	@bench/run $(if $(N),--clusters $(N)) $(SECONDS_OPTION) $(ARGS)
+	$(if $(ARGS),,@bench/watch $(SECONDS_OPTION))
 
 bench-start: setup ## Measure how soon a release build answers after its start, and its memory at rest (ARGS="--starts 50")
 	@cargo build --quiet --release --bin hyperfleet-api
