@@ -166,13 +166,13 @@ fuzz-search: setup ## Look for a text that breaks a law of searches (cargo-fuzz;
 	@command -v cargo-fuzz >/dev/null || cargo install --locked cargo-fuzz
 	@mkdir -p fuzz/found/search
 	cargo fuzz run --sanitizer none search fuzz/found/search fuzz/corpus/search -- -dict=fuzz/search.dict \
-		-max_len=4200 -max_total_time=$(if $(filter command line environment,$(origin SECONDS)),$(SECONDS),60)
+		-max_len=4200 -max_total_time=$(or $(SECONDS),60)
 
 fuzz-units: setup ## Look for a unit file that breaks a law of unit files (cargo-fuzz; SECONDS=60)
 	@command -v cargo-fuzz >/dev/null || cargo install --locked cargo-fuzz
 	@mkdir -p fuzz/found/unit_file
 	cargo fuzz run --sanitizer none unit_file fuzz/found/unit_file fuzz/corpus/unit_file -- -dict=fuzz/unit_file.dict \
-		-max_len=4200 -max_total_time=$(if $(filter command line environment,$(origin SECONDS)),$(SECONDS),60)
+		-max_len=4200 -max_total_time=$(or $(SECONDS),60)
 
 test-cluster: setup ## Boot machines with a systemd of their own, and break fleet on them (root; OUTAGE_SECONDS=300 without etcd)
 	@cargo build --quiet --bin hyperfleet-api
@@ -187,14 +187,11 @@ fleet-seeds: setup ## Simulate engines that freeze, fail and are killed, and mac
 setup-bench: setup ## Install the load generator
 	@bench/setup
 
-# The shell's own SECONDS does not count.
-SECONDS_OPTION = $(if $(filter command line environment,$(origin SECONDS)),--seconds $(SECONDS))
-
 # With ARGS only what they name is measured, so no watchers.
 bench: setup-bench ## Measure a release build beside its database's ceiling, and watchers (N=1000000 SECONDS=5 ARGS="--beside OLD")
 	@cargo build --quiet --release --bin hyperfleet-api
-	@bench/run $(if $(N),--clusters $(N)) $(SECONDS_OPTION) $(ARGS)
-	$(if $(ARGS),,@bench/watch $(SECONDS_OPTION))
+	@bench/run $(if $(N),--clusters $(N)) $(if $(SECONDS),--seconds $(SECONDS)) $(ARGS)
+	$(if $(ARGS),,@bench/watch $(if $(SECONDS),--seconds $(SECONDS)))
 
 bench-start: setup ## Measure how soon a release build answers after its start, and its memory at rest (ARGS="--starts 50")
 	@cargo build --quiet --release --bin hyperfleet-api
