@@ -33,8 +33,8 @@ use crate::wire::BASE;
 use hyperfleet_fleet::{EtcdFleet, api as fleet};
 use hyperfleet_server_kit::clock::Clock;
 use hyperfleet_server_kit::http::{
-    Admission, BODY_BYTES_MAX, Redaction, RequestSpan, Wording, frame, gzip_below, observe,
-    unknown_path,
+    Admission, BODY_BYTES_MAX, Redaction, RequestSpan, Wording, frame, gzip_below, gzip_in_place,
+    observe, unknown_path,
 };
 use hyperfleet_server_kit::program::Build;
 
@@ -93,6 +93,7 @@ pub fn app(
             }
         })
         .default_service(web::to(unknown_path))
+        .wrap(from_fn(gzip_in_place))
         .wrap(Compress::default())
         .wrap(from_fn(|request, next| gzip_below(BASE, request, next)))
         .wrap(from_fn(|request, next| frame(wording, request, next)))

@@ -223,6 +223,57 @@ async fn a_body_that_is_packed_in_another_way_is_refused_and_told_what_is_unders
     assert_eq!(api.get("/clusters").await.body["total"], 0);
 }
 
+/// RFC 1952, section 2.2: a gzip file is a sequence of members. Decoders that stop after the first one lose the rest.
+#[tokio::test]
+async fn a_gzip_body_of_several_members_is_read_completely() {
+    let api = TestApi::spawn().await;
+    let join = |parts: &[&[u8]]| parts.concat();
+    let complete = br#"{"kind":"Cluster","name":"complete","spec":{}}"#;
+    let two = join(&[
+        &gzipped(br#"{"kind":"Cluster","name":"two","#),
+        &gzipped(br#""spec":{}}"#),
+    ]);
+    let answer = post_gzipped(&api, "/clusters", two).await;
+    assert_eq!((answer.status, &answer.body["name"]), (201, &json!("two")));
+    let mut deflated = ZlibEncoder::new(Vec::new(), Compression::best());
+    deflated.write_all(complete).unwrap();
+    let deflated = deflated.finish().unwrap();
+    for (what, coding, body) in [
+        (
+            "a second value",
+            "gzip",
+            join(&[&gzipped(complete), &gzipped(b",\"labels\":{}}")]),
+        ),
+        ("text", "gzip", join(&[&gzipped(complete), b"not gzip"])),
+        ("zeros", "gzip", join(&[&gzipped(complete), &[0; 512]])),
+        (
+            "half a member",
+            "gzip",
+            join(&[&gzipped(complete), &gzipped(b" ")[..12]]),
+        ),
+        ("text", "deflate", join(&[&deflated, b"not deflate"])),
+        ("a second stream", "deflate", join(&[&deflated, &deflated])),
+    ] {
+        let answer = send_packed(&api, "POST", "/clusters", &[coding], body).await;
+        assert_eq!(answer.problem(), (400, "VAL-006"), "{coding} and {what}");
+    }
+    assert_eq!(api.get("/clusters").await.body["total"], 1);
+}
+
+#[tokio::test]
+async fn many_gzip_members_have_the_limit_of_one_body() {
+    let api = TestApi::spawn().await;
+    let member = gzipped(&[b' '; 2048]);
+    let too_large = post_gzipped(&api, "/clusters", member.repeat(1000)).await;
+    assert_eq!(too_large.problem(), (413, "LMT-002"), "{}", too_large.body);
+    // As many as fit into a body: it takes a moment, and no memory.
+    let empty = gzipped(b"");
+    let mut many = empty.repeat(1_000_000 / empty.len());
+    many.extend(gzipped(br#"{"kind":"Cluster","name":"many","spec":{}}"#));
+    let answer = post_gzipped(&api, "/clusters", many).await;
+    assert_eq!(answer.status, 201, "{}", answer.body);
+}
+
 #[tokio::test]
 async fn what_is_not_gzip_is_malformed() {
     let api = TestApi::spawn().await;

@@ -45,6 +45,7 @@ mod preconditions;
 mod races;
 mod reconfiguration;
 mod references;
+mod response_writes;
 mod routes;
 mod rule_costs;
 mod schema;

@@ -110,6 +110,12 @@ impl Connection {
         }
     }
 
+    /// The connection itself, below TLS.
+    #[cfg(test)]
+    pub(crate) fn socket(&self) -> Option<&OwnedFd> {
+        self.socket.as_ref()
+    }
+
     /// How long it may still be idle.
     fn left(&self) -> Duration {
         if self.working.get() > 0 || self.is_waited_for.get() {

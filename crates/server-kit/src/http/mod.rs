@@ -36,7 +36,7 @@ pub use body::leave;
 pub use caching::{CallerHeaders, FOR_EVERYBODY, FOR_ITS_CALLER};
 pub use capacity::WatcherRefusal;
 pub use connection::Connection;
-pub use encoding::{PLAIN, UNDERSTOOD, gzip_below};
+pub use encoding::{PLAIN, UNDERSTOOD, gzip_below, gzip_in_place, weight};
 pub use endless::{BadLastEventId, endless, is_chunked, last_event_id};
 pub use frame::{Arrival, ChooseWording, ErrorResponse, Wording, frame};
 pub use gate::{Gate, Phase, Readiness};
