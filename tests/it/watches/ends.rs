@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::support::{ACME_WEB, BETA, SYSTEM, TestDatabase, Walls, tenancy};
+use hyperfleet_server_kit::http::{Admission, Gate, Limits, WATCHER_BYTES_MIN};
+
+use crate::support::{ACME_WEB, BETA, SYSTEM, TestDatabase, Walls, rest, tenancy};
 
 use super::client::{Instance, brief, service_of};
 
@@ -63,6 +65,39 @@ async fn a_client_that_stays_behind_is_sent_away_and_continues_where_it_was() {
     seen.extend(resumed.changes(COUNT - seen.len()).await);
     let all: Vec<_> = (0..COUNT).map(|n| format!("ADDED p{n}")).collect();
     assert_eq!(seen, all);
+}
+
+/// RFC 9110, section 9.3.2: the response to HEAD has no body, so nothing may wait for the end of it.
+#[tokio::test]
+async fn head_of_a_watch_ends_and_takes_no_place() {
+    let database = TestDatabase::create().await;
+    let store = database.store();
+    let instance = Instance::spawn_on(database, store, |api| {
+        let one_watcher = Limits {
+            buffered_bytes_max: 4 * WATCHER_BYTES_MIN,
+            ..Limits::default()
+        };
+        api.admission = Admission::new(Gate::serving(), &one_watcher);
+    });
+    let path = "/api/hyperfleet/v1/plains";
+    let head = |query: &str| format!("HEAD {path}?{query} HTTP/1.1\r\nHost: x\r\n\r\n");
+    let heads = [head("watch=true"), head("watch=true&initial=true")].concat();
+    let list = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    let mut stream = instance
+        .api
+        .begin(&format!("{}{list}", heads.repeat(3)))
+        .await;
+    let answers = String::from_utf8(rest(&mut stream).await).unwrap();
+    assert_eq!(answers.matches("200 OK").count(), 7, "{answers}");
+    assert_eq!(
+        answers
+            .matches("content-type: application/x-ndjson")
+            .count(),
+        6,
+        "{answers}"
+    );
+    assert!(answers.ends_with('}'), "{answers}");
+    instance.watch("/plains").await.bookmark().await;
 }
 
 #[tokio::test]

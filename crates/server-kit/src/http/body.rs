@@ -3,11 +3,12 @@
 //! The rest of an unread body is kept until the response is sent. actix then closes the connection; otherwise
 //! it would read a chunked body for as long as the client sends it.
 
+use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use actix_web::body::{BodySize, EitherBody, MessageBody};
+use actix_web::body::{BodySize, BoxBody, EitherBody, MessageBody};
 use actix_web::dev::{Payload, ServiceRequest, ServiceResponse};
 use actix_web::error::PayloadError;
 use actix_web::http::Method;
@@ -97,6 +98,20 @@ pub(super) fn leave_unless_read(request: &mut ServiceRequest) {
     }
 }
 
+/// The body of the response to a HEAD request: its size, for the head, and no bytes (RFC 9110, section 9.3.2). actix would
+/// not send them either, but wait for their end: that of a watch never comes.
+struct HeadBody(BodySize);
+
+/// Drops the body of the response to a HEAD request, with whatever it holds.
+pub(super) fn without_body_if_head<B: MessageBody>(
+    response: ServiceResponse<B>,
+) -> ServiceResponse<EitherBody<B, BoxBody>> {
+    if response.request().method() != Method::HEAD {
+        return response.map_into_left_body();
+    }
+    response.map_body(|_, body| EitherBody::right(HeadBody(body.size()).boxed()))
+}
+
 /// The response to a request, with the unread rest of its body.
 pub(super) fn attended<B: MessageBody + 'static>(
     response: ServiceResponse<B>,
@@ -117,6 +132,21 @@ pub(super) fn attended<B: MessageBody + 'static>(
         };
         EitherBody::right(attended.boxed())
     })
+}
+
+impl MessageBody for HeadBody {
+    type Error = Infallible;
+
+    fn size(&self) -> BodySize {
+        self.0
+    }
+
+    fn poll_next(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Bytes, Self::Error>>> {
+        Poll::Ready(None)
+    }
 }
 
 impl<B: MessageBody> MessageBody for Attended<B> {

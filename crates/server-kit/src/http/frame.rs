@@ -114,6 +114,7 @@ pub async fn frame(
         // close it.
         head.set_connection_type(ConnectionType::Close);
     }
+    let response = body::without_body_if_head(response);
     Ok(body::attended(response, under_way))
 }
 
