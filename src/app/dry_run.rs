@@ -11,6 +11,7 @@ use std::borrow::Borrow;
 
 use super::deletion::{DecidedFamily, states};
 use super::keyed::{Claim, KeyedAnswer, WriteAnswer};
+use super::reports::ConditionalReport;
 use super::resources::PatchedResource;
 use super::{Deleted, Error, ResourcePath, Service};
 use crate::domain::audit::{Action, Change, ChangeOrigin};
@@ -129,7 +130,7 @@ impl Service {
     pub async fn report_dry_run(
         &self,
         path: ResourcePath<'_>,
-        mut report: Report,
+        mut sent: ConditionalReport<'_>,
         run: DryRun<'_, Option<Report>>,
     ) -> Result<DryRunAnswer, Error> {
         let scope = path.scope().ok_or_else(|| path.not_found())?;
@@ -139,7 +140,7 @@ impl Service {
                 Claim::Kept(answer) => return Ok(answer.into()),
             };
             let alone = self
-                .try_report_alone(&mut tx, path, scope, &mut report, run.origin)
+                .try_report_alone(&mut tx, path, scope, &mut sent, run.origin)
                 .await;
             let tried = if let Some(tried) = alone.transpose() {
                 tried
@@ -150,7 +151,7 @@ impl Service {
                     Claim::Fresh(tx) => tx,
                     Claim::Kept(answer) => return Ok(answer.into()),
                 };
-                self.try_completing_report(&mut tx, path, scope, &mut report, run.origin)
+                self.try_completing_report(&mut tx, path, scope, &mut sent, run.origin)
                     .await
             };
             self.end_dry_run(tx, path.tenants, &run, tried).await

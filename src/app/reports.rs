@@ -2,12 +2,13 @@
 
 use super::dry_run::TriedChange;
 use super::effects::{self, Effects};
-use super::resources::still_changing;
+use super::resources::{require, still_changing};
 use super::unrequired_adapters::UnrequiredReport;
 use super::{Error, ResourcePath, Service, UNLOCKED_ATTEMPTS_MAX};
 use crate::domain::audit::ChangeOrigin;
 use crate::domain::lifecycle::{self, Outcome, ReportDecision};
 use crate::domain::page::{Listing, PageRequest};
+use crate::domain::precondition::Preconditions;
 use crate::domain::{InvalidReport, Report, ReportOutcome, ResourceSnapshot, ResourceState};
 use crate::storage::postgres::{ResourceScope, RowAccess, Tx};
 
@@ -16,6 +17,12 @@ type ReportResult = (Option<Report>, Effects);
 
 /// The stored report, as in [`ReportResult`], and what the report changed.
 type TriedReport = (Option<Report>, TriedChange);
+
+/// A report as its request sends it, with what the request demands of the state of the resource.
+pub struct ConditionalReport<'a> {
+    pub report: Report,
+    pub conditions: &'a Preconditions,
+}
 
 /// A decision about a report, not carried out yet.
 struct JudgedReport {
@@ -55,20 +62,26 @@ impl Service {
     pub async fn report(
         &self,
         path: ResourcePath<'_>,
-        mut report: Report,
+        mut sent: ConditionalReport<'_>,
         origin: &ChangeOrigin,
     ) -> Result<Option<Report>, Error> {
         let scope = path.scope().ok_or_else(|| path.not_found())?;
         let mut completes = false;
         for _ in 0..UNLOCKED_ATTEMPTS_MAX {
             let mut access = self.store.row_access().await?;
-            let (snapshot, decision) = self.judge(&mut access, path, scope, &mut report).await?;
+            let (snapshot, decision) = self.judge(&mut access, path, scope, &mut sent).await?;
             completes = decision.completes;
             if completes {
                 break;
             }
             let result = self
-                .save_judged(&mut access, path, &snapshot, (&report, origin), decision)
+                .save_judged(
+                    &mut access,
+                    path,
+                    &snapshot,
+                    (&sent.report, origin),
+                    decision,
+                )
                 .await?;
             if let Some((stored, effects)) = result {
                 effects.emit();
@@ -79,7 +92,7 @@ impl Service {
             if !completes {
                 let mut tx = self.store.begin_change(turn).await?;
                 let result = self
-                    .report_alone(&mut tx, path, scope, &mut report, origin)
+                    .report_alone(&mut tx, path, scope, &mut sent, origin)
                     .await;
                 match result.transpose() {
                     Some(result) => return effects::commit(tx, result).await,
@@ -89,7 +102,7 @@ impl Service {
             }
             let mut tx = self.store.begin_sets(turn).await?;
             let result = self
-                .report_locked(&mut tx, path, scope, &mut report, origin)
+                .report_locked(&mut tx, path, scope, &mut sent, origin)
                 .await;
             effects::commit(tx, result).await
         })
@@ -102,17 +115,23 @@ impl Service {
         tx: &mut Tx<'_>,
         path: ResourcePath<'_>,
         scope: ResourceScope<'_>,
-        report: &mut Report,
+        sent: &mut ConditionalReport<'_>,
         origin: &ChangeOrigin,
     ) -> Result<Option<ReportResult>, Error> {
         tx.db().lock_resource(scope.tenants, scope.id).await?;
         let mut access = RowAccess::Within(tx.db());
-        let (snapshot, decision) = self.judge(&mut access, path, scope, report).await?;
+        let (snapshot, decision) = self.judge(&mut access, path, scope, sent).await?;
         if decision.completes {
             return Ok(None);
         }
         let result = self
-            .save_judged(&mut access, path, &snapshot, (report, origin), decision)
+            .save_judged(
+                &mut access,
+                path,
+                &snapshot,
+                (&sent.report, origin),
+                decision,
+            )
             .await?;
         result.ok_or_else(still_changing).map(Some)
     }
@@ -122,10 +141,10 @@ impl Service {
         tx: &mut Tx<'_>,
         path: ResourcePath<'_>,
         scope: ResourceScope<'_>,
-        report: &mut Report,
+        sent: &mut ConditionalReport<'_>,
         origin: &ChangeOrigin,
     ) -> Result<ReportResult, Error> {
-        let locked = self.lock_reported(tx, path, scope, report).await?;
+        let locked = self.lock_reported(tx, path, scope, sent).await?;
         let JudgedReport {
             snapshot,
             ancestors,
@@ -135,7 +154,13 @@ impl Service {
         let completes = decision.completes;
         let mut access = RowAccess::Within(tx.db());
         let result = self
-            .save_judged(&mut access, path, &snapshot, (report, origin), decision)
+            .save_judged(
+                &mut access,
+                path,
+                &snapshot,
+                (&sent.report, origin),
+                decision,
+            )
             .await?;
         let (stored, effects) = result.ok_or_else(still_changing)?;
         if !completes {
@@ -155,12 +180,12 @@ impl Service {
         tx: &mut Tx<'_>,
         path: ResourcePath<'_>,
         scope: ResourceScope<'_>,
-        report: &mut Report,
+        sent: &mut ConditionalReport<'_>,
         origin: &ChangeOrigin,
     ) -> Result<Option<TriedReport>, Error> {
         for is_first in [true, false] {
             let mut access = RowAccess::Within(tx.db());
-            let (snapshot, decision) = self.judge(&mut access, path, scope, report).await?;
+            let (snapshot, decision) = self.judge(&mut access, path, scope, sent).await?;
             if decision.completes {
                 return Ok(None);
             }
@@ -175,7 +200,9 @@ impl Service {
                 has_links: false,
                 decision,
             };
-            let tried = self.try_judged(tx, path, judged, (report, origin)).await?;
+            let tried = self
+                .try_judged(tx, path, judged, (&sent.report, origin))
+                .await?;
             if tried.is_some() {
                 return Ok(tried);
             }
@@ -189,11 +216,13 @@ impl Service {
         tx: &mut Tx<'_>,
         path: ResourcePath<'_>,
         scope: ResourceScope<'_>,
-        report: &mut Report,
+        sent: &mut ConditionalReport<'_>,
         origin: &ChangeOrigin,
     ) -> Result<TriedReport, Error> {
-        let judged = self.lock_reported(tx, path, scope, report).await?;
-        let tried = self.try_judged(tx, path, judged, (report, origin)).await?;
+        let judged = self.lock_reported(tx, path, scope, sent).await?;
+        let tried = self
+            .try_judged(tx, path, judged, (&sent.report, origin))
+            .await?;
         tried.ok_or_else(still_changing)
     }
 
@@ -244,7 +273,7 @@ impl Service {
         tx: &mut Tx<'_>,
         path: ResourcePath<'_>,
         scope: ResourceScope<'_>,
-        report: &mut Report,
+        sent: &mut ConditionalReport<'_>,
     ) -> Result<JudgedReport, Error> {
         let mut db = tx.db();
         let lineage = db.lock_lineage(scope).await?;
@@ -254,7 +283,7 @@ impl Service {
         let mut ancestors = locked.snapshots;
         let snapshot = ancestors.pop().ok_or_else(|| path.not_found())?;
         ancestors.reverse();
-        let decision = self.decide(&snapshot, report);
+        let decision = self.decide(&snapshot, sent)?;
         Ok(JudgedReport {
             snapshot,
             ancestors,
@@ -269,12 +298,12 @@ impl Service {
         access: &mut RowAccess<'_>,
         path: ResourcePath<'_>,
         scope: ResourceScope<'_>,
-        report: &mut Report,
+        sent: &mut ConditionalReport<'_>,
     ) -> Result<(ResourceSnapshot, ReportDecision), Error> {
         let with_rules = self.registry.kinds_with_rules();
         let snapshot = access.find_snapshot(scope, with_rules).await?;
         let snapshot = snapshot.ok_or_else(|| path.not_found())?;
-        let decision = self.decide(&snapshot, report);
+        let decision = self.decide(&snapshot, sent)?;
         Ok((snapshot, decision))
     }
 
@@ -305,8 +334,14 @@ impl Service {
             .report(kind, &stored?.state.adapter)
     }
 
-    fn decide(&self, snapshot: &ResourceSnapshot, report: &mut Report) -> ReportDecision {
-        lifecycle::report(snapshot, self.registry.get(&snapshot.state.kind), report)
+    fn decide(
+        &self,
+        snapshot: &ResourceSnapshot,
+        sent: &mut ConditionalReport<'_>,
+    ) -> Result<ReportDecision, Error> {
+        require(sent.conditions, &snapshot.state)?;
+        let entity = self.registry.get(&snapshot.state.kind);
+        Ok(lifecycle::report(snapshot, entity, &mut sent.report))
     }
 }
 
@@ -333,7 +368,16 @@ async fn carry_out(
             effects = effects.moved(state, &state.conditions, &decision.conditions);
             Some(report.clone())
         }
-        ReportOutcome::Repeated => {
+        ReportOutcome::Repeated | ReportOutcome::SameTime => {
+            if decision.outcome == ReportOutcome::SameTime {
+                let adapter = &report.state.adapter;
+                tracing::info!(
+                    kind = state.kind,
+                    id = %state.id,
+                    adapter,
+                    "report not stored: it has the time of the stored one, and other conditions"
+                );
+            }
             let found = access.find_report(state, &report.state.adapter).await?;
             Some(found.ok_or_else(|| path.not_found())?)
         }

@@ -220,15 +220,22 @@ pub fn report(
 ) -> ReportDecision {
     let (state, reports) = (&snapshot.state, &snapshot.reports);
     let existing = reports.iter().find(|r| r.adapter == report.state.adapter);
+    let mut outcome = report.state.judge(state.generation, existing);
+    let is_unfinalized = existing.is_some_and(|existing| !existing.is_finalized());
+    let finalizes = state.deletion.is_some() && report.state.is_finalized() && is_unfinalized;
+    if outcome == ReportOutcome::SameTime && finalizes {
+        // The deletion waits for this report, and an adapter that is done sends no later one.
+        outcome = ReportOutcome::Accepted;
+    }
     let mut decision = ReportDecision {
-        outcome: report.state.judge(state.generation, existing),
+        outcome,
         conditions: Vec::new(),
         completes: false,
         failures: Vec::new(),
     };
     match decision.outcome {
         ReportOutcome::Discarded(_) | ReportOutcome::Rejected(_) => {}
-        ReportOutcome::Repeated => {
+        ReportOutcome::Repeated | ReportOutcome::SameTime => {
             let required = Evidence::of(entity).required;
             let is_done = is_done(state, required, reports, snapshot.children);
             decision.completes = report.state.is_finalized() && is_done;

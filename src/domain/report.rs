@@ -5,13 +5,17 @@
 //! behind this adapter's stored report (generation, then time)? ─▶ discard
 //! a mandatory condition missing? ─▶ reject
 //! Available=Unknown after an earlier report? ─▶ discard
-//! same generation and time as stored? ─▶ repeated, nothing to write
+//! same generation and time as stored? ─▶ the stored report stays, nothing to write
 //! else ─▶ accept and store
 //! ```
 //!
 //! The order matters: a stale report that also lacks a condition is discarded, not rejected. Generations and report
 //! times only grow. So a report that is stale in one committed snapshot stays stale, and discarding it needs no lock.
 //! A report of a future generation is discarded, too, but the adapter may send it again later.
+//!
+//! Adapters that report times in whole seconds may send two different reports of one second. The stored one stays, as in
+//! the Go HyperFleet API, with one exception: `Finalized=True` replaces another report while the resource is being
+//! deleted ([`super::lifecycle::report`]), because the deletion would never end without it.
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -128,9 +132,8 @@ impl ReportState {
         if self.observed_generation > generation {
             return ReportOutcome::Discarded(Discard::FutureGeneration);
         }
-        let existing = existing.map(|e| (e.observed_generation, e.reported_at));
-        let age = (self.observed_generation, self.reported_at);
-        if let Some(existing) = existing.filter(|existing| age < *existing) {
+        let age = self.age();
+        if let Some(existing) = existing.map(Self::age).filter(|existing| age < *existing) {
             return ReportOutcome::Discarded(if age.0 < existing.0 {
                 Discard::StaleGeneration
             } else {
@@ -145,9 +148,26 @@ impl ReportState {
             Some(_) if self.status_of(AVAILABLE) == Some(ConditionStatus::Unknown) => {
                 ReportOutcome::Discarded(Discard::Unknown)
             }
-            Some(existing) if existing == age => ReportOutcome::Repeated,
-            _ => ReportOutcome::Accepted,
+            Some(existing) if existing.age() != age => ReportOutcome::Accepted,
+            Some(existing) if self.has_conditions_of(existing) => ReportOutcome::Repeated,
+            Some(_) => ReportOutcome::SameTime,
+            None => ReportOutcome::Accepted,
         }
+    }
+
+    /// By this reports of one adapter are ordered.
+    fn age(&self) -> (i32, DateTime<Utc>) {
+        (self.observed_generation, self.reported_at)
+    }
+
+    /// Whether both have the same conditions in the same order, whenever their statuses changed.
+    fn has_conditions_of(&self, other: &Self) -> bool {
+        let pairs = self.conditions.iter().zip(&other.conditions);
+        self.conditions.len() == other.conditions.len()
+            && pairs.into_iter().all(|(one, other)| {
+                (&one.kind, one.status, &one.reason, &one.message)
+                    == (&other.kind, other.status, &other.reason, &other.message)
+            })
     }
 }
 
@@ -155,8 +175,10 @@ impl ReportState {
 pub enum ReportOutcome {
     /// It becomes the adapter's stored report.
     Accepted,
-    /// It equals the stored one, at the same generation and time: the stored one stays.
+    /// It has the generation, the time and the conditions of the stored one, which stays.
     Repeated,
+    /// It has the generation and the time of the stored one, but other conditions. The stored one stays.
+    SameTime,
     /// Nothing changes, and the answer says so.
     Discarded(Discard),
     /// It breaks a rule, and the answer names it.
@@ -165,9 +187,10 @@ pub enum ReportOutcome {
 
 impl ReportOutcome {
     /// One outcome per label.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Accepted,
         Self::Repeated,
+        Self::SameTime,
         Self::Rejected(InvalidReport::Unreadable),
         Self::Discarded(Discard::FutureGeneration),
         Self::Discarded(Discard::StaleGeneration),
@@ -180,6 +203,7 @@ impl ReportOutcome {
         match self {
             Self::Accepted => "accepted",
             Self::Repeated => "repeated",
+            Self::SameTime => "same_time",
             Self::Rejected(_) => "rejected",
             Self::Discarded(why) => why.into_str(),
         }
@@ -327,7 +351,8 @@ mod tests {
                 "StaleGeneration",
             ),
             ("S12", stored(3, 10, True), full(3, 9, False), "StaleTime"),
-            ("S13", stored(3, 10, True), full(3, 10, False), "repeated"),
+            ("S13", stored(3, 10, True), full(3, 10, False), "same time"),
+            ("same", stored(3, 10, True), full(3, 10, True), "repeated"),
             (
                 "S14",
                 stored(3, 10, True),
@@ -372,6 +397,7 @@ mod tests {
             let got = match report.judge(3, existing.as_ref()) {
                 ReportOutcome::Discarded(why) => format!("{why:?}"),
                 ReportOutcome::Repeated => "repeated".to_owned(),
+                ReportOutcome::SameTime => "same time".to_owned(),
                 ReportOutcome::Accepted if unknown => "stored".to_owned(),
                 ReportOutcome::Accepted => "stored, aggregated".to_owned(),
                 ReportOutcome::Rejected(InvalidReport::Missing(which)) => which.to_owned(),

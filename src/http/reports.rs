@@ -5,7 +5,7 @@ use actix_web::web::Bytes;
 
 use super::dry_run::kept_report;
 use super::request::Call;
-use crate::app::DryRun;
+use crate::app::{ConditionalReport, DryRun};
 use crate::domain::Report;
 use crate::wire::{self, Views};
 use hyperfleet_server_kit::http::{PendingResponse, Problem, log_body};
@@ -14,7 +14,7 @@ use hyperfleet_server_kit::http::{PendingResponse, Problem, log_body};
 pub(super) async fn list(call: Call) -> Result<HttpResponse, Problem> {
     let address = call.resource_path()?;
     // Reports have no references: the parameters are checked as in every list, without an effect.
-    let page = call.params().page_with_reference()?;
+    let page = call.params()?.page_with_reference()?;
     let response = PendingResponse::of_page(&call.request, page.size)?;
     let listing = call.timed_service().reports(address, page).await?;
     response.page(&Views::reports(&listing))
@@ -25,8 +25,10 @@ pub(super) async fn put(call: Call, body: Bytes) -> Result<HttpResponse, Problem
     log_body(&call.request, &body);
     let address = call.resource_path()?;
     let is_dry_run = call.is_dry_run()?;
+    let conditions = &call.preconditions()?;
     let origin = call.origin()?;
     let report = wire::report(&body, origin.at);
+    let sent = report.map(|report| ConditionalReport { report, conditions });
     let service = call.timed_service();
     if is_dry_run {
         let run = DryRun {
@@ -34,11 +36,11 @@ pub(super) async fn put(call: Call, body: Bytes) -> Result<HttpResponse, Problem
             key: None,
             write: &|stored: &Option<Report>| kept_report(stored.as_ref()),
         };
-        let planned = service.report_dry_run(address, report?, run).await?;
+        let planned = service.report_dry_run(address, sent?, run).await?;
         return call.planned(&planned);
     }
-    let report = report.inspect_err(|_| service.reject_report(address))?;
-    match service.report(address, report, &origin).await? {
+    let sent = sent.inspect_err(|_| service.reject_report(address))?;
+    match service.report(address, sent, &origin).await? {
         Some(stored) => {
             let response = PendingResponse::of(&call.request)?;
             response.item(HttpResponse::Created(), &Views::report(&stored))

@@ -176,6 +176,55 @@ async fn whether_a_finalized_adapter_is_available_does_not_matter() {
     assert!(!api.has(&cluster).await);
 }
 
+/// Adapters that report whole seconds send both within one. The second report must not be lost: no other would follow.
+#[tokio::test]
+async fn finalized_counts_in_the_second_of_an_earlier_report() {
+    let api = TestApi::spawn_with(&[root("Plain", "plains", &["dns"])]).await;
+    let plain = api.make("/plains", "Plain", "going").await;
+    api.deleted(&plain).await;
+    let waits = api
+        .report(&plain, "dns", 2, &[("Finalized", "False")])
+        .await;
+    assert_eq!(waits.status, 201);
+    // Anything but Finalized=True leaves the stored report, as in the Go HyperFleet API.
+    let other = [("Finalized", "False"), ("Health", "False")];
+    let other = api.report(&plain, "dns", 2, &other).await;
+    assert_eq!((other.status, &other.body), (201, &waits.body));
+    let done = api.report(&plain, "dns", 2, &[("Finalized", "True")]).await;
+    assert_eq!(done.status, 201, "{}", done.body);
+    assert_eq!(api.get(&plain).await.problem(), (404, "NTF-001"));
+}
+
+#[tokio::test]
+async fn finalized_stays_in_the_second_of_a_later_report() {
+    let api = TestApi::spawn_with(&[root("Plain", "plains", &["dns", "other"])]).await;
+    let plain = api.make("/plains", "Plain", "going").await;
+    // Not being deleted: the stored report stays.
+    api.report(&plain, "dns", 1, &[]).await;
+    let early = api.report(&plain, "dns", 1, &[("Finalized", "True")]).await;
+    assert_eq!(early.status, 201);
+    let reports = api.get(&format!("{plain}/statuses")).await;
+    assert_eq!(
+        reports.body["items"][0]["conditions"]
+            .as_array()
+            .unwrap()
+            .len(),
+        3
+    );
+    api.deleted(&plain).await;
+    for finalized in ["True", "False"] {
+        let report = api
+            .report(&plain, "dns", 2, &[("Finalized", finalized)])
+            .await;
+        assert_eq!(report.status, 201);
+    }
+    let last = api
+        .report(&plain, "other", 2, &[("Finalized", "True")])
+        .await;
+    assert_eq!(last.status, 201);
+    assert_eq!(api.get(&plain).await.problem(), (404, "NTF-001"));
+}
+
 #[tokio::test]
 async fn a_hard_delete_leaves_no_rows() {
     let api = TestApi::spawn().await;

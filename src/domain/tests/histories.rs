@@ -169,7 +169,7 @@ impl Life {
         match decision.outcome {
             ReportOutcome::Rejected(invalid) => return ("invalid", Some(invalid.to_string())),
             ReportOutcome::Discarded(_) => return ("discarded", None),
-            ReportOutcome::Repeated => {}
+            ReportOutcome::Repeated | ReportOutcome::SameTime => {}
             ReportOutcome::Accepted => {
                 let report = report.state;
                 match self

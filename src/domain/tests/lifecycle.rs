@@ -7,7 +7,7 @@ use super::given::{
     patched, registry, report, reported, required, resource, saying_finalized, snapshot,
 };
 use crate::domain::ConditionStatus::{False, True, Unknown};
-use crate::domain::ReportOutcome::{Accepted, Discarded, Rejected, Repeated};
+use crate::domain::ReportOutcome::{Accepted, Discarded, Rejected, Repeated, SameTime};
 use crate::domain::aggregation::{LAST_KNOWN_RECONCILED, RECONCILED};
 use crate::domain::lifecycle::{self, Patch, RefusalReason};
 use crate::domain::{
@@ -336,9 +336,44 @@ fn only_a_report_that_says_finalized_completes_a_deletion() {
     // The stored report stays, but the resource may be removed.
     let repeated = saying_finalized(report("a", 2, 6, False), True);
     let (repeated, _) = reported(&done, required, &repeated);
-    assert_eq!((repeated.outcome, repeated.completes), (Repeated, true));
+    assert_eq!((repeated.outcome, repeated.completes), (SameTime, true));
     let (silent, _) = reported(&done, required, &report("a", 2, 6, False));
-    assert_eq!((silent.outcome, silent.completes), (Repeated, false));
+    assert_eq!((silent.outcome, silent.completes), (SameTime, false));
+}
+
+#[test]
+fn finalized_replaces_a_report_of_its_time_while_deleting() {
+    let kinds = kinds();
+    let waits = |snapshot: ResourceSnapshot, says| {
+        let mut snapshot = finalized_by(snapshot, "b");
+        let generation = snapshot.state.generation;
+        let report = saying_finalized(report("a", generation, 9, True), says);
+        snapshot.reports.push(report.state);
+        snapshot
+    };
+    let outcome = |snapshot: &ResourceSnapshot, says| {
+        let generation = snapshot.state.generation;
+        let report = saying_finalized(report("a", generation, 9, False), says);
+        let (decision, _) = reported(snapshot, required(&kinds, "Cluster"), &report);
+        (decision.outcome, decision.completes)
+    };
+    let active = snapshot(&kinds, "Cluster", 1, None);
+    let deleted = finalizing(active.clone());
+    assert_eq!(
+        outcome(&waits(deleted.clone(), False), True),
+        (Accepted, true)
+    );
+    assert_eq!(
+        outcome(&waits(deleted.clone(), False), False),
+        (SameTime, false)
+    );
+    // A report that is sent again does not take it back.
+    assert_eq!(
+        outcome(&waits(deleted.clone(), True), False),
+        (SameTime, false)
+    );
+    assert_eq!(outcome(&waits(deleted, True), True), (SameTime, true));
+    assert_eq!(outcome(&waits(active, False), True), (SameTime, false));
 }
 
 #[test]

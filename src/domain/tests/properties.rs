@@ -246,9 +246,10 @@ fn stored_after(reports: &[ReportState], generation: i32) -> Vec<Option<ReportSt
                 stored.follow(existing.as_ref());
                 Some(stored)
             }
-            ReportOutcome::Repeated | ReportOutcome::Discarded(_) | ReportOutcome::Rejected(_) => {
-                existing
-            }
+            ReportOutcome::Repeated
+            | ReportOutcome::SameTime
+            | ReportOutcome::Discarded(_)
+            | ReportOutcome::Rejected(_) => existing,
         };
         history.push(next);
     }

@@ -298,7 +298,7 @@ impl World {
         match decision.outcome {
             ReportOutcome::Rejected(_) => return Ended::Invalid,
             ReportOutcome::Discarded(_) => return Ended::Dropped,
-            ReportOutcome::Repeated => {}
+            ReportOutcome::Repeated | ReportOutcome::SameTime => {}
             ReportOutcome::Accepted => {
                 let report = report.state;
                 let row = self.rows.get_mut(&id).expect("it is there");

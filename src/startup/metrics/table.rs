@@ -52,7 +52,7 @@ const API_METRICS: MetricTable = &[
     Metric::new("hyperfleet_api_jwks_keys", Gauge, &["issuer"],
         "Usable keys of an issuer; with 0 all its tokens are refused."),
     Metric::new("hyperfleet_api_reports_total", Counter, &["resource_type", "outcome"],
-        "Reports of adapters: accepted, repeated, rejected, or discarded and why."),
+        "Reports of adapters: accepted, repeated, same_time (not stored: other conditions at the time of the stored report), rejected, or discarded and why."),
     Metric::new("hyperfleet_api_unrequired_reports_total", Counter, &["resource_type"],
         "Accepted and repeated reports of adapters that the kind does not require. Kinds that require no adapters are not counted."),
     Metric::new("hyperfleet_api_audit_entries_total", Counter, &["action"],
