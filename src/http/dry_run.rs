@@ -1,15 +1,15 @@
 //! Dry runs (`?dryRun=true`): the answer that a change would have, and what it would do
 //! (`docs/decisions/0075-dry-run.md`).
 
+use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
-use actix_web::{HttpResponse, web};
 
 use super::conditional::replayed;
-use super::request::Call;
+use super::request::{Call, decoded};
 use crate::app::DryRunAnswer;
 use crate::domain::Report;
 use crate::domain::idempotency::KeptAnswer;
-use crate::wire::{self, Params, Views};
+use crate::wire::{self, Views};
 use hyperfleet_server_kit::http::{PendingResponse, Problem, RequestLog};
 use hyperfleet_server_kit::json;
 
@@ -20,7 +20,7 @@ impl Call {
     ///
     /// The parameter is misspelled, or has another value than `true`.
     pub(super) fn is_dry_run(&self) -> Result<bool, Problem> {
-        let is_dry_run = self.params().dry_run();
+        let is_dry_run = decoded(self.request.query_string()).dry_run();
         if is_dry_run != Ok(false) {
             RequestLog::of(&self.request).entry_mut().is_dry_run = true;
         }
@@ -62,9 +62,4 @@ pub(super) fn kept_report(stored: Option<&Report>) -> Result<KeptAnswer, serde_j
         tag: None,
         body: body.transpose()?,
     })
-}
-
-fn decoded(query: &str) -> Params {
-    let pairs = web::Query::<Vec<(String, String)>>::from_query(query);
-    Params::new(pairs.map(web::Query::into_inner).unwrap_or_default())
 }

@@ -13,7 +13,7 @@ use hyperfleet_server_kit::http::{PendingResponse, Problem};
 pub(super) async fn past(call: &Call, moment: PastMoment) -> Result<HttpResponse, Problem> {
     let service = call.timed_service();
     let found = service.past(call.resource_path()?, moment).await?;
-    let fields = call.params().fields()?;
+    let fields = call.params()?.fields()?;
     let response = PendingResponse::of(&call.request)?;
     let views = Views(call.service.registry());
     match fields {
@@ -40,7 +40,7 @@ pub(super) async fn removed(
 
 /// `GET …/history`: the generations of a resource.
 pub(super) async fn generations(call: Call) -> Result<HttpResponse, Problem> {
-    let page = call.params().page()?;
+    let page = call.params()?.page()?;
     let response = PendingResponse::of_page(&call.request, page.size)?;
     let service = call.timed_service();
     let found = service.generations(call.resource_path()?, page).await?;
@@ -49,7 +49,7 @@ pub(super) async fn generations(call: Call) -> Result<HttpResponse, Problem> {
 
 /// `GET …/events`: what happened to a resource.
 pub(super) async fn events(call: Call) -> Result<HttpResponse, Problem> {
-    let page = call.params().page()?;
+    let page = call.params()?.page()?;
     let response = PendingResponse::of_page(&call.request, page.size)?;
     let service = call.timed_service();
     let found = service.timeline(call.resource_path()?, page).await?;

@@ -162,9 +162,13 @@ impl Call {
         self.request.match_info().get(name).unwrap_or_default()
     }
 
-    pub(super) fn params(&self) -> Params {
-        let pairs = web::Query::<Vec<(String, String)>>::from_query(self.request.query_string());
-        Params::new(pairs.map(web::Query::into_inner).unwrap_or_default())
+    /// The query parameters of a read.
+    ///
+    /// # Errors
+    ///
+    /// A parameter has several values.
+    pub(super) fn params(&self) -> Result<Params, Problem> {
+        Ok(decoded(self.request.query_string()).checked()?)
     }
 
     /// An answer with a resource and its tag.
@@ -187,4 +191,10 @@ impl Call {
         let view = Views(self.service.registry()).resource(&resource);
         PendingResponse::of(&self.request)?.item(answer, &view)
     }
+}
+
+/// The parameters of a query.
+pub(super) fn decoded(query: &str) -> Params {
+    let pairs = web::Query::<Vec<(String, String)>>::from_query(query);
+    Params::new(pairs.map(web::Query::into_inner).unwrap_or_default())
 }

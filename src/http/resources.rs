@@ -21,7 +21,7 @@ pub(super) async fn list(call: Call) -> Result<HttpResponse, Problem> {
         return watching::watch(call, start).await;
     }
     let (service, tenants) = (&call.service, call.tenants());
-    let params = call.params();
+    let params = call.params()?;
     let read = list_request(&call, collection, &params);
     let read = read.and_then(|read| Ok((read, params.at()?)));
     let ((request, key, fields), at) = match read {
@@ -94,7 +94,7 @@ pub(super) async fn create(call: Call, body: Bytes) -> Result<HttpResponse, Prob
 /// `GET`: one resource.
 pub(super) async fn get(call: Call) -> Result<HttpResponse, Problem> {
     let conditions = call.preconditions()?;
-    let params = call.params();
+    let params = call.params()?;
     if let Some(moment) = params.moment()? {
         return history::past(&call, moment).await;
     }

@@ -41,7 +41,7 @@ pub(super) fn name_position(position: Option<ChangePosition>, answer: &mut HttpR
 
 /// Where the watch begins that a request asks for; `None` if it asks for a list.
 pub(super) fn start(call: &Call) -> Result<Option<WatchStart>, Problem> {
-    let params = call.params();
+    let params = call.params()?;
     if params.watch(None)?.is_none() {
         return Ok(None);
     }
@@ -56,7 +56,7 @@ pub(super) fn start(call: &Call) -> Result<Option<WatchStart>, Problem> {
 /// Answers with the events of a list.
 pub(super) async fn watch(call: Call, start: WatchStart) -> Result<HttpResponse, Problem> {
     let collection = call.collection()?;
-    let params = call.params();
+    let params = call.params()?;
     if !http::is_chunked(&call.request) {
         let violation = Violation::new("watch", Constraint::Format, "needs HTTP/1.1");
         return Err(ParamsFault::Invalid(Violations::from(violation)).into());

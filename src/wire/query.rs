@@ -1,4 +1,5 @@
-//! Query parameters of lists. Unknown ones are ignored; of repeated ones the first counts.
+//! Query parameters of reads. Unknown ones are ignored. A parameter with one value may be repeated only with the same
+//! value: which of two values a client means is unknown, and the wrong one may show it more than it asked for.
 
 use chrono::{DateTime, Utc};
 
@@ -25,18 +26,64 @@ pub enum ParamsFault {
 }
 
 /// The decoded parameters of a request, in their order.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Params(Vec<(String, String)>);
+
+/// The parameters that have one value. Others are lists (`order`, `orderBy`, `fields`), or have a rule of their own
+/// ([`Params::dry_run`]).
+const SINGLE: [&str; 20] = [
+    "action",
+    "actor",
+    "after",
+    "at",
+    "continue",
+    "generation",
+    "includeDeleted",
+    "initial",
+    "kind",
+    "page",
+    "pageSize",
+    "position",
+    "ref_target_id",
+    "ref_type",
+    "resource_id",
+    "search",
+    "since",
+    "size",
+    "until",
+    "watch",
+];
 
 impl Params {
     pub fn new(pairs: Vec<(String, String)>) -> Self {
         Self(pairs)
     }
 
-    /// The first value of a parameter, trimmed; blank counts as absent.
+    /// Checks that no parameter with one value has several.
+    ///
+    /// # Errors
+    ///
+    /// Names every parameter that has.
+    pub fn checked(self) -> Result<Self, ParamsFault> {
+        let mut faults = Violations::default();
+        // With `orderBy` it is a direction, not a list.
+        let order = self.get("orderBy").map(|_| "order");
+        for name in SINGLE.into_iter().chain(order) {
+            let mut values = self.values(name).map(str::trim).filter(|v| !v.is_empty());
+            let first = values.next();
+            if let Some(other) = values.find(|value| Some(*value) != first) {
+                let message = format!("{name} must not be repeated with another value");
+                let fault = Violation::new(name, Constraint::Unique, message);
+                faults.push(fault.with_value(shown(other)));
+            }
+        }
+        valid(faults, self)
+    }
+
+    /// The value of a parameter, trimmed. Blank values count as absent.
     pub fn get(&self, name: &str) -> Option<&str> {
-        let (_, value) = self.0.iter().find(|(key, _)| key == name)?;
-        Some(value.trim()).filter(|value| !value.is_empty())
+        let mut values = self.values(name).map(str::trim);
+        values.find(|value| !value.is_empty())
     }
 
     pub(super) fn values(&self, name: &str) -> impl Iterator<Item = &str> {
@@ -174,7 +221,7 @@ impl Params {
     pub fn at(&self) -> Result<Option<DateTime<Utc>>, ParamsFault> {
         let mut faults = Violations::default();
         let at = self.parsed("at", TIME_EXPECTED, moment::parse, &mut faults);
-        checked(faults, at)
+        valid(faults, at)
     }
 
     /// Reads `at` or `generation`: the earlier state of a resource that is to be shown.
@@ -189,7 +236,7 @@ impl Params {
             faults.push(Violation::new("generation", Constraint::Format, message));
         }
         let at = at.map(PastMoment::At);
-        checked(faults, at.or(generation.map(PastMoment::Generation)))
+        valid(faults, at.or(generation.map(PastMoment::Generation)))
     }
 
     /// Reads `includeDeleted` of a single resource: whether a removed one is to be named as such.
@@ -326,7 +373,7 @@ impl Params {
     }
 }
 
-fn checked<T>(faults: Violations, value: T) -> Result<T, ParamsFault> {
+fn valid<T>(faults: Violations, value: T) -> Result<T, ParamsFault> {
     if faults.is_empty() {
         Ok(value)
     } else {
@@ -401,13 +448,46 @@ mod tests {
             ("size=5&pageSize=10", 1, 10),
             ("pageSize=1000", 1, 100),
             ("size=9999&pageSize=10", 1, 10),
-            ("page=2&page=x", 2, 20),
+            ("page=2&page=2", 2, 20),
+            ("page=&page=2", 2, 20),
         ] {
             assert_eq!(
                 params(query).page(),
                 Ok(PageRequest { number, size }),
                 "{query}"
             );
+        }
+    }
+
+    #[test]
+    fn a_parameter_with_two_values_is_invalid() {
+        for query in [
+            "search=a&search=b",
+            "page=1&page=2",
+            "continue=A&continue=B",
+            "includeDeleted=true&includeDeleted=false",
+            "orderBy=name&order=asc&order=desc",
+            "watch=true&watch=false&at=1&at=2",
+        ] {
+            let Err(ParamsFault::Invalid(faults)) = params(query).checked() else {
+                panic!("{query} is accepted");
+            };
+            assert!(
+                faults
+                    .as_slice()
+                    .iter()
+                    .all(|f| f.constraint == Constraint::Unique)
+            );
+        }
+        for query in [
+            "search=a&search=a",
+            "search=a&search=&search= a ",
+            "order=name&order=kind&fields=id&fields=name",
+            "unknown=1&unknown=2",
+            "dryRun=true&dryRun=true",
+            "",
+        ] {
+            assert_eq!(params(query).checked(), Ok(params(query)), "{query}");
         }
     }
 

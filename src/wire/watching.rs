@@ -8,6 +8,7 @@ use super::views::Views;
 use crate::domain::StoredResource;
 use crate::domain::change::ChangePosition;
 use crate::domain::watch::WatchEventKind;
+use hyperfleet_server_kit::http::weight;
 use hyperfleet_server_kit::json;
 
 /// How events are written.
@@ -45,14 +46,19 @@ impl EventForm {
     pub const LINES_TYPE: &str = "application/x-ndjson";
     pub const STREAM_TYPE: &str = "text/event-stream";
 
-    /// The form that an `Accept` header asks for: lines, unless it names server-sent events.
+    /// The form that an `Accept` header asks for: lines, unless it names server-sent events, with a weight that is not
+    /// below the weight of lines (RFC 9110, section 12.5.1).
     pub fn accepted(accept: Option<&str>) -> Self {
-        let mut types = accept.unwrap_or_default().split(',');
-        let named = |entry: &str| {
-            let media = entry.split(';').next().unwrap_or_default();
-            media.trim().eq_ignore_ascii_case(Self::STREAM_TYPE)
+        let weight_of = |name: &str| {
+            let named = accept.unwrap_or_default().split(',').filter_map(|entry| {
+                let (media, parameters) = entry.split_once(';').unwrap_or((entry, ""));
+                let is_named = media.trim().eq_ignore_ascii_case(name);
+                is_named.then(|| weight(parameters))
+            });
+            named.fold(0.0, f32::max)
         };
-        if types.any(named) {
+        let stream = weight_of(Self::STREAM_TYPE);
+        if stream > 0.0 && stream >= weight_of(Self::LINES_TYPE) {
             Self::Stream
         } else {
             Self::Lines
@@ -151,6 +157,19 @@ mod tests {
             (Some("text/event-stream"), EventForm::Stream),
             (
                 Some("application/json, Text/Event-Stream;q=0.9"),
+                EventForm::Stream,
+            ),
+            (Some("text/event-stream;q=0"), EventForm::Lines),
+            (
+                Some("application/x-ndjson, text/event-stream;q=0.1"),
+                EventForm::Lines,
+            ),
+            (
+                Some("application/x-ndjson;q=0.1, text/event-stream"),
+                EventForm::Stream,
+            ),
+            (
+                Some("application/x-ndjson, text/event-stream"),
                 EventForm::Stream,
             ),
         ] {

@@ -8,6 +8,7 @@ use super::*;
 use crate::domain::entity_config::{EntityConfig, ReferenceConfig, attach, built_in, registry};
 use crate::domain::schema::SchemaDocument;
 use crate::http::routes::endpoints;
+use crate::wire::Params;
 
 fn kind(kind: &str, plural: &str, parent: &str) -> EntityConfig {
     EntityConfig {
@@ -337,6 +338,28 @@ fn examples_fit_their_schemas() {
             }
         }
         assert!(count > 10, "{count}");
+    }
+}
+
+/// A new parameter must not be forgotten among those that have one value.
+#[test]
+fn a_query_parameter_with_two_values_is_refused_unless_it_is_a_list() {
+    let document = document(&registry(&built_in()).unwrap());
+    let shared = document["components"]["parameters"].as_object().unwrap();
+    let items = document["paths"].as_object().unwrap().values();
+    let operations = items.flat_map(|item| item.as_object().unwrap().values());
+    let own = operations.flat_map(|operation| operation["parameters"].as_array());
+    let queries = shared.values().chain(own.flatten());
+    let queries = queries.filter(|given| given["in"] == "query");
+    let names: BTreeSet<_> = queries
+        .map(|given| given["name"].as_str().unwrap())
+        .collect();
+    assert!(names.len() > 15, "{names:?}");
+    for name in names {
+        let pairs = ["1", "2"].map(|value| (name.to_owned(), value.to_owned()));
+        let is_refused = Params::new(pairs.into()).checked().is_err();
+        let is_list = ["order", "orderBy", "fields", "dryRun"].contains(&name);
+        assert_eq!(is_refused, !is_list, "{name}");
     }
 }
 
