@@ -2,13 +2,15 @@
 
 use std::time::Duration;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use reqwest::Url;
 use sqlx::ConnectOptions as _;
 use sqlx::postgres::{PgConnectOptions, PgSslMode};
 
 use crate::config::{Database, SslMode, may_be_password};
-use crate::storage::postgres::{ConnectionLifetime, Error, Probe, SchemaStatus, Settings, Store};
+use crate::storage::postgres::{
+    self, ConnectionLifetime, Error, Probe, SchemaStatus, Settings, Store,
+};
 use hyperfleet_server_kit::causes::chain;
 use hyperfleet_server_kit::files;
 
@@ -161,7 +163,7 @@ fn shown_port(database: &Database, port: u16) -> String {
 pub(super) async fn reach(probe: &mut Probe, database: &Database) -> anyhow::Result<SchemaStatus> {
     let mut attempts_left = database.pool.conn_retry_attempts;
     loop {
-        match probe.schema_status().await {
+        match probe.status().await.map(|status| status.schema) {
             Err(error @ Error::Unavailable { .. }) if attempts_left > 0 => {
                 attempts_left -= 1;
                 let error = chain(&error);
@@ -180,6 +182,21 @@ pub(super) async fn reach(probe: &mut Probe, database: &Database) -> anyhow::Res
             }
         }
     }
+}
+
+/// Refuses a database behind a pooler that leads each transaction to another session: requests would fail by chance.
+///
+/// # Errors
+///
+/// The pooler is one, or does not answer.
+pub(super) async fn refuse_transaction_pooler(connections: &Settings) -> anyhow::Result<()> {
+    if postgres::shares_sessions(connections).await? {
+        bail!(
+            "a pooler leads each transaction to another session of PostgreSQL, but sessions keep prepared statements \
+             and settings: use session pooling (PgBouncer: pool_mode = session), or connect to PostgreSQL directly"
+        );
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use tokio::time::{sleep, timeout};
 
 use super::database;
 use crate::config::Settings;
-use crate::storage::postgres::{Probe, SchemaStatus, Store};
+use crate::storage::postgres::{DatabaseStatus, Probe, SchemaStatus, Store};
 use hyperfleet_server_kit::http::Gate;
 
 /// How often the database is asked.
@@ -18,6 +18,8 @@ const FAILURES: u32 = 3;
 const NO_CONNECTION: &str = "Database connection not available";
 const UNAVAILABLE: &str = "database unavailable";
 const TIMEOUT: &str = "database ping timeout";
+/// Reads work, so the service stays ready.
+const READ_ONLY: &str = "the database is read-only: changes get 503";
 
 /// Waits for the database's answer, as long as the settings allow, and then for the schema, without a limit.
 ///
@@ -39,7 +41,7 @@ pub(super) async fn wait(
         gate.set_fault(fault);
         sleep(PERIOD).await;
         fault = match check(probe, settings.health.db_ping_timeout).await {
-            Ok(schema) => lack(&schema),
+            Ok(status) => lack(&status.schema),
             Err(reason) => Some(reason.to_owned()),
         };
     }
@@ -60,10 +62,13 @@ pub(super) async fn watch(mut probe: Probe, ping_time: Duration, gate: Gate, sto
         sleep(PERIOD).await;
         let said = check(&mut probe, ping_time).await;
         // A slow database still has them.
-        if said == Err(UNAVAILABLE) {
+        if said.as_ref().err() == Some(&UNAVAILABLE) {
             store.forget_idle();
         }
-        if !health.changes_after(said) {
+        if let Ok(status) = &said {
+            warn_if_read_only(&gate, status.is_read_only);
+        }
+        if !health.changes_after(said.map(|status| status.schema)) {
             continue;
         }
         if let Some(fault) = &health.fault {
@@ -75,9 +80,23 @@ pub(super) async fn watch(mut probe: Probe, ping_time: Duration, gate: Gate, sto
     }
 }
 
-async fn check(probe: &mut Probe, ping_time: Duration) -> Result<SchemaStatus, &'static str> {
-    match timeout(ping_time, probe.schema_status()).await {
-        Ok(Ok(schema)) => Ok(schema),
+/// Says in `/readyz` and in the log whether changes are possible.
+fn warn_if_read_only(gate: &Gate, is_read_only: bool) {
+    let warning = is_read_only.then_some(READ_ONLY);
+    if gate.warning() == warning {
+        return;
+    }
+    gate.set_warning(warning);
+    if is_read_only {
+        tracing::warn!("database is read-only");
+    } else {
+        tracing::info!("database is writable again");
+    }
+}
+
+async fn check(probe: &mut Probe, ping_time: Duration) -> Result<DatabaseStatus, &'static str> {
+    match timeout(ping_time, probe.status()).await {
+        Ok(Ok(status)) => Ok(status),
         Ok(Err(error)) => {
             let error = anyhow::Error::from(error);
             tracing::debug!(error = format!("{error:#}"), "database probe failed");

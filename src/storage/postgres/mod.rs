@@ -38,6 +38,7 @@ mod past_page;
 mod past_rebuilt;
 mod past_walked;
 mod pool;
+mod pooler;
 mod probe;
 mod reader;
 mod reports;
@@ -79,10 +80,11 @@ pub use list::{ListQuery, TrailRows};
 pub use measure::count_from_zero;
 pub use past_list::PastListing;
 pub use pool::{ConnectionLifetime, Settings};
+pub use pooler::shares_sessions;
 pub use probe::Probe;
 pub use resources::Created;
 pub use row_access::{ChangeInProgress, RowAccess, TogetherAccess};
-pub use schema::{Migration, MigrationState, SchemaStatus};
+pub use schema::{DatabaseStatus, Migration, MigrationState, SchemaStatus};
 pub use scope::{LockedRow, ResourceScope};
 pub use snapshots::{LockedSnapshots, SurroundedResource, WholeResource};
 pub use trail::TrailBounds;
@@ -381,7 +383,9 @@ impl Db<'_> {
     }
 
     fn wire_for(&mut self, is_repeatable: bool) -> GuardedConnection<'_> {
-        self.link.health = Health::Busy;
+        if self.link.health == Health::Good {
+            self.link.health = Health::Busy;
+        }
         self.link.is_unused = false;
         self.link.is_repeated = false;
         GuardedConnection {
@@ -399,6 +403,8 @@ impl Db<'_> {
         doing: &'static str,
     ) -> Result<T, Error> {
         self.link.health = match &result {
+            // For good: on a server that must not be written to, a `ROLLBACK` succeeds.
+            _ if self.link.health == Health::Lost => Health::Lost,
             Err(error) if is_connection_lost(error) => Health::Lost,
             Err(error) if is_late(error) => Health::Busy,
             _ => Health::Good,

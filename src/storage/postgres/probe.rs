@@ -7,7 +7,7 @@ use deadpool::managed::{PoolError, TimeoutType};
 use tokio::time::timeout;
 
 use super::pool::{self, Link, Settings};
-use super::{Db, Error, Migration, SchemaStatus};
+use super::{DatabaseStatus, Db, Error, Migration, SchemaStatus};
 
 /// The connection's name in `pg_stat_activity`.
 const NAME: &str = "hyperfleet-api-probe";
@@ -27,20 +27,31 @@ impl Probe {
         }
     }
 
-    /// The status of the schema. If it is cancelled half-way, the next call starts with a new connection.
+    /// The status of the database. If it is cancelled half-way, the next call starts with a new connection.
     ///
     /// # Errors
     ///
     /// The database is unreachable, refuses the login, or does not answer.
-    pub async fn schema_status(&mut self) -> Result<SchemaStatus, Error> {
-        Ok(SchemaStatus::of(&self.migrations().await?))
+    pub async fn status(&mut self) -> Result<DatabaseStatus, Error> {
+        let schema = SchemaStatus::of(&self.migrations().await?);
+        let mut link = match self.link.take() {
+            Some(link) => link,
+            None => self.connect().await?,
+        };
+        let is_read_only = Db { link: &mut link }.is_read_only().await?;
+        // A session keeps the default of the time at which it began: only a new one shows that writes are possible again.
+        self.link = Some(link).filter(|_| !is_read_only);
+        Ok(DatabaseStatus {
+            schema,
+            is_read_only,
+        })
     }
 
     /// Every migration that the program or the database knows, in their order.
     ///
     /// # Errors
     ///
-    /// As for [`Probe::schema_status`].
+    /// As for [`Probe::status`].
     pub async fn migrations(&mut self) -> Result<Vec<Migration>, Error> {
         let mut link = match self.link.take() {
             Some(link) => link,

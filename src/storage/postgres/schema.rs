@@ -17,6 +17,14 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// `SQLSTATE` of a lock that was not available in time.
 const LOCK_NOT_AVAILABLE: &str = "55P03";
 
+/// What a probe finds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DatabaseStatus {
+    pub schema: SchemaStatus,
+    /// Whether the server refuses writes: it is a standby, or read-only by its settings.
+    pub is_read_only: bool,
+}
+
 /// The migrations of a database, counted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SchemaStatus {
@@ -80,6 +88,15 @@ impl Db<'_> {
             });
         }
         Ok(known.into_values().collect())
+    }
+
+    /// Whether the server refuses writes of this session.
+    pub(super) async fn is_read_only(&mut self) -> Result<bool, Error> {
+        let setting = "SELECT current_setting('transaction_read_only')::boolean";
+        let result = sqlx::query_scalar(setting)
+            .fetch_one(self.connection())
+            .await;
+        self.complete(result, Raw, "ask whether the database is read-only")
     }
 
     async fn applied_migrations(&mut self) -> Result<Vec<(i64, String)>, Error> {

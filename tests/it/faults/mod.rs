@@ -22,6 +22,7 @@ mod logs;
 mod migrations;
 mod ordinary_role;
 mod outgoing_traces;
+mod pooler;
 pub(crate) mod program;
 mod proxies;
 mod read_only;

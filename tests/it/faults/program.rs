@@ -185,6 +185,10 @@ impl Folder {
         Self(folder)
     }
 
+    pub(crate) fn path(&self) -> &Path {
+        self.0.path()
+    }
+
     pub(crate) fn data(&self) -> PathBuf {
         self.0.path().join("postgres")
     }

@@ -10,7 +10,7 @@ use sqlx::AssertSqlSafe;
 use sqlx::postgres::PgConnection;
 
 use super::assert_unavailable;
-use crate::support::{Answer, TestApi, TestDatabase, assert_sound};
+use crate::support::{Answer, TestApi, TestDatabase, assert_sound, linked, root};
 
 /// More than there are connections, so that all of them are used.
 const AT_ONCE: usize = 16;
@@ -102,4 +102,75 @@ async fn sessions_that_may_only_read_are_given_up_at_the_first_write_without_a_r
     }
     assert_eq!(api.get(&cluster).await.body["generation"], 1);
     assert_sound(&mut direct, &entity_config::built_in()).await;
+}
+
+/// Requests that are transactions roll back after the refusal, which succeeds on such a server, too.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_transaction_gives_up_a_session_that_may_only_read() {
+    let database = TestDatabase::create().await;
+    let mut direct = database.connect().await;
+    let mut kinds = entity_config::built_in();
+    kinds.push(linked(
+        &[("peer", "Cluster", 0, 3)],
+        root("Linked", "linkeds", &[]),
+    ));
+    let registry = entity_config::registry(&kinds).unwrap();
+    let store = database.store();
+    let api = TestApi::spawn_on(registry, database, store, false);
+    let cluster = api.cluster("before").await;
+    let free = api.cluster("free").await;
+    let deleted = api.cluster("deleted").await;
+    api.deleted(&deleted).await;
+    let linked = api.make("/linkeds", "Linked", "linked").await;
+    let end = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+               WHERE datname = current_database() AND pid <> pg_backend_pid()";
+    let id = cluster.rsplit('/').next().unwrap();
+    let references = json!({"references": {"peer": [{"id": id, "kind": "Cluster"}]}});
+    let new = json!({"kind": "Cluster", "name": "keyed", "spec": {}});
+    let requests = [
+        ("POST", "/clusters", new, Some("a-key")),
+        ("PATCH", &linked, references, None),
+        (
+            "DELETE",
+            &format!("{cluster}?dryRun=true"),
+            Value::Null,
+            None,
+        ),
+        (
+            "POST",
+            &format!("{deleted}/force-delete"),
+            json!({"reason": "stuck"}),
+            None,
+        ),
+    ];
+    for (method, path, body, key) in requests {
+        let send = async || {
+            let mut request = api
+                .client
+                .request(method.parse().unwrap(), format!("{}{path}", api.base));
+            if let Some(key) = key {
+                request = request.header("idempotency-key", key);
+            }
+            if !body.is_null() {
+                request = request.body(body.to_string());
+            }
+            Answer::of(request.send().await.unwrap()).await
+        };
+        set(&mut direct, &api.database, true).await;
+        sqlx::query(end).execute(&mut direct).await.unwrap();
+        let mut refused = 0;
+        while refused < 3 {
+            let answer = send().await;
+            assert_unavailable(&answer, path);
+            refused += 1;
+        }
+        set(&mut direct, &api.database, false).await;
+        // The session at hand may not write yet; it is given up with the next refusal.
+        let mut answer = send().await;
+        if answer.status == 503 {
+            answer = send().await;
+        }
+        assert!(answer.status < 300, "{method} {path}: {}", answer.body);
+    }
+    assert_sound(&mut direct, &kinds).await;
 }

@@ -18,6 +18,8 @@ struct State {
     phase: Phase,
     /// Why it is not ready, although it serves or while it starts.
     fault: Option<String>,
+    /// What it cannot do although it is ready.
+    warning: Option<&'static str>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,8 +53,11 @@ impl Gate {
     }
 
     fn of(phase: Phase) -> Self {
-        let fault = None;
-        Self(Arc::new(watch::Sender::new(State { phase, fault })))
+        Self(Arc::new(watch::Sender::new(State {
+            phase,
+            fault: None,
+            warning: None,
+        })))
     }
 
     /// Accepts requests, unless the service is stopping.
@@ -89,6 +94,19 @@ impl Gate {
 
     pub fn fault(&self) -> Option<String> {
         self.0.borrow().fault.clone()
+    }
+
+    /// Sets what the service cannot do although it is ready; `None` if it can do everything.
+    pub fn set_warning(&self, warning: Option<&'static str>) {
+        self.0.send_if_modified(|state| {
+            let is_new = state.warning != warning;
+            state.warning = warning;
+            is_new
+        });
+    }
+
+    pub fn warning(&self) -> Option<&'static str> {
+        self.0.borrow().warning
     }
 
     pub fn phase(&self) -> Phase {

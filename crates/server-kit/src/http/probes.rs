@@ -42,7 +42,7 @@ async fn healthz() -> HttpResponse {
 async fn readyz(gate: Data<Gate>) -> HttpResponse {
     let away = StatusCode::SERVICE_UNAVAILABLE;
     match gate.readiness() {
-        Readiness::Ready => plain_answer(StatusCode::OK, "ok", None),
+        Readiness::Ready => plain_answer(StatusCode::OK, "ok", gate.warning()),
         Readiness::NotReady(reason) => plain_answer(away, "not_ready", Some(&reason)),
         Readiness::ShuttingDown(reason) => plain_answer(away, "shutting_down", Some(reason)),
     }
