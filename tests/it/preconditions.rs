@@ -332,3 +332,69 @@ async fn of_a_change_and_a_deletion_that_demand_the_same_state_one_is_made() {
         assert_refused(&refused, "\"g2.r2\"");
     }
 }
+
+/// An operator's UPDATE changes what a response shows, so it changes the tag.
+#[tokio::test]
+async fn a_change_by_hand_has_another_tag() {
+    let api = TestApi::spawn().await;
+    let cluster = api.cluster("abc").await;
+    let mut connection = api.database.connect().await;
+    let tag = |answer: &Answer| answer.header("etag").unwrap().to_owned();
+    let mut before = tag(&api.get(&cluster).await);
+    for sql in [
+        "UPDATE resources SET labels = '{\"by\": \"hand\"}'",
+        "UPDATE resources SET spec = '{\"by\": \"hand\"}'",
+        "UPDATE resources SET tenancy = '{\"org\": \"acme\"}'",
+        "UPDATE resources SET generation = generation + 10, revision = revision + 1",
+    ] {
+        sqlx::query(sql).execute(&mut connection).await.unwrap();
+        let headers = [("if-none-match", before.as_str())];
+        let found = api.send_with(&headers, "GET", &cluster, &NONE).await;
+        assert_eq!(found.status, 200, "{sql}");
+        before = tag(&found);
+    }
+    let changed = if_match(&api, &before, "PATCH", &cluster, json!({"spec": {}})).await;
+    assert_eq!(changed.status, 200, "{}", changed.body);
+}
+
+/// An adapter may demand the state that its report is about.
+#[tokio::test]
+async fn a_report_is_stored_if_its_preconditions_hold() {
+    let api = TestApi::spawn_with(&[root("Plain", "plains", &["dns"])]).await;
+    let plain = api.make("/plains", "Plain", "p").await;
+    let path = format!("{plain}/statuses");
+    let report = |generation: i32, finalized: &str| {
+        let types = ["Available", "Applied", "Health"].map(|kind| (kind, "True"));
+        let conditions = types.into_iter().chain([("Finalized", finalized)]);
+        let conditions = conditions.map(|(kind, status)| json!({"type": kind, "status": status}));
+        json!({
+            "adapter": "dns",
+            "observed_generation": generation,
+            "observed_time": api.clock.now(),
+            "conditions": conditions.collect::<Vec<_>>(),
+        })
+    };
+    for (header, value, status) in [
+        ("if-match", "\"g2\"", 412),
+        ("if-match", "g1", 400),
+        ("if-none-match", "\"g1\"", 412),
+        ("if-match", "\"g1\"", 201),
+    ] {
+        for path in [format!("{path}?dryRun=true"), path.clone()] {
+            let body = report(1, "False");
+            let answer = api.send_with(&[(header, value)], "PUT", &path, &body).await;
+            assert_eq!(answer.status, status, "{header}: {value}: {}", answer.body);
+        }
+        let stored = api.get(&path).await.items().len();
+        assert_eq!(stored, usize::from(status == 201), "{header}: {value}");
+    }
+    api.deleted(&plain).await;
+    for (value, status) in [("\"g1\"", 412), ("\"g2\"", 201)] {
+        let body = report(2, "True");
+        let answer = api
+            .send_with(&[("if-match", value)], "PUT", &path, &body)
+            .await;
+        assert_eq!(answer.status, status, "{value}: {}", answer.body);
+    }
+    assert_eq!(api.get(&plain).await.status, 404);
+}
