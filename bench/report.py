@@ -75,8 +75,8 @@ def verdicts(results, ratios):
     return lines
 
 
-def json_text(about, results, ratios, searches, comparisons):
+def json_text(about, results, answered, ratios, searches, comparisons):
     figures = [{**asdict(result), "ratio": result.ratio} for result in results]
-    about = {"machine": about, "results": figures, "million_p50_ratio": ratios, "searches": searches,
+    about = {"machine": about, "results": figures, "by_go": [asdict(one) for one in answered], "million_p50_ratio": ratios, "searches": searches,
              "comparisons": comparisons}
     return json.dumps(about, indent=2) + "\n"

@@ -27,8 +27,11 @@ local function next_of_supply()
     return supply <= last + 1 and string.format("01990002-0000-7000-8000-%012d", supply - 1) or "used-up"
 end
 
-local function message(method, path, body)
-    local head = method .. " " .. path .. " HTTP/1.1\r\nHost: localhost\r\n"
+-- Clients in Go send these headers.
+local HEADERS = "Host: localhost\r\nUser-Agent: Go-http-client/1.1\r\nAccept-Encoding: gzip\r\n"
+
+local function message(method, path, body, headers)
+    local head = method .. " " .. path .. " HTTP/1.1\r\n" .. (headers or HEADERS)
     if not body then
         return head .. "\r\n"
     end
@@ -143,7 +146,8 @@ local function checked_page(path, total, size)
             wrong = wrong + 1
         end
     end
-    local request = message("GET", path)
+    -- Not compressed: the response is read here.
+    local request = message("GET", path, nil, "Host: localhost\r\n")
     return function() return request end
 end
 

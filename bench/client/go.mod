@@ -1,0 +1,3 @@
+module hyperfleet.dev/bench/client
+
+go 1.24
