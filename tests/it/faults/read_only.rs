@@ -132,7 +132,7 @@ async fn a_transaction_gives_up_a_session_that_may_only_read() {
         ("PATCH", &linked, references, None),
         (
             "DELETE",
-            &format!("{cluster}?dryRun=true"),
+            &format!("{free}?dryRun=true"),
             Value::Null,
             None,
         ),
