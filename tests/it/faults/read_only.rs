@@ -130,12 +130,7 @@ async fn a_transaction_gives_up_a_session_that_may_only_read() {
     let requests = [
         ("POST", "/clusters", new, Some("a-key")),
         ("PATCH", &linked, references, None),
-        (
-            "DELETE",
-            &format!("{free}?dryRun=true"),
-            Value::Null,
-            None,
-        ),
+        ("DELETE", &format!("{free}?dryRun=true"), Value::Null, None),
         (
             "POST",
             &format!("{deleted}/force-delete"),

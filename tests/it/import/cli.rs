@@ -173,7 +173,7 @@ async fn it_ends_with_4_where_the_databases_differ() {
     let world = World::filled(2).await;
     run(&world, &[]).await;
     world
-        .change_target(&format!(
+        .damage_target(&format!(
             "UPDATE resources SET created_by = 'x' WHERE id = '{}'",
             cluster_id(1)
         ))

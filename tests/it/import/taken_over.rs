@@ -254,7 +254,7 @@ async fn what_was_altered_here_is_found() {
     for (number, breach) in breaches.into_iter().enumerate() {
         let id = cluster_id(1 + number % 4);
         world
-            .change_target(&format!("{breach} WHERE id = '{id}'"))
+            .damage_target(&format!("{breach} WHERE id = '{id}'"))
             .await;
         let report = world.run(DRY).await;
         assert_eq!(verified(&report), [15, 1, 0], "{breach}");

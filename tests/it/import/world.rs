@@ -100,6 +100,12 @@ impl World {
         execute(&mut self.target.connect().await, sql).await;
     }
 
+    /// The same without triggers: as damage would change a row, not as an operator would.
+    pub(super) async fn damage_target(&self, sql: &str) {
+        self.change_target(&format!("SET session_replication_role = replica; {sql}"))
+            .await;
+    }
+
     pub(super) async fn try_run(&self, options: RunOptions) -> Result<ImportReport, Error> {
         self.run_until(options, |_| false).await.0
     }
