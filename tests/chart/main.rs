@@ -8,6 +8,7 @@ mod defects;
 mod helm;
 mod monitoring;
 mod notes;
+mod nulls;
 mod pods;
 mod refusals;
 mod schemas;

@@ -20,7 +20,7 @@
 {{- $faults = append $faults (printf "image.%s must be set, for instance: --set image.%s=%s" $key $key $example) -}}
 {{- end -}}
 {{- end -}}
-{{- if not (or (trim .Values.image.tag) (trim .Values.image.digest)) -}}
+{{- if not (or (.Values.image.tag | default "" | trim) (.Values.image.digest | default "" | trim)) -}}
 {{- $faults = append $faults (printf "image.tag or image.digest must be set, for instance: --set image.tag=%s" .Chart.AppVersion) -}}
 {{- end -}}
 {{- toJson $faults -}}
@@ -82,7 +82,7 @@
 {{- define "hyperfleet-api.otherFaults" -}}
 {{- $faults := list -}}
 {{- $schema := .Values.validationSchema -}}
-{{- if and $schema.enabled (not $schema.existingConfigMap) (not (trim $schema.content)) -}}
+{{- if and $schema.enabled (not $schema.existingConfigMap) (not ($schema.content | default "" | trim)) -}}
 {{- $faults = append $faults "validationSchema.enabled is true without a document: set validationSchema.content (--set-file validationSchema.content=openapi.yaml) or validationSchema.existingConfigMap" -}}
 {{- end -}}
 {{- if and .Values.certificate.enabled (not .Values.certificate.issuerRef) -}}

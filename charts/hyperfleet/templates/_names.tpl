@@ -15,7 +15,7 @@
 {{- end -}}
 
 {{- define "hyperfleet-api.serviceAccountName" -}}
-{{- $own := ternary (include "hyperfleet-api.fullname" .) "default" .Values.serviceAccount.create -}}
+{{- $own := ternary (include "hyperfleet-api.fullname" .) "default" (.Values.serviceAccount.create | default false) -}}
 {{- .Values.serviceAccount.name | default $own -}}
 {{- end -}}
 
