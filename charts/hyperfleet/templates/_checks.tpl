@@ -69,6 +69,9 @@
 {{- if and (eq $mode "external") $external.externalSecret.enabled (not (and $external.externalSecret.secretStoreRef (or $external.externalSecret.data $external.externalSecret.dataFrom))) -}}
 {{- $faults = append $faults "database.external.externalSecret needs secretStoreRef, and data or dataFrom" -}}
 {{- end -}}
+{{- if and (eq $mode "postgresql") (not .Values.database.postgresql.existingSecret) (not (include "hyperfleet-api.postgresqlPassword" .)) -}}
+{{- $faults = append $faults (printf "database.postgresql has no password, and the chart makes one only where it sees that namespace %s exists (helm template, Argo CD and --dry-run=client see no cluster): set database.postgresql.existingSecret to a Secret with the key db.password, or create the namespace before helm install" .Release.Namespace) -}}
+{{- end -}}
 {{- if eq (include "hyperfleet-api.migrationMode" .) "job" -}}
 {{- if eq $mode "postgresql" -}}
 {{- $faults = append $faults "migration.mode=job runs before the chart's PostgreSQL exists: use migration.mode=initContainer, or database.external" -}}

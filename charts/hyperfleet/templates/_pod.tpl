@@ -202,12 +202,7 @@ topologySpreadConstraints:
 {{- end }}
 {{- end -}}
 
-{{/* Changes whenever a ConfigMap does, so that pods are replaced. Call with (dict "root" $ "existing" "name" "revision" "" "own" "content"). */}}
+{{/* Changes whenever a ConfigMap does, so that pods are replaced. One of others is not read: helm template, which can't, would render another pod. Call with (dict "existing" "name" "revision" "" "own" "content"). */}}
 {{- define "hyperfleet-api.checksum" -}}
-{{- if .existing -}}
-{{- $found := lookup "v1" "ConfigMap" .root.Release.Namespace .existing | default dict -}}
-{{- printf "%s %s %s" .existing .revision ($found.data | default dict | toJson) | sha256sum -}}
-{{- else -}}
-{{- .own | sha256sum -}}
-{{- end -}}
+{{- ternary (printf "%s %s" .existing .revision) .own (not (empty .existing)) | sha256sum -}}
 {{- end -}}
