@@ -187,6 +187,43 @@ fn only_the_service_reaches_postgresql_where_the_network_is_restricted() {
 }
 
 #[test]
+fn a_network_policy_lets_pods_reach_dns_on_openshift() {
+    let Some(helm) = Helm::found() else { return };
+    let objects = helm.rendered("networkPolicy: {enabled: true, egress: {enabled: true}}");
+    let policy = objects.get("NetworkPolicy", "test-hyperfleet-api");
+    let dns = &policy["spec"]["egress"][0];
+    assert!(dns["to"].is_null(), "{dns}");
+    // The pods of OpenShift's DNS listen on 5353.
+    for port in [53, 5353] {
+        for protocol in ["UDP", "TCP"] {
+            let expected = json!({"port": port, "protocol": protocol});
+            let ports = dns["ports"].as_array().unwrap();
+            assert!(ports.contains(&expected), "{expected} in {dns}");
+        }
+    }
+}
+
+#[test]
+fn a_network_policy_opens_the_port_of_the_database() {
+    let Some(helm) = Helm::found() else { return };
+    let policy = "networkPolicy: {enabled: true, egress: {enabled: true, ports: [443]}}";
+    let ports = |values: &str| {
+        let objects = helm.rendered(&format!("{EXTERNAL}{values}\n{policy}"));
+        objects.get("NetworkPolicy", "test-hyperfleet-api")["spec"]["egress"][1]["ports"].clone()
+    };
+    let tcp = |port: u16| json!({"port": port, "protocol": "TCP"});
+    assert_eq!(ports(""), json!([tcp(5432), tcp(443)]));
+    let other = ports("config: {database: {port: 6432}}");
+    assert_eq!(other, json!([tcp(6432), tcp(443)]));
+    // The API server's pods are behind the Service that the issuer names.
+    let issuer = "{issuer_url: https://kubernetes.default.svc, jwk_cert_url: https://kubernetes.default.svc/openid/v1/jwks}";
+    let cluster = ports(&format!(
+        "config: {{server: {{jwt: {{enabled: true, configs: [{issuer}]}}}}}}"
+    ));
+    assert_eq!(cluster, json!([tcp(5432), tcp(6443), tcp(443)]));
+}
+
+#[test]
 fn a_network_policy_without_further_ports_opens_none() {
     let Some(helm) = Helm::found() else { return };
     let values = "networkPolicy: {enabled: true, egress: {enabled: true, ports: []}}";

@@ -75,6 +75,10 @@ fn they_name_what_is_not_for_production() {
             "monitoring: {tracing: {enabled: true}}",
             "No traces are sent",
         ),
+        (
+            "database: {external: {enabled: true, secretName: s}}\nnetworkPolicy: {enabled: true, egress: {enabled: true}}",
+            "The network policy opens port 5432 for the database",
+        ),
     ] {
         let said = notes(&helm, values);
         assert!(said.contains(expected), "{values}: {expected}\n{said}");
