@@ -119,6 +119,10 @@ fn a_budget_for_disruptions_lets_a_single_pod_go() {
         (&asked["maxUnavailable"], &asked["minAvailable"]),
         (&Value::Null, &json!(2))
     );
+    for (asked, expected) in [("0", json!(0)), ("50%", json!("50%"))] {
+        let values = format!("podDisruptionBudget: {{enabled: true, maxUnavailable: {asked}}}");
+        assert_eq!(budget(&values)["maxUnavailable"], expected);
+    }
 }
 
 #[test]

@@ -72,6 +72,10 @@ fn they_name_what_is_not_for_production() {
             "keeps nodes from being drained",
         ),
         (
+            "podDisruptionBudget: {enabled: true, maxUnavailable: 0%}",
+            "maxUnavailable=0% keeps nodes from being drained",
+        ),
+        (
             "monitoring: {tracing: {enabled: true}}",
             "No traces are sent",
         ),

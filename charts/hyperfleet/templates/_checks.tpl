@@ -100,5 +100,12 @@
 {{- $faults = append $faults "autoscaling.enabled is true without a target: set autoscaling.targetCPUUtilizationPercentage" -}}
 {{- end -}}
 {{- end -}}
+{{- $budget := .Values.podDisruptionBudget -}}
+{{- if and $budget.enabled (not (kindIs "invalid" $budget.minAvailable)) (not (kindIs "invalid" $budget.maxUnavailable)) -}}
+{{- $faults = append $faults "podDisruptionBudget has both minAvailable and maxUnavailable: set one of them" -}}
+{{- end -}}
+{{- if and .Values.nativeSidecars (semverCompare "<1.28.0-0" .Capabilities.KubeVersion.Version) -}}
+{{- $faults = append $faults (printf "nativeSidecars needs Kubernetes 1.28, this is %s: migrations would wait for them forever" .Capabilities.KubeVersion.Version) -}}
+{{- end -}}
 {{- toJson $faults -}}
 {{- end -}}
