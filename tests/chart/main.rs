@@ -13,6 +13,7 @@ mod pods;
 mod refusals;
 mod schemas;
 mod settings;
+mod subchart;
 mod upgrade;
 mod values;
 

@@ -8,7 +8,7 @@ postgresql
 {{- end -}}
 
 {{- define "hyperfleet-api.postgresqlName" -}}
-{{- printf "%s-postgresql" (include "hyperfleet-api.fullname" .) -}}
+{{- printf "%s-postgresql" (include "hyperfleet-api.fullname" .) | include "hyperfleet-api.shortened" -}}
 {{- end -}}
 
 {{- define "hyperfleet-api.postgresqlSecretName" -}}
