@@ -70,7 +70,7 @@
 {{- $faults = append $faults "database.external.externalSecret needs secretStoreRef, and data or dataFrom" -}}
 {{- end -}}
 {{- if and (eq $mode "postgresql") (not .Values.database.postgresql.existingSecret) (not (include "hyperfleet-api.postgresqlPassword" .)) -}}
-{{- $faults = append $faults (printf "database.postgresql has no password, and the chart makes one only where it sees that namespace %s exists (helm template, Argo CD and --dry-run=client see no cluster): set database.postgresql.existingSecret to a Secret with the key db.password, or create the namespace before helm install" .Release.Namespace) -}}
+{{- $faults = append $faults (printf "database.postgresql has no password, and the chart makes one only where it finds namespace %s in the cluster, by its ConfigMap kube-root-ca.crt (helm template, Argo CD and --dry-run=client see no cluster): set database.postgresql.existingSecret to a Secret with the key db.password, or create the namespace before helm install" .Release.Namespace) -}}
 {{- end -}}
 {{- if eq (include "hyperfleet-api.migrationMode" .) "job" -}}
 {{- if eq $mode "postgresql" -}}
