@@ -119,6 +119,10 @@ fn a_budget_for_disruptions_lets_a_single_pod_go() {
         (&asked["maxUnavailable"], &asked["minAvailable"]),
         (&Value::Null, &json!(2))
     );
+    for (asked, expected) in [("0", json!(0)), ("50%", json!("50%"))] {
+        let values = format!("podDisruptionBudget: {{enabled: true, maxUnavailable: {asked}}}");
+        assert_eq!(budget(&values)["maxUnavailable"], expected);
+    }
 }
 
 #[test]
@@ -139,19 +143,8 @@ fn pods_are_replaced_when_their_settings_change() {
 }
 
 #[test]
-fn the_password_of_postgresql_is_random_or_given() {
+fn the_password_of_postgresql_can_be_in_a_secret_of_others() {
     let Some(helm) = Helm::found() else { return };
-    let password = |values: &str| {
-        let objects = helm.rendered(values);
-        objects.get("Secret", "test-hyperfleet-api-db-secrets")["stringData"]["db.password"].clone()
-    };
-    let (one, other) = (password(""), password(""));
-    assert_eq!(one.as_str().unwrap().len(), 32);
-    assert_ne!(one, other);
-    assert_eq!(
-        password("database: {postgresql: {password: given}}"),
-        "given"
-    );
     let existing = helm.rendered("database: {postgresql: {existingSecret: mine}}");
     assert!(!existing.has("Secret"));
     let variable = named(&existing.container()["env"], "HYPERFLEET_DATABASE_PASSWORD");
@@ -195,6 +188,43 @@ fn only_the_service_reaches_postgresql_where_the_network_is_restricted() {
     assert_eq!(from, &objects.deployment()["spec"]["selector"]);
     let api = objects.get("NetworkPolicy", "test-hyperfleet-api");
     assert_eq!(api["spec"]["policyTypes"], json!(["Ingress", "Egress"]));
+}
+
+#[test]
+fn a_network_policy_lets_pods_reach_dns_on_openshift() {
+    let Some(helm) = Helm::found() else { return };
+    let objects = helm.rendered("networkPolicy: {enabled: true, egress: {enabled: true}}");
+    let policy = objects.get("NetworkPolicy", "test-hyperfleet-api");
+    let dns = &policy["spec"]["egress"][0];
+    assert!(dns["to"].is_null(), "{dns}");
+    // The pods of OpenShift's DNS listen on 5353.
+    for port in [53, 5353] {
+        for protocol in ["UDP", "TCP"] {
+            let expected = json!({"port": port, "protocol": protocol});
+            let ports = dns["ports"].as_array().unwrap();
+            assert!(ports.contains(&expected), "{expected} in {dns}");
+        }
+    }
+}
+
+#[test]
+fn a_network_policy_opens_the_port_of_the_database() {
+    let Some(helm) = Helm::found() else { return };
+    let policy = "networkPolicy: {enabled: true, egress: {enabled: true, ports: [443]}}";
+    let ports = |values: &str| {
+        let objects = helm.rendered(&format!("{EXTERNAL}{values}\n{policy}"));
+        objects.get("NetworkPolicy", "test-hyperfleet-api")["spec"]["egress"][1]["ports"].clone()
+    };
+    let tcp = |port: u16| json!({"port": port, "protocol": "TCP"});
+    assert_eq!(ports(""), json!([tcp(5432), tcp(443)]));
+    let other = ports("config: {database: {port: 6432}}");
+    assert_eq!(other, json!([tcp(6432), tcp(443)]));
+    // The API server's pods are behind the Service that the issuer names.
+    let issuer = "{issuer_url: https://kubernetes.default.svc, jwk_cert_url: https://kubernetes.default.svc/openid/v1/jwks}";
+    let cluster = ports(&format!(
+        "config: {{server: {{jwt: {{enabled: true, configs: [{issuer}]}}}}}}"
+    ));
+    assert_eq!(cluster, json!([tcp(5432), tcp(6443), tcp(443)]));
 }
 
 #[test]

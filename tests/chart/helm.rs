@@ -41,9 +41,24 @@ impl Helm {
         self.folder.join("schemas")
     }
 
+    /// The schemas of a Kubernetes that the chart supports, by its minor version.
+    pub(crate) fn schemas_of(&self, version: &str) -> PathBuf {
+        self.folder.join(format!("schemas-{version}"))
+    }
+
     /// The objects of a release, or what helm says against it.
     pub(crate) fn template(&self, release: &str, args: &[String]) -> Result<Objects, String> {
-        let fixed = ["template", release, CHART, "--namespace=fleet"].map(str::to_owned);
+        self.template_of(CHART.as_ref(), release, args)
+    }
+
+    pub(crate) fn template_of(
+        &self,
+        chart: &Path,
+        release: &str,
+        args: &[String],
+    ) -> Result<Objects, String> {
+        let chart = chart.to_str().unwrap();
+        let fixed = ["template", release, chart, "--namespace=fleet"].map(str::to_owned);
         let args = [&fixed, args].concat();
         let output = self.command(&args).output().unwrap();
         if !output.status.success() {
@@ -64,11 +79,19 @@ impl Helm {
 
     /// With an image, without authentication, and with what `values` says as YAML.
     pub(crate) fn render(&self, values: &str) -> Result<Objects, String> {
+        self.render_with(values, &[])
+    }
+
+    /// With further arguments for helm, files of values among them; what `values` says counts more than these.
+    pub(crate) fn render_with(&self, values: &str, more: &[&str]) -> Result<Objects, String> {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("values.yaml");
         std::fs::write(&file, values).unwrap();
         let base = format!("--values={CHART}/ci/default-values.yaml");
-        self.template("test", &[base, format!("--values={}", file.display())])
+        let own = format!("--values={}", file.display());
+        let more = more.iter().copied().map(str::to_owned);
+        let args: Vec<String> = [base].into_iter().chain(more).chain([own]).collect();
+        self.template("test", &args)
     }
 
     pub(crate) fn rendered(&self, values: &str) -> Objects {

@@ -8,10 +8,12 @@ mod defects;
 mod helm;
 mod monitoring;
 mod notes;
+mod nulls;
 mod pods;
 mod refusals;
 mod schemas;
 mod settings;
+mod subchart;
 mod upgrade;
 mod values;
 

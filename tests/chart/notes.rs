@@ -8,6 +8,10 @@ use crate::helm::Helm;
 
 /// helm shows notes only after an install: here a copy of the chart renders them as a file.
 fn notes(helm: &Helm, values: &str) -> String {
+    notes_with(helm, values, &[])
+}
+
+fn notes_with(helm: &Helm, values: &str, more: &[&str]) -> String {
     let folder = tempfile::tempdir().unwrap();
     let chart = folder.path().join("chart");
     let copied = Command::new("cp").args(["-r", CHART]).arg(&chart).status();
@@ -29,6 +33,7 @@ fn notes(helm: &Helm, values: &str) -> String {
     );
     args.push(format!("--values={CHART}/ci/default-values.yaml"));
     args.push(format!("--values={}", text(&file)));
+    args.extend(more.iter().copied().map(str::to_owned));
     // It is no YAML, which --debug shows all the same.
     let output = helm.command(&args).output().unwrap();
     String::from_utf8(output.stdout).unwrap()
@@ -67,8 +72,16 @@ fn they_name_what_is_not_for_production() {
             "keeps nodes from being drained",
         ),
         (
+            "podDisruptionBudget: {enabled: true, maxUnavailable: 0%}",
+            "maxUnavailable=0% keeps nodes from being drained",
+        ),
+        (
             "monitoring: {tracing: {enabled: true}}",
             "No traces are sent",
+        ),
+        (
+            "database: {external: {enabled: true, secretName: s}}\nnetworkPolicy: {enabled: true, egress: {enabled: true}}",
+            "The network policy opens port 5432 for the database",
         ),
     ] {
         let said = notes(&helm, values);
@@ -82,4 +95,14 @@ fn they_name_what_is_not_for_production() {
         said.contains("curl") && !said.contains("Look at this"),
         "{said}"
     );
+}
+
+#[test]
+fn they_name_the_switch_for_openshift() {
+    let Some(helm) = Helm::found() else { return };
+    let openshift = ["--api-versions=security.openshift.io/v1"];
+    let switch = "set openshift=true";
+    assert!(!notes(&helm, "").contains(switch));
+    assert!(notes_with(&helm, "", &openshift).contains(switch));
+    assert!(!notes_with(&helm, "openshift: true", &openshift).contains(switch));
 }

@@ -56,6 +56,35 @@ fn every_pod_meets_the_restricted_standard() {
     }
 }
 
+/// Whether a key of an object, at any depth, is one of these.
+fn has_key(value: &Value, keys: &[&str]) -> bool {
+    match value {
+        Value::Object(members) => members
+            .iter()
+            .any(|(key, below)| keys.contains(&key.as_str()) || has_key(below, keys)),
+        Value::Array(items) => items.iter().any(|item| has_key(item, keys)),
+        _ => false,
+    }
+}
+
+#[test]
+fn openshift_chooses_the_ids_of_every_pod() {
+    let Some(helm) = Helm::found() else { return };
+    let ids = ["runAsUser", "runAsGroup", "fsGroup"];
+    let own = "securityContext: {runAsUser: 7, runAsGroup: 7}\n";
+    let external = "database: {external: {enabled: true, secretName: s}}\nmigration: {mode: job}\n";
+    for values in [own.to_owned(), format!("{own}{external}")] {
+        let fixed = helm.rendered(&values);
+        assert!(pods(&fixed).all(|(_, pod)| has_key(pod, &ids)));
+        let objects = helm.rendered(&format!("{values}openshift: true"));
+        assert_eq!(pods(&objects).count(), 2);
+        for (name, pod) in pods(&objects) {
+            assert!(!has_key(pod, &ids), "{name}: {pod}");
+            assert_eq!(pod["securityContext"]["runAsNonRoot"], true, "{name}");
+        }
+    }
+}
+
 #[test]
 fn pods_have_no_token_of_the_cluster_unless_asked_for() {
     let Some(helm) = Helm::found() else { return };

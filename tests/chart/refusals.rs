@@ -81,7 +81,19 @@ fn values_that_fit_nothing_are_refused_with_what_to_change() {
             "autoscaling: {enabled: true, minReplicas: 20}",
             "greater than autoscaling.maxReplicas",
         ),
+        (
+            "podDisruptionBudget: {enabled: true, minAvailable: 1, maxUnavailable: 1}",
+            "podDisruptionBudget has both minAvailable and maxUnavailable",
+        ),
         // These are of the schema.
+        (
+            "podDisruptionBudget: {maxUnavailable: '1'}",
+            "/podDisruptionBudget/maxUnavailable",
+        ),
+        (
+            "podDisruptionBudget: {minAvailable: -1}",
+            "/podDisruptionBudget/minAvailable",
+        ),
         ("replicaCount: 0", "replicaCount"),
         ("config: {logging: {level: loud}}", "/config/logging/level"),
         (

@@ -7,8 +7,8 @@ use std::process::Stdio;
 
 use serde_json::{Map, Value, json};
 
-use crate::cases;
 use crate::helm::Helm;
+use crate::{CHART, cases};
 
 /// Google's definition is in no Go module that can be had; `monitoring` looks at the object itself.
 const WITHOUT_SCHEMA: &str = "PodMonitoring";
@@ -17,30 +17,78 @@ const WITHOUT_SCHEMA: &str = "PodMonitoring";
 fn every_object_of_every_case_fits_its_schema() {
     let Some(helm) = Helm::found() else { return };
     let folder = tempfile::tempdir().unwrap();
-    write_schemas(&helm.schemas(), folder.path());
-    let location = format!("{}/{{{{.ResourceKind}}}}.json", folder.path().display());
+    write_kubernetes(&helm.schemas(), folder.path());
+    write_operators(&helm.schemas(), folder.path());
     for case in cases() {
-        let mut program = helm.kubeconform();
-        program.args(["-strict", "-summary", "-skip", WITHOUT_SCHEMA]);
-        program.args(["-schema-location", &location]);
-        let pipes = program.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = pipes.spawn().unwrap();
-        let mut input = child.stdin.take().unwrap();
-        for object in helm.case("test", &case).iter() {
-            writeln!(input, "---\n{object}").unwrap();
-        }
-        drop(input);
-        let output = child.wait_with_output().unwrap();
-        let said = String::from_utf8_lossy(&output.stdout);
-        assert!(output.status.success(), "{}:\n{said}", case.display());
+        let said = misfits(&helm, folder.path(), &helm.case("test", &case));
+        assert_eq!(said, None, "{}", case.display());
     }
+}
+
+#[test]
+fn every_object_fits_the_oldest_kubernetes() {
+    let Some(helm) = Helm::found() else { return };
+    let chart = std::fs::read_to_string(format!("{CHART}/Chart.yaml")).unwrap();
+    let chart: Value = yaml_serde::from_str(&chart).unwrap();
+    let oldest = chart["kubeVersion"].as_str().unwrap();
+    let oldest = oldest.trim_start_matches(">=").trim_end_matches(".0-0");
+    let folder = tempfile::tempdir().unwrap();
+    write_kubernetes(&helm.schemas_of(oldest), folder.path());
+    write_operators(&helm.schemas(), folder.path());
+    for case in cases() {
+        let mut args = vec![
+            format!("--values={}", case.display()),
+            format!("--kube-version={oldest}.16"),
+        ];
+        let result = helm.template("test", &args);
+        if case.ends_with("external-database-values.yaml") {
+            let said = result.err().unwrap();
+            assert!(
+                said.contains("nativeSidecars needs Kubernetes 1.28"),
+                "{said}"
+            );
+            continue;
+        }
+        let said = misfits(&helm, folder.path(), &result.unwrap());
+        assert_eq!(said, None, "{}", case.display());
+        // What an older Kubernetes lacks is there where it is known.
+        args.push("--set=podDisruptionBudget.enabled=true".to_owned());
+        let policy = |version: &str| {
+            args[1] = format!("--kube-version={version}");
+            let objects = helm.template("test", &args).unwrap();
+            objects.get("PodDisruptionBudget", "test-hyperfleet-api")["spec"]["unhealthyPodEvictionPolicy"].clone()
+        };
+        assert_eq!(
+            ["1.26.15", "v1.27.3-gke.100"].map(policy),
+            [Value::Null, "AlwaysAllow".into()]
+        );
+    }
+}
+
+/// What kubeconform says against objects.
+fn misfits(helm: &Helm, schemas: &Path, objects: &[Value]) -> Option<String> {
+    let location = format!("{}/{{{{.ResourceKind}}}}.json", schemas.display());
+    let mut program = helm.kubeconform();
+    program.args(["-strict", "-summary", "-skip", WITHOUT_SCHEMA]);
+    program.args(["-schema-location", &location]);
+    let pipes = program.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = pipes.spawn().unwrap();
+    let mut input = child.stdin.take().unwrap();
+    for object in objects {
+        writeln!(input, "---\n{object}").unwrap();
+    }
+    drop(input);
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    (!output.status.success()).then_some(said)
 }
 
 #[test]
 fn the_schemas_refuse_what_kubernetes_does_not_know() {
     let Some(helm) = Helm::found() else { return };
     let folder = tempfile::tempdir().unwrap();
-    write_schemas(&helm.schemas(), folder.path());
+    write_kubernetes(&helm.schemas(), folder.path());
+    write_operators(&helm.schemas(), folder.path());
     let read = |kind: &str| {
         let text = std::fs::read(folder.path().join(format!("{kind}.json"))).unwrap();
         jsonschema::validator_for(&serde_json::from_slice(&text).unwrap()).unwrap()
@@ -56,7 +104,7 @@ fn the_schemas_refuse_what_kubernetes_does_not_know() {
 }
 
 /// A file for each kind, as kubeconform looks for them.
-fn write_schemas(from: &Path, to: &Path) {
+fn write_kubernetes(from: &Path, to: &Path) {
     let text = std::fs::read(from.join("swagger.json")).unwrap();
     let document: Value = serde_json::from_slice(&text).unwrap();
     let definitions = document["definitions"].as_object().unwrap();
@@ -72,6 +120,10 @@ fn write_schemas(from: &Path, to: &Path) {
             write(to, kind, &with_definitions(name, definitions));
         }
     }
+}
+
+/// The same for the definitions of the operators.
+fn write_operators(from: &Path, to: &Path) {
     for entry in std::fs::read_dir(from).unwrap() {
         let path = entry.unwrap().path();
         if path

@@ -20,7 +20,7 @@
 {{- $faults = append $faults (printf "image.%s must be set, for instance: --set image.%s=%s" $key $key $example) -}}
 {{- end -}}
 {{- end -}}
-{{- if not (or (trim .Values.image.tag) (trim .Values.image.digest)) -}}
+{{- if not (or (.Values.image.tag | default "" | trim) (.Values.image.digest | default "" | trim)) -}}
 {{- $faults = append $faults (printf "image.tag or image.digest must be set, for instance: --set image.tag=%s" .Chart.AppVersion) -}}
 {{- end -}}
 {{- toJson $faults -}}
@@ -69,6 +69,9 @@
 {{- if and (eq $mode "external") $external.externalSecret.enabled (not (and $external.externalSecret.secretStoreRef (or $external.externalSecret.data $external.externalSecret.dataFrom))) -}}
 {{- $faults = append $faults "database.external.externalSecret needs secretStoreRef, and data or dataFrom" -}}
 {{- end -}}
+{{- if and (eq $mode "postgresql") (not .Values.database.postgresql.existingSecret) (not (include "hyperfleet-api.postgresqlPassword" .)) -}}
+{{- $faults = append $faults (printf "database.postgresql has no password, and the chart makes one only where it finds namespace %s in the cluster, by its ConfigMap kube-root-ca.crt (helm template, Argo CD and --dry-run=client see no cluster): set database.postgresql.existingSecret to a Secret with the key db.password, or create the namespace before helm install" .Release.Namespace) -}}
+{{- end -}}
 {{- if eq (include "hyperfleet-api.migrationMode" .) "job" -}}
 {{- if eq $mode "postgresql" -}}
 {{- $faults = append $faults "migration.mode=job runs before the chart's PostgreSQL exists: use migration.mode=initContainer, or database.external" -}}
@@ -82,7 +85,7 @@
 {{- define "hyperfleet-api.otherFaults" -}}
 {{- $faults := list -}}
 {{- $schema := .Values.validationSchema -}}
-{{- if and $schema.enabled (not $schema.existingConfigMap) (not (trim $schema.content)) -}}
+{{- if and $schema.enabled (not $schema.existingConfigMap) (not ($schema.content | default "" | trim)) -}}
 {{- $faults = append $faults "validationSchema.enabled is true without a document: set validationSchema.content (--set-file validationSchema.content=openapi.yaml) or validationSchema.existingConfigMap" -}}
 {{- end -}}
 {{- if and .Values.certificate.enabled (not .Values.certificate.issuerRef) -}}
@@ -96,6 +99,13 @@
 {{- if not (or $autoscaling.targetCPUUtilizationPercentage $autoscaling.targetMemoryUtilizationPercentage) -}}
 {{- $faults = append $faults "autoscaling.enabled is true without a target: set autoscaling.targetCPUUtilizationPercentage" -}}
 {{- end -}}
+{{- end -}}
+{{- $budget := .Values.podDisruptionBudget -}}
+{{- if and $budget.enabled (not (kindIs "invalid" $budget.minAvailable)) (not (kindIs "invalid" $budget.maxUnavailable)) -}}
+{{- $faults = append $faults "podDisruptionBudget has both minAvailable and maxUnavailable: set one of them" -}}
+{{- end -}}
+{{- if and .Values.nativeSidecars (semverCompare "<1.28.0-0" .Capabilities.KubeVersion.Version) -}}
+{{- $faults = append $faults (printf "nativeSidecars needs Kubernetes 1.28, this is %s: migrations would wait for them forever" .Capabilities.KubeVersion.Version) -}}
 {{- end -}}
 {{- toJson $faults -}}
 {{- end -}}

@@ -26,7 +26,7 @@ true
 
 {{/* The Secret with the certificate of a listener. Call with (dict "root" $ "listener" "api"). */}}
 {{- define "hyperfleet-api.tlsSecretName" -}}
-{{- $named := (get .root.Values.tls .listener).secretName -}}
+{{- $named := (get .root.Values.tls .listener).secretName | default "" -}}
 {{- if and (not $named) (eq .listener "api") .root.Values.certificate.enabled -}}
 {{- printf "%s-tls" (include "hyperfleet-api.fullname" .root) -}}
 {{- else -}}

@@ -8,18 +8,24 @@ postgresql
 {{- end -}}
 
 {{- define "hyperfleet-api.postgresqlName" -}}
-{{- printf "%s-postgresql" (include "hyperfleet-api.fullname" .) -}}
+{{- printf "%s-postgresql" (include "hyperfleet-api.fullname" .) | include "hyperfleet-api.shortened" -}}
 {{- end -}}
 
 {{- define "hyperfleet-api.postgresqlSecretName" -}}
 {{- .Values.database.postgresql.existingSecret | default (printf "%s-db-secrets" (include "hyperfleet-api.fullname" .)) -}}
 {{- end -}}
 
-{{/* The password of the chart's PostgreSQL: as given, else as it is in the cluster, else a new one. */}}
+{{/* The password of the chart's PostgreSQL: as given, else as it is in the cluster, else a new one. Empty without a cluster, because every render would make another one. */}}
 {{- define "hyperfleet-api.postgresqlPassword" -}}
+{{- if .Values.database.postgresql.password -}}
+{{- .Values.database.postgresql.password -}}
+{{- else -}}
 {{- $secret := lookup "v1" "Secret" .Release.Namespace (include "hyperfleet-api.postgresqlSecretName" .) | default dict -}}
 {{- $stored := get ($secret.data | default dict) "db.password" | b64dec -}}
-{{- .Values.database.postgresql.password | default $stored | default (randAlphaNum 32) -}}
+{{/* Kubernetes keeps this ConfigMap in every namespace. */}}
+{{- $seen := lookup "v1" "ConfigMap" .Release.Namespace "kube-root-ca.crt" | empty | not -}}
+{{- $stored | default (ternary (randAlphaNum 32) "" $seen) -}}
+{{- end -}}
 {{- end -}}
 
 {{- define "hyperfleet-api.databaseEnv" -}}

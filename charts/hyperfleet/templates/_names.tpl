@@ -1,21 +1,43 @@
 {{/* Names and labels. Selectors of Deployments can't change: these are the older chart's, to the letter. */}}
 
-{{- define "hyperfleet-api.name" -}}
-{{- .Values.nameOverride | default .Chart.Name | trunc 63 | trimSuffix "-" -}}
+{{/* The chart's name, or its alias in a parent chart, which may have letters that names of objects can't. */}}
+{{- define "hyperfleet-api.chartName" -}}
+{{- .Chart.Name | lower | replace "_" "-" | trimAll "-" -}}
 {{- end -}}
 
+{{- define "hyperfleet-api.name" -}}
+{{- .Values.nameOverride | default (include "hyperfleet-api.chartName" .) | trunc 63 | trimSuffix "-" -}}
+{{- end -}}
+
+{{/* Several aliases can be parts of the release's name, or begin alike, so objects of an alias always have both names. */}}
 {{- define "hyperfleet-api.fullname" -}}
-{{- $name := .Values.nameOverride | default .Chart.Name -}}
-{{- $full := ternary .Release.Name (printf "%s-%s" .Release.Name $name) (contains $name .Release.Name) -}}
-{{- .Values.fullnameOverride | default $full | trunc 63 | trimSuffix "-" -}}
+{{- $chart := include "hyperfleet-api.chartName" . -}}
+{{- $name := .Values.nameOverride | default $chart -}}
+{{- $both := printf "%s-%s" .Release.Name $name -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride | trunc 63 | trimSuffix "-" -}}
+{{- else if ne $chart "hyperfleet-api" -}}
+{{- include "hyperfleet-api.shortened" $both -}}
+{{- else -}}
+{{- ternary .Release.Name $both (contains $name .Release.Name) | trunc 63 | trimSuffix "-" -}}
+{{- end -}}
+{{- end -}}
+
+{{/* A name of at most 63 characters. A longer one ends in a part of its checksum, so that it stays unique. */}}
+{{- define "hyperfleet-api.shortened" -}}
+{{- if gt (len .) 63 -}}
+{{- printf "%s-%s" (trunc 54 . | trimSuffix "-") (sha256sum . | trunc 8) -}}
+{{- else -}}
+{{- . -}}
+{{- end -}}
 {{- end -}}
 
 {{- define "hyperfleet-api.serviceName" -}}
-{{- .Values.service.name | default .Chart.Name -}}
+{{- .Values.service.name | default (include "hyperfleet-api.chartName" . | include "hyperfleet-api.shortened") -}}
 {{- end -}}
 
 {{- define "hyperfleet-api.serviceAccountName" -}}
-{{- $own := ternary (include "hyperfleet-api.fullname" .) "default" .Values.serviceAccount.create -}}
+{{- $own := ternary (include "hyperfleet-api.fullname" .) "default" (.Values.serviceAccount.create | default false) -}}
 {{- .Values.serviceAccount.name | default $own -}}
 {{- end -}}
 

@@ -12,7 +12,7 @@
 {{- define "hyperfleet-api.tracingEnv" -}}
 {{- $tracing := .Values.monitoring.tracing -}}
 - name: HYPERFLEET_TRACING_ENABLED
-  value: {{ $tracing.enabled | quote }}
+  value: {{ $tracing.enabled | default false | quote }}
 {{- if $tracing.enabled }}
 - name: OTEL_SERVICE_NAME
   value: {{ $tracing.serviceName | quote }}
@@ -120,12 +120,16 @@ name: db-migrate
 image: {{ include "hyperfleet-api.image" . | quote }}
 imagePullPolicy: {{ .Values.image.pullPolicy }}
 args: [migrate]
+{{- with include "hyperfleet-api.securityContext" (dict "root" . "context" .Values.securityContext) }}
 securityContext:
-  {{- toYaml .Values.securityContext | nindent 2 }}
+  {{- . | nindent 2 }}
+{{- end }}
 env:
   {{- include "hyperfleet-api.env" . | nindent 2 }}
+{{- with .Values.migration.resources }}
 resources:
-  {{- toYaml .Values.migration.resources | nindent 2 }}
+  {{- toYaml . | nindent 2 }}
+{{- end }}
 volumeMounts:
   {{- include "hyperfleet-api.commonMounts" . | nindent 2 }}
 {{- end -}}
@@ -141,13 +145,24 @@ volumeMounts:
 {{- kindIs "bool" $asked | ternary $asked (contains "/var/run/secrets/kubernetes.io/" (join " " $files)) -}}
 {{- end -}}
 
+{{/* A security context, empty where it says nothing. OpenShift chooses the ids. Call with (dict "root" $ "context" $map). */}}
+{{- define "hyperfleet-api.securityContext" -}}
+{{- $context := .context | default dict -}}
+{{- if .root.Values.openshift -}}
+{{- $context = omit $context "runAsUser" "runAsGroup" "fsGroup" -}}
+{{- end -}}
+{{- if $context -}}{{- toYaml $context -}}{{- end -}}
+{{- end -}}
+
 {{/* Where pods may run, and as what. */}}
 {{- define "hyperfleet-api.podSettings" -}}
 automountServiceAccountToken: {{ include "hyperfleet-api.automount" . }}
 # Variables for every Service of the namespace, of which some would look like settings.
 enableServiceLinks: false
+{{- with include "hyperfleet-api.securityContext" (dict "root" . "context" .Values.podSecurityContext) }}
 securityContext:
-  {{- toYaml .Values.podSecurityContext | nindent 2 }}
+  {{- . | nindent 2 }}
+{{- end }}
 {{- with .Values.imagePullSecrets }}
 imagePullSecrets:
   {{- toYaml . | nindent 2 }}
@@ -187,12 +202,7 @@ topologySpreadConstraints:
 {{- end }}
 {{- end -}}
 
-{{/* Changes whenever a ConfigMap does, so that pods are replaced. Call with (dict "root" $ "existing" "name" "revision" "" "own" "content"). */}}
+{{/* Changes whenever a ConfigMap does, so that pods are replaced. One of others is not read: helm template, which can't, would render another pod. Call with (dict "existing" "name" "revision" "" "own" "content"). */}}
 {{- define "hyperfleet-api.checksum" -}}
-{{- if .existing -}}
-{{- $found := lookup "v1" "ConfigMap" .root.Release.Namespace .existing | default dict -}}
-{{- printf "%s %s %s" .existing .revision ($found.data | default dict | toJson) | sha256sum -}}
-{{- else -}}
-{{- .own | sha256sum -}}
-{{- end -}}
+{{- ternary (printf "%s %s" .existing .revision) .own (not (empty .existing)) | sha256sum -}}
 {{- end -}}
