@@ -128,6 +128,7 @@ impl From<postgres::Error> for Error {
             postgres::Error::Contended { .. } => Self::Contended(error),
             postgres::Error::TooSlow { .. } => Self::TooSlow,
             postgres::Error::Duplicate { .. }
+            | postgres::Error::SequenceBehind { .. }
             | postgres::Error::Locked { .. }
             | postgres::Error::Corrupt { .. }
             | postgres::Error::Failed { .. } => Self::Storage(error),
