@@ -6,6 +6,8 @@ use std::io;
 
 use deadpool::managed::PoolError;
 
+use super::unconnectable::permanent_reason;
+
 /// Primary keys whose numbers come from a sequence.
 const NUMBERED: [&str; 2] = ["audit_pkey", "changes_pkey"];
 
@@ -46,6 +48,10 @@ pub enum Error {
     /// The database refuses the login permanently: a wrong password, or no such role or database. Nothing was done.
     #[error("the database refuses the login: {message}")]
     Refused { message: String },
+    /// No connection is possible until an operator changes the settings, the password or the server's certificate.
+    /// Nothing was done.
+    #[error("cannot connect to the database: {reason}")]
+    Unconnectable { reason: String },
     /// The statement exceeded its time, and not because it waited for others.
     #[error("cannot {doing}: it takes too long")]
     TooSlow { doing: &'static str },
@@ -90,6 +96,11 @@ impl Error {
             return Self::Refused {
                 message: error.message().to_owned(),
             };
+        }
+        if let PoolError::Backend(error) = &source
+            && let Some(reason) = permanent_reason(error)
+        {
+            return Self::Unconnectable { reason };
         }
         Self::Unavailable {
             doing: "get a connection",

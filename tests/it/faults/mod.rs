@@ -40,6 +40,7 @@ mod tls;
 mod tls_clients;
 pub(crate) mod tokens;
 mod traces;
+mod unconnectable;
 mod unsuitable;
 mod upgrade;
 mod variables;
