@@ -122,12 +122,13 @@ impl Error {
 impl From<postgres::Error> for Error {
     fn from(error: postgres::Error) -> Self {
         match error {
-            postgres::Error::Unavailable { .. } | postgres::Error::Refused { .. } => {
-                Self::Unavailable(error)
-            }
+            postgres::Error::Unavailable { .. }
+            | postgres::Error::Refused { .. }
+            | postgres::Error::Unconnectable { .. } => Self::Unavailable(error),
             postgres::Error::Contended { .. } => Self::Contended(error),
             postgres::Error::TooSlow { .. } => Self::TooSlow,
             postgres::Error::Duplicate { .. }
+            | postgres::Error::SequenceBehind { .. }
             | postgres::Error::Locked { .. }
             | postgres::Error::Corrupt { .. }
             | postgres::Error::Failed { .. } => Self::Storage(error),

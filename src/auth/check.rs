@@ -7,8 +7,8 @@ use regex::Regex;
 use reqwest::header::HeaderName;
 use reqwest::{Certificate, Url};
 
-use super::config::{Issuer, IssuerConfig, KeyAddress, KeyFile};
-use super::fetch;
+use super::config::{Issuer, IssuerConfig, KeyFile};
+use super::fetch::{self, KeyAddress};
 use super::identity::IdentityRule;
 use super::pace::Pace;
 use hyperfleet_server_kit::causes::chain;
@@ -133,10 +133,19 @@ impl Check<'_> {
 
     fn address(&mut self, config: &IssuerConfig, pace: Pace) -> Option<KeyAddress> {
         const AUTHORITIES: &str = "jwk_cert_ca_file";
+        const TOKEN: &str = "jwk_cert_token_file";
         let authorities = self.good(AUTHORITIES, authorities(&config.jwk_cert_ca_file));
+        let token_file = &config.jwk_cert_token_file;
+        let has_token = !token_file.as_os_str().is_empty();
+        if has_token {
+            self.good(TOKEN, fetch::read_token(token_file));
+        }
         if config.jwk_cert_url.is_empty() {
-            if !config.jwk_cert_ca_file.as_os_str().is_empty() {
-                self.fault(AUTHORITIES, "needs jwk_cert_url: it is for fetching keys");
+            let has_authorities = !config.jwk_cert_ca_file.as_os_str().is_empty();
+            for (setting, is_set) in [(AUTHORITIES, has_authorities), (TOKEN, has_token)] {
+                if is_set {
+                    self.fault(setting, "needs jwk_cert_url: it is for fetching keys");
+                }
             }
             return None;
         }
@@ -146,7 +155,11 @@ impl Check<'_> {
             format!("{text}: {}", chain(&error))
         });
         let client = self.good("jwk_cert_url", client)?;
-        Some(KeyAddress { url, client })
+        Some(KeyAddress {
+            url,
+            client,
+            token_file: has_token.then(|| token_file.clone()),
+        })
     }
 }
 
@@ -329,7 +342,7 @@ mod tests {
 
     #[test]
     fn every_setting_that_cannot_be_used_is_named() {
-        let cases: [(Change, &str); 15] = [
+        let cases: [(Change, &str); 17] = [
             (|c| c.issuer_url.clear(), "issuer_url is required"),
             (|c| c.jwk_cert_url.clear(), "jwk_cert_url or jwk_cert_file"),
             (
@@ -347,6 +360,14 @@ mod tests {
             (
                 |c| c.jwk_cert_ca_file = "Cargo.toml".into(),
                 "no PEM certificates",
+            ),
+            (
+                |c| c.jwk_cert_token_file = "/nowhere/token".into(),
+                "jwk_cert_token_file /nowhere/token",
+            ),
+            (
+                |c| c.jwk_cert_token_file = "Cargo.toml".into(),
+                "jwk_cert_token_file Cargo.toml holds no token",
             ),
             (|c| c.header.clear(), "header \"\""),
             (|c| c.header = "a b".to_owned(), "header \"a b\""),
@@ -391,10 +412,9 @@ mod tests {
         let lonely = faults(|c| {
             c.jwk_cert_url.clear();
             c.jwk_cert_ca_file = "Cargo.toml".into();
+            c.jwk_cert_token_file = "Cargo.toml".into();
         });
-        assert!(
-            lonely.iter().any(|f| f.contains("needs jwk_cert_url")),
-            "{lonely:?}"
-        );
+        let needs = lonely.iter().filter(|f| f.contains("needs jwk_cert_url"));
+        assert_eq!(needs.count(), 2, "{lonely:?}");
     }
 }

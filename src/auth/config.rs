@@ -2,10 +2,9 @@
 
 use std::path::PathBuf;
 
-use reqwest::{Client, Url};
 use serde::{Deserialize, Serialize};
 
-use super::fetch::Published;
+use super::fetch::{KeyAddress, Published};
 use super::identity::IdentityRule;
 
 /// One entry of `server.jwt.configs`. Empty texts and paths are unset.
@@ -20,6 +19,8 @@ pub struct IssuerConfig {
     pub jwk_cert_file: PathBuf,
     /// PEM file with authorities to trust beside the system's when keys are fetched.
     pub jwk_cert_ca_file: PathBuf,
+    /// File with the bearer token to send when keys are fetched, read again for each fetch.
+    pub jwk_cert_token_file: PathBuf,
     /// Header that carries the token, after `Bearer`.
     pub header: String,
     /// Value that `aud` must contain.
@@ -39,6 +40,7 @@ impl Default for IssuerConfig {
             jwk_cert_url: String::new(),
             jwk_cert_file: PathBuf::new(),
             jwk_cert_ca_file: PathBuf::new(),
+            jwk_cert_token_file: PathBuf::new(),
             header: "Authorization".to_owned(),
             audience: String::new(),
             identity_claim: "email".to_owned(),
@@ -63,11 +65,4 @@ pub struct Issuer {
 pub(super) struct KeyFile {
     pub(super) path: PathBuf,
     pub(super) published: Published,
-}
-
-/// An address of keys, with the client for it.
-#[derive(Debug)]
-pub(super) struct KeyAddress {
-    pub(super) url: Url,
-    pub(super) client: Client,
 }

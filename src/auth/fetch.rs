@@ -1,9 +1,10 @@
 //! Reads key sets from an address or a file.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use reqwest::header::{ACCEPT, AUTHORIZATION, HeaderValue};
 use reqwest::redirect::Policy;
 use reqwest::{Certificate, Client, Request, StatusCode, Url};
 use serde::Deserialize;
@@ -18,10 +19,22 @@ use hyperfleet_server_kit::files;
 use hyperfleet_server_kit::telemetry::{TraceContext, client_span};
 
 pub const KEY_SET_BYTES_MAX: u64 = 1024 * 1024;
+/// Media types of a key set (RFC 7517 §8.5). Kubernetes publishes the first and refuses a request that names only the
+/// second; some issuers send neither.
+const MEDIA_TYPES: &str = "application/jwk-set+json, application/json;q=0.9, */*;q=0.1";
 /// Keys in a set at most, usable or not.
 pub const KEYS_MAX: usize = 100;
 /// Names of keys up to this length appear in messages, in characters.
 const SHOWN_MAX: usize = 64;
+
+/// An address of keys, with the client for it.
+#[derive(Debug)]
+pub(super) struct KeyAddress {
+    pub(super) url: Url,
+    pub(super) client: Client,
+    /// File with the bearer token to send.
+    pub(super) token_file: Option<PathBuf>,
+}
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct Published {
@@ -41,12 +54,17 @@ pub(super) enum FetchFault {
     Unreachable(String),
     #[error("it does not answer in time")]
     Timeout,
+    #[error("it answers {0}: check jwk_cert_token_file, the bearer token that it wants")]
+    Denied(StatusCode),
     #[error("it answers {0}")]
     Status(StatusCode),
     #[error("it is larger than {KEY_SET_BYTES_MAX} bytes")]
     TooLarge,
     #[error("it cannot be read: {0}")]
     Unreadable(#[from] io::Error),
+    #[error("jwk_cert_token_file {0}")]
+    #[strum(serialize = "unreadable")]
+    Token(String),
     #[error("it is not a JSON object with an array `keys`")]
     #[strum(serialize = "invalid")]
     Malformed,
@@ -103,14 +121,21 @@ pub(super) fn is_loopback(url: &Url) -> bool {
 
 /// Fetches the key set at an address, in a span below the one of the request that asks for it.
 pub(super) async fn fetch(
-    client: &Client,
-    url: &Url,
+    address: &KeyAddress,
     asked_by: &TraceContext,
 ) -> Result<Published, FetchFault> {
-    let request = client.get(url.clone()).header("accept", "application/json");
+    let mut request = address.client.get(address.url.clone());
+    request = request.header(ACCEPT, MEDIA_TYPES);
+    if let Some(path) = address.token_file.clone() {
+        let token = tokio::task::spawn_blocking(move || read_token(&path)).await;
+        let token = token.unwrap_or_else(|error| Err(error.to_string()));
+        request = request.header(AUTHORIZATION, token.map_err(FetchFault::Token)?);
+    }
     let mut request = request.build()?;
     let span = client_span(&mut request, asked_by);
-    let result = send(client, request).instrument(span.clone()).await;
+    let result = send(&address.client, request)
+        .instrument(span.clone())
+        .await;
     if let Err(fault) = &result {
         span.record("error.type", <&str>::from(fault));
         span.record("otel.status_code", "error");
@@ -118,10 +143,28 @@ pub(super) async fn fetch(
     result
 }
 
+/// Reads the credentials to send from a file with a bearer token; what is wrong begins with its name. Kubernetes replaces
+/// such files before their tokens expire.
+pub(super) fn read_token(path: &Path) -> Result<HeaderValue, String> {
+    let shown = path.display();
+    let text = read(path).map_err(|error| format!("{shown}: {error}"))?;
+    let token = str::from_utf8(&text).unwrap_or_default().trim();
+    let is_token = !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic());
+    let value = HeaderValue::try_from(format!("Bearer {token}"));
+    let value = value.ok().filter(|_| is_token);
+    let mut value = value.ok_or_else(|| format!("{shown} holds no token"))?;
+    value.set_sensitive(true);
+    Ok(value)
+}
+
 async fn send(client: &Client, request: Request) -> Result<Published, FetchFault> {
     let mut answer = client.execute(request).await?;
-    if answer.status() != StatusCode::OK {
-        return Err(FetchFault::Status(answer.status()));
+    match answer.status() {
+        StatusCode::OK => {}
+        status @ (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => {
+            return Err(FetchFault::Denied(status));
+        }
+        status => return Err(FetchFault::Status(status)),
     }
     let mut body = Vec::new();
     while let Some(chunk) = answer.chunk().await? {
@@ -182,6 +225,28 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    /// What RFC 7517 allows in a set, and what issuers publish beside it.
+    #[test]
+    fn other_members_and_other_keys_leave_a_key_usable() {
+        let x = "B".repeat(42) + "A";
+        let good = json!({"kty": "OKP", "crv": "Ed25519", "x": x, "kid": "e", "use": "sig", "alg": "EdDSA",
+            "key_ops": ["verify", "wrapKey"], "x5c": ["MIIB"], "x5t": "x", "x5t#S256": "x", "x5u": "https://x",
+            "exp": 1, "issuer": {"any": ["thing"]}});
+        let bare =
+            json!({"kty": "OKP", "crv": "Ed25519", "x": x, "kid": null, "alg": null, "use": null});
+        let others = json!([
+            {"kty": "AKP", "alg": "ML-DSA-44", "pub": "x"}, {"kty": "OKP", "crv": "X25519", "x": x},
+            {"kty": "EC", "crv": "secp256k1", "x": x, "y": x}, {"kty": "RSA", "use": "enc", "n": "x", "e": "AQAB"},
+            {"kty": "RSA"}, {"kty": 1}, {"kid": "no kind"}, {"kty": "OKP", "key_ops": "verify"},
+            {"kty": "oct", "k": "AQAB"}, {}, null, "x", 1, [],
+        ]);
+        let mut keys = others.as_array().unwrap().clone();
+        keys.splice(7..7, [good, bare]);
+        let set = json!({"keys": keys, "expires": 1, "next": {"any": "thing"}});
+        let read = parse(set.to_string().into_bytes()).unwrap();
+        assert_eq!((read.keys.len(), read.skipped.len()), (2, 14), "{read:?}");
+    }
 
     #[test]
     fn a_set_is_what_can_be_used_of_it() {

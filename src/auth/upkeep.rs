@@ -22,7 +22,7 @@ impl Live {
         let mut failures = 0;
         loop {
             let fetching = self.gate.begin();
-            match fetch::fetch(&address.client, &address.url, &fetching.asked_by).await {
+            match fetch::fetch(address, &fetching.asked_by).await {
                 Ok(published) => {
                     self.count(Origin::Address, fetch::SUCCESS);
                     self.replace_keys(Origin::Address, published);

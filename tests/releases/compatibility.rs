@@ -57,6 +57,7 @@ fn locks_a_table(words: &[String], new: &BTreeSet<String>) -> bool {
         | ["UPDATE", ref rest @ ..] => is_old(rest),
         ["CREATE", "INDEX" | "TRIGGER", ..] | ["CREATE", "UNIQUE", "INDEX", ..] => is_on_old("ON"),
         ["CREATE", "TABLE", ..] => is_on_old("REFERENCES"),
+        ["ALTER", "FUNCTION", ..] => false,
         ["ALTER" | "DELETE" | "DROP" | "TRUNCATE" | "DO", ..] => true,
         _ => false,
     }
@@ -123,6 +124,12 @@ fn expands(words: &[String], new: &mut BTreeSet<String>) -> Result<(), String> {
             new.contains(table).then_some(()).ok_or_else(what)
         }
         ["CREATE", "OR", "REPLACE", kind, ..] | ["CREATE", kind, ..] if is_additive(kind) => Ok(()),
+        // Its settings, not its name or its owner.
+        ["ALTER", "FUNCTION", ref rest @ ..]
+            if rest.contains(&"SET") && !rest.contains(&"SCHEMA") =>
+        {
+            Ok(())
+        }
         [
             "ANALYZE" | "COMMENT" | "GRANT" | "INSERT" | "SELECT" | "SET" | "UPDATE",
             ..,
@@ -235,6 +242,7 @@ mod tests {
     #[test]
     fn what_only_adds_is_allowed() {
         for sql in [
+            "ALTER FUNCTION f(uuid, jsonb) SET search_path FROM CURRENT",
             "ALTER TABLE a ADD COLUMN b text",
             "ALTER TABLE a ADD b text, ADD COLUMN IF NOT EXISTS c int NOT NULL DEFAULT 0",
             "ALTER TABLE a ADD b numeric(3, 1) NOT NULL DEFAULT round(1.5, 1)",
@@ -285,6 +293,7 @@ mod tests {
             "DROP INDEX x",
             "DROP FUNCTION f()",
             "ALTER FUNCTION f() RENAME TO g",
+            "ALTER FUNCTION f() SET SCHEMA b",
             "ALTER TYPE t ADD VALUE 'x'",
             "TRUNCATE a",
             "DELETE FROM a",

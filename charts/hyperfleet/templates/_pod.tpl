@@ -139,6 +139,7 @@ volumeMounts:
 {{- $files := list -}}
 {{- range .Values.config.server.jwt.configs -}}
 {{- $files = append $files (.jwk_cert_ca_file | default "") -}}
+{{- $files = append $files (.jwk_cert_token_file | default "") -}}
 {{- $files = append $files (.jwk_cert_file | default "") -}}
 {{- end -}}
 {{- $asked := .Values.serviceAccount.automountServiceAccountToken -}}

@@ -6,12 +6,27 @@ use std::io;
 
 use deadpool::managed::PoolError;
 
+use super::unconnectable::permanent_reason;
+
+/// Primary keys whose numbers come from a sequence.
+const NUMBERED: [&str; 2] = ["audit_pkey", "changes_pkey"];
+
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("{constraint} is taken")]
     Duplicate {
         /// The constraint's name in the schema.
         constraint: String,
+    },
+    /// A sequence gives numbers that its table already has.
+    #[error(
+        "cannot {doing}: the table of {constraint} is ahead of its sequence, as after logical replication: \
+         run SELECT begin_audit_era() on the database"
+    )]
+    SequenceBehind {
+        doing: &'static str,
+        /// The constraint's name in the schema.
+        constraint: &'static str,
     },
     /// The database is unreachable or unavailable. A later attempt may succeed; nothing of a transaction was kept,
     /// unless the connection was lost during the commit.
@@ -33,6 +48,10 @@ pub enum Error {
     /// The database refuses the login permanently: a wrong password, or no such role or database. Nothing was done.
     #[error("the database refuses the login: {message}")]
     Refused { message: String },
+    /// No connection is possible until an operator changes the settings, the password or the server's certificate.
+    /// Nothing was done.
+    #[error("cannot connect to the database: {reason}")]
+    Unconnectable { reason: String },
     /// The statement exceeded its time, and not because it waited for others.
     #[error("cannot {doing}: it takes too long")]
     TooSlow { doing: &'static str },
@@ -77,6 +96,11 @@ impl Error {
             return Self::Refused {
                 message: error.message().to_owned(),
             };
+        }
+        if let PoolError::Backend(error) = &source
+            && let Some(reason) = permanent_reason(error)
+        {
+            return Self::Unconnectable { reason };
         }
         Self::Unavailable {
             doing: "get a connection",
@@ -135,9 +159,15 @@ pub(super) trait Doing<T> {
 impl<T> Doing<T> for Result<T, sqlx::Error> {
     fn doing(self, doing: &'static str) -> Result<T, Error> {
         self.map_err(|source| match &source {
-            sqlx::Error::Database(db) if db.is_unique_violation() => Error::Duplicate {
-                constraint: db.constraint().unwrap_or("a unique constraint").to_owned(),
-            },
+            sqlx::Error::Database(db) if db.is_unique_violation() => {
+                let constraint = db.constraint().unwrap_or("a unique constraint");
+                match NUMBERED.into_iter().find(|known| *known == constraint) {
+                    Some(constraint) => Error::SequenceBehind { doing, constraint },
+                    None => Error::Duplicate {
+                        constraint: constraint.to_owned(),
+                    },
+                }
+            }
             _ if is_lock_timeout(&source) => Error::Contended {
                 doing,
                 source: Box::new(source),

@@ -56,6 +56,7 @@ mod states;
 mod surroundings;
 mod trail;
 mod transactions;
+mod unconnectable;
 mod unreconciled;
 mod walked_list;
 

@@ -25,6 +25,28 @@ const ATTEMPT: Duration = Duration::from_secs(2);
 /// Time within which the server notices that the client of a running statement is gone, and ends it.
 pub(super) const GONE_NOTICED: Duration = Duration::from_secs(2);
 
+/// What statements rely on, as startup options of every connection: they take precedence over settings of the role and
+/// of the database.
+const SESSION: [(&str, &str); 9] = [
+    // A write that waits for a row lock goes on with the new row, instead of failing.
+    ("default_transaction_isolation", "read committed"),
+    // Each kind of change has its own wait for locks (`transactions`).
+    ("lock_timeout", "0"),
+    // An abandoned transaction must not keep its locks.
+    ("idle_in_transaction_session_timeout", "60s"),
+    // Idle connections are closed here, not under the next request.
+    ("idle_session_timeout", "0"),
+    // Notices cost time, and nobody reads them.
+    ("client_min_messages", "warning"),
+    // Searches return every match.
+    ("gin_fuzzy_search_limit", "0"),
+    // Literals are read in one way, and times and texts have one form.
+    ("standard_conforming_strings", "on"),
+    ("timezone", "UTC"),
+    // The server compiles what it expects to take long. That takes it a second, longer than most of such statements.
+    ("jit", "off"),
+];
+
 /// How connections are made, and their number. Must not be printed: `connect` contains the password.
 #[derive(Clone)]
 pub struct Settings {
@@ -170,7 +192,7 @@ impl managed::Manager for Maker {
 
 /// Makes one connection, outside any pool, under a name of its own.
 pub(super) async fn connect(settings: &Settings, name: &str) -> Result<Link, sqlx::Error> {
-    managed::Manager::create(&maker(settings, name)).await
+    managed::Manager::create(&maker(settings, name, &[])).await
 }
 
 /// The longest time of the answer to a statement, and of a request with all its statements; unset for none. The
@@ -180,24 +202,20 @@ pub(super) fn answer_time(settings: &Settings) -> Option<Duration> {
     (!time.is_zero()).then(|| time.saturating_add(SILENCE_MAX))
 }
 
-fn maker(settings: &Settings, name: &str) -> Maker {
+fn maker(settings: &Settings, name: &str, options: &[(&str, &str)]) -> Maker {
     let statement_timeout = format!("{}ms", settings.statement_milliseconds_max);
     let check_interval = format!("{}ms", GONE_NOTICED.as_millis());
     // Statements are logged by `measure`, with the request that they belong to.
     let quiet = settings.connect.clone().disable_statement_logging();
-    let options = quiet.application_name(name).options([
+    let own = [
         ("statement_timeout", statement_timeout.as_str()),
-        // An abandoned transaction must not keep its locks.
-        ("idle_in_transaction_session_timeout", "60s"),
-        // Nor must a statement whose request was dropped, while it waits for others' locks.
+        // A statement whose request was dropped must not wait on for others' locks.
         ("client_connection_check_interval", check_interval.as_str()),
-        // Times and texts have one form, whatever the server's settings.
-        ("timezone", "UTC"),
-        // The server compiles what it expects to take long. That takes it a second, longer than most of such statements.
-        ("jit", "off"),
-    ]);
+    ];
+    // Of an option that appears twice, the last value counts.
+    let options = SESSION.iter().chain(&own).chain(options).copied();
     let connector = Connector {
-        options,
+        options: quiet.application_name(name).options(options),
         time: Duration::from_secs(settings.acquire_seconds_max),
     };
     Maker {
@@ -207,27 +225,27 @@ fn maker(settings: &Settings, name: &str) -> Maker {
     }
 }
 
+/// Makes the pool. Connects to nothing yet.
+pub(super) fn pool(settings: &Settings) -> Pool {
+    pool_of(settings, settings.connections_max, &[])
+}
+
 /// A pool of one connection, for statements that answer several requests.
 pub(super) fn gathering_pool(settings: &Settings) -> Pool {
-    let connect = settings.connect.clone().options([
+    let options = [
         // The server would plan for each number of rows, which takes longer than to read or to write them.
         ("plan_cache_mode", "force_generic_plan"),
         ("enable_seqscan", "off"),
         // One request must not make the others wait for a lock: each goes on alone.
         ("lock_timeout", "100ms"),
-    ]);
-    pool(&Settings {
-        connect,
-        connections_max: 1,
-        ..settings.clone()
-    })
+    ];
+    pool_of(settings, 1, &options)
 }
 
-/// Makes the pool. Connects to nothing yet.
-pub(super) fn pool(settings: &Settings) -> Pool {
+fn pool_of(settings: &Settings, connections_max: usize, options: &[(&str, &str)]) -> Pool {
     let wait = Duration::from_secs(settings.acquire_seconds_max);
-    Pool::builder(maker(settings, "hyperfleet-api"))
-        .max_size(settings.connections_max)
+    Pool::builder(maker(settings, "hyperfleet-api", options))
+        .max_size(connections_max)
         .wait_timeout(Some(wait))
         .create_timeout(Some(wait))
         .recycle_timeout(Some(wait))

@@ -135,9 +135,6 @@ impl Store {
             .await?;
         db.execute("SET lock_timeout = '2s'", Raw, "limit the wait for locks")
             .await?;
-        // Every run asks for the table of migrations `IF NOT EXISTS`, which the server reports each time.
-        let quiet = "SET client_min_messages = warning";
-        db.execute(quiet, Raw, "silence notices").await?;
         let deadline = Instant::now() + lock_time;
         loop {
             // Many statements, none of which is counted by itself.
@@ -161,7 +158,7 @@ impl Store {
         db.execute(
             // An earlier failed run has kept the lock of all migrations.
             "SELECT pg_advisory_unlock_all();
-             RESET statement_timeout; RESET lock_timeout; RESET client_min_messages",
+             RESET statement_timeout; RESET lock_timeout",
             Raw,
             "restore the settings",
         )

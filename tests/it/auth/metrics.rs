@@ -63,11 +63,13 @@ async fn refusals_and_refreshes_are_counted_by_a_closed_set_of_reasons() {
         1_767_261_600
     );
 
-    issuer.say(Says::Status(500, String::new()));
     let unknown = format!("Bearer {}", Signer::p256("x").sign(&claims()));
-    try_token(&authenticator, &unknown, Need::Proof).await;
-    let then = counted(&snapshotter);
-    assert_eq!(then[&format!("{refreshes}status")], 1);
+    for (status, outcome) in [(401, "denied"), (403, "denied"), (500, "status")] {
+        issuer.say(Says::Status(status, String::new()));
+        try_token(&authenticator, &unknown, Need::Proof).await;
+        let then = counted(&snapshotter);
+        assert_eq!(then[&format!("{refreshes}{outcome}")], 1, "{status}");
+    }
 
     let bearer = |claims| format!("Bearer {}", key.sign(&claims));
     let api = |member: &str, value: serde_json::Value| {

@@ -6,6 +6,7 @@ mod files;
 mod fleet;
 mod identity;
 mod issuers;
+mod kubernetes;
 mod metrics;
 mod outages;
 mod rotation;

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use actix_web::dev::ServerHandle;
-use actix_web::{App, HttpResponse, HttpServer, web};
+use actix_web::{App, HttpRequest, HttpResponse, HttpServer, web};
 use hyperfleet::auth::{Authentication, Authenticator, IssuerConfig, Pace, issuers};
 use hyperfleet::domain::entity_config;
 use serde_json::{Value, json};
@@ -124,6 +124,8 @@ pub(super) async fn change(api: &TestApi, name: &str, headers: &[(&str, &str)]) 
 pub(super) enum Says {
     /// This, as JSON.
     Keys(String),
+    /// This, as the API server of Kubernetes does: with its own media type, and to bearers of this token.
+    KeysTo(&'static str, String),
     /// This, with this status.
     Status(u16, String),
     /// Go there.
@@ -194,10 +196,25 @@ impl Publisher {
 
 type State = (Arc<Mutex<Says>>, Arc<AtomicUsize>);
 
-async fn answer(state: web::Data<State>) -> HttpResponse {
+async fn answer(request: HttpRequest, state: web::Data<State>) -> HttpResponse {
     state.1.fetch_add(1, Ordering::SeqCst);
     let says = state.0.lock().unwrap().clone();
+    let header = |name| {
+        request
+            .headers()
+            .get(name)
+            .map_or("", |h| h.to_str().unwrap())
+    };
     match says {
+        Says::KeysTo(token, _) if header("authorization") != format!("Bearer {token}") => {
+            HttpResponse::Unauthorized().finish()
+        }
+        Says::KeysTo(..) if !header("accept").contains("application/jwk-set+json") => {
+            HttpResponse::NotAcceptable().finish()
+        }
+        Says::KeysTo(_, text) => HttpResponse::Ok()
+            .content_type("application/jwk-set+json")
+            .body(text),
         Says::Keys(text) => HttpResponse::Ok()
             .content_type("application/json")
             .body(text),

@@ -41,6 +41,8 @@ mod tls;
 mod tls_clients;
 pub(crate) mod tokens;
 mod traces;
+mod unconnectable;
+mod unsuitable;
 mod upgrade;
 mod variables;
 

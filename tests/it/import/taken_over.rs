@@ -1,6 +1,7 @@
 //! Everything is here as it was there, and the source was only read.
 
 use serde_json::{Value, json};
+use sqlx::AssertSqlSafe;
 
 use crate::support::TestDatabase;
 use hyperfleet::app::import::{
@@ -69,6 +70,23 @@ async fn every_resource_is_served_as_it_was() {
     let clusters = api.get("/clusters?includeDeleted=true").await;
     assert_eq!(clusters.body["total"], 20);
     assert_eq!(api.get("/clusters").await.body["total"], 18);
+}
+
+#[tokio::test]
+async fn settings_of_either_role_change_no_import() {
+    let world = World::filled(20).await;
+    let mut there = world.source.connect().await;
+    world.source.make_unsuitable("serializable").await;
+    // The older service's server may be too old for this setting, so that the import cannot name it.
+    let name = world.source.options().get_database().unwrap().to_owned();
+    let reset = format!("ALTER DATABASE {name} RESET idle_session_timeout");
+    let reset = sqlx::raw_sql(AssertSqlSafe(reset)).execute(&mut there);
+    reset.await.unwrap();
+    world.target.make_unsuitable("serializable").await;
+    let report = world.run(PLAIN).await;
+    assert_eq!(finding_counts(&report), []);
+    assert_eq!(tally(&report), [80, 0, 0]);
+    assert_eq!(verified(&report), [80, 0, 0]);
 }
 
 #[tokio::test]

@@ -22,6 +22,34 @@ pub(crate) const WAITING: &str = "SELECT count(*) FROM pg_stat_activity
     WHERE datname = current_database() AND wait_event_type = 'Lock'
       AND clock_timestamp() - query_start > interval '50 ms'";
 
+/// Settings of a role or a database that suit other programs, but not the service.
+const UNSUITABLE: [(&str, &str); 24] = [
+    ("default_transaction_deferrable", "on"),
+    ("lock_timeout", "1ms"),
+    ("statement_timeout", "1ms"),
+    ("idle_in_transaction_session_timeout", "1ms"),
+    ("idle_session_timeout", "1ms"),
+    ("row_security", "off"),
+    ("bytea_output", "escape"),
+    ("datestyle", "SQL, DMY"),
+    ("intervalstyle", "sql_standard"),
+    ("timezone", "Asia/Kathmandu"),
+    ("extra_float_digits", "-15"),
+    ("standard_conforming_strings", "off"),
+    ("transform_null_equals", "on"),
+    ("array_nulls", "off"),
+    ("plan_cache_mode", "force_custom_plan"),
+    ("enable_indexscan", "off"),
+    ("enable_nestloop", "off"),
+    ("enable_hashjoin", "off"),
+    ("gin_fuzzy_search_limit", "1"),
+    ("synchronous_commit", "off"),
+    ("default_tablespace", "pg_default"),
+    ("client_min_messages", "debug5"),
+    ("jit", "on"),
+    ("jit_above_cost", "0"),
+];
+
 static SERVER: OnceLock<String> = OnceLock::new();
 static TEMPLATE: OnceCell<String> = OnceCell::const_new();
 static COUNT: AtomicU32 = AtomicU32::new(0);
@@ -85,6 +113,20 @@ impl TestDatabase {
 
     pub(crate) fn store(&self) -> Store {
         store(self.options())
+    }
+
+    /// Gives every later session this isolation by default, and further settings that suit other programs.
+    pub(crate) async fn make_unsuitable(&self, isolation: &str) {
+        let mut connection = self.connect().await;
+        let name = self.options.get_database().unwrap();
+        let isolation = [("default_transaction_isolation", isolation)];
+        for (setting, value) in UNSUITABLE.iter().chain(&isolation) {
+            // `datestyle` is a list, whose items must not be in one pair of quotes.
+            let value = value.split(", ").collect::<Vec<_>>().join("', '");
+            let sql = format!("ALTER DATABASE {name} SET {setting} = '{value}'");
+            let set = sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut connection);
+            set.await.unwrap();
+        }
     }
 }
 

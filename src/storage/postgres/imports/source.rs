@@ -99,6 +99,7 @@ impl ImportSource {
         let options = settings.connect.clone().application_name(NAME).options([
             ("default_transaction_read_only", "on"),
             ("timezone", "UTC"),
+            ("standard_conforming_strings", "on"),
             // Rows that a policy hides would count as removed: reading them must fail.
             ("row_security", "off"),
             // The lists of keys take long for a large source, and the transaction waits for writes here.
