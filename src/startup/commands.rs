@@ -96,7 +96,11 @@ fn openapi_of_kinds(args: &OpenapiArgs) -> anyhow::Result<serde_json::Value> {
     for note in notes {
         print_to_stderr(&note);
     }
-    Ok(http::openapi(&registry, BUILD.version))
+    let document = http::openapi(&registry, BUILD.version);
+    Ok(match args.plain {
+        true => http::plain_openapi(document),
+        false => document,
+    })
 }
 
 /// Prints a token alone, for use in a shell.

@@ -3,7 +3,7 @@
 //! | 3.1 | 3.0 |
 //! | --- | --- |
 //! | `type: [string, "null"]` | `type: string`, `nullable: true` |
-//! | `oneOf: [{type: "null"}, X]` | X, `nullable: true` |
+//! | `oneOf: [{type: "null"}, X]` | X, `nullable: true`, with the type of X |
 //! | `const: 1` | `enum: [1]` |
 //! | `examples: [1, 2]` of a schema | `example: 1` |
 //! | `exclusiveMinimum: 1` | `minimum: 1`, `exclusiveMinimum: true`, and so for the maximum |
@@ -63,7 +63,44 @@ pub fn to_3_0(mut document: Value) -> Value {
             schemas_below(part);
         }
     }
+    let schemas = document.pointer("/components/schemas").cloned();
+    typed_nullables(&mut document, &schemas.unwrap_or_default());
     document
+}
+
+/// Adds the type to "nullable or another schema": 3.0 gives `nullable` a meaning only beside `type`.
+fn typed_nullables(value: &mut Value, schemas: &Value) {
+    match value {
+        Value::Object(members) => {
+            if members.get("nullable") == Some(&json!(true))
+                && !members.contains_key("type")
+                && let Some(Value::Array(parts)) = members.get("allOf")
+                && let [only] = parts.as_slice()
+                && let Some(found) = type_of(only, schemas)
+            {
+                members.insert("type".to_owned(), found);
+            }
+            for (name, member) in members {
+                if !matches!(name.as_str(), "example" | "examples") {
+                    typed_nullables(member, schemas);
+                }
+            }
+        }
+        Value::Array(elements) => {
+            for element in elements {
+                typed_nullables(element, schemas);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The type of a schema, or of the component that it refers to.
+fn type_of(schema: &Value, schemas: &Value) -> Option<Value> {
+    let component = schema["$ref"].as_str();
+    let component = component.and_then(|path| path.strip_prefix("#/components/schemas/"));
+    let schema = component.map_or(schema, |name| &schemas[name]);
+    schema.get("type").cloned()
 }
 
 /// Converts every `schema` at any depth. Examples are data and stay unchanged.
@@ -331,6 +368,28 @@ mod tests {
             }
             assert_eq!(converted(&after), after, "what is 3.0 stays as it is");
         }
+    }
+
+    #[test]
+    fn a_nullable_reference_has_the_type_of_its_target() {
+        let document = json!({"components": {"schemas": {
+            "target": {"type": "object"},
+            "free": {},
+            "it": {"properties": {
+                "one": {"oneOf": [{"type": "null"}, {"$ref": "#/components/schemas/target"}]},
+                "other": {"oneOf": [{"type": "null"}, {"$ref": "#/components/schemas/free"}]},
+                "inline": {"oneOf": [{"type": "null"}, {"type": "string"}]},
+            }},
+        }}});
+        let converted = to_3_0(document);
+        let properties = &converted["components"]["schemas"]["it"]["properties"];
+        let target = |name: &str| json!([{"$ref": format!("#/components/schemas/{name}")}]);
+        let expected = json!({
+            "one": {"type": "object", "nullable": true, "allOf": target("target")},
+            "other": {"nullable": true, "allOf": target("free")},
+            "inline": {"type": "string", "nullable": true, "allOf": [{"type": "string"}]},
+        });
+        assert_eq!(*properties, expected);
     }
 
     #[test]
