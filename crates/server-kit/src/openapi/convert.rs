@@ -16,6 +16,8 @@
 use serde_json::{Map, Value, json};
 
 const VERSION: &str = "3.0.3";
+/// Schemas that refer to schemas may refer in a circle.
+const REFERENCES_MAX: usize = 10;
 /// Keywords of schemas that 3.0 has no equivalent for.
 const UNKNOWN_WORDS: [&str; 21] = [
     "$anchor",
@@ -73,10 +75,7 @@ fn typed_nullables(value: &mut Value, schemas: &Value) {
     match value {
         Value::Object(members) => {
             if members.get("nullable") == Some(&json!(true))
-                && !members.contains_key("type")
-                && let Some(Value::Array(parts)) = members.get("allOf")
-                && let [only] = parts.as_slice()
-                && let Some(found) = type_of(only, schemas)
+                && let Some(found) = type_of(members, schemas, REFERENCES_MAX)
             {
                 members.insert("type".to_owned(), found);
             }
@@ -95,12 +94,23 @@ fn typed_nullables(value: &mut Value, schemas: &Value) {
     }
 }
 
-/// The type of a schema, or of the component that it refers to.
-fn type_of(schema: &Value, schemas: &Value) -> Option<Value> {
-    let component = schema["$ref"].as_str();
-    let component = component.and_then(|path| path.strip_prefix("#/components/schemas/"));
-    let schema = component.map_or(schema, |name| &schemas[name]);
-    schema.get("type").cloned()
+/// The type of a schema, or of the only one that it consists of, within `depth` steps.
+fn type_of(schema: &Map<String, Value>, schemas: &Value, depth: usize) -> Option<Value> {
+    if let Some(found) = schema.get("type") {
+        return Some(found.clone());
+    }
+    let next = match (schema.get("$ref"), schema.get("allOf")) {
+        (Some(reference), _) => {
+            let name = reference.as_str()?.strip_prefix("#/components/schemas/")?;
+            &schemas[name]
+        }
+        (None, Some(Value::Array(parts))) => match parts.as_slice() {
+            [only] => only,
+            _ => return None,
+        },
+        _ => return None,
+    };
+    type_of(next.as_object()?, schemas, depth.checked_sub(1)?)
 }
 
 /// Converts every `schema` at any depth. Examples are data and stay unchanged.
@@ -375,10 +385,13 @@ mod tests {
         let document = json!({"components": {"schemas": {
             "target": {"type": "object"},
             "free": {},
+            "circle": {"$ref": "#/components/schemas/circle"},
             "it": {"properties": {
                 "one": {"oneOf": [{"type": "null"}, {"$ref": "#/components/schemas/target"}]},
                 "other": {"oneOf": [{"type": "null"}, {"$ref": "#/components/schemas/free"}]},
                 "inline": {"oneOf": [{"type": "null"}, {"type": "string"}]},
+                "described": {"oneOf": [{"type": "null"}, {"$ref": "#/components/schemas/target", "description": "d"}]},
+                "circle": {"oneOf": [{"type": "null"}, {"$ref": "#/components/schemas/circle"}]},
             }},
         }}});
         let converted = to_3_0(document);
@@ -388,6 +401,12 @@ mod tests {
             "one": {"type": "object", "nullable": true, "allOf": target("target")},
             "other": {"nullable": true, "allOf": target("free")},
             "inline": {"type": "string", "nullable": true, "allOf": [{"type": "string"}]},
+            "described": {
+                "type": "object",
+                "nullable": true,
+                "allOf": [{"allOf": target("target"), "description": "d"}],
+            },
+            "circle": {"nullable": true, "allOf": target("circle")},
         });
         assert_eq!(*properties, expected);
     }
