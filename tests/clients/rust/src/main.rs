@@ -9,7 +9,9 @@ mod client {
     include!(concat!(env!("OUT_DIR"), "/client.rs"));
 }
 
-use client::types::{AdapterStatusCreateRequest, ClusterCreateRequest, ClusterPatchRequest, ForceDeleteRequest};
+use client::types::{
+    AdapterStatusCreateRequest, ClusterCreateRequest, ClusterPatchRequest, ForceDeleteRequest,
+};
 use client::{Client, Error};
 use serde_json::{Value, from_value, json};
 
@@ -31,7 +33,9 @@ async fn main() -> Result<(), Failure> {
 
     let search = Some("name = 'progenitor'");
     let list = api
-        .get_clusters(None, None, None, None, None, None, None, None, None, None, search, None)
+        .get_clusters(
+            None, None, None, None, None, None, None, None, None, None, search, None,
+        )
         .await?
         .into_inner();
     assert_eq!((list.total, list.items[0].id.as_ref()), (1, Some(&id)));
@@ -41,7 +45,10 @@ async fn main() -> Result<(), Failure> {
 
     for adapter in ADAPTERS {
         let reported = api.put_cluster_statuses(&id, &report(adapter, 2)?).await?;
-        assert_eq!((reported.status().as_u16(), &*reported.adapter), (201, adapter));
+        assert_eq!(
+            (reported.status().as_u16(), &*reported.adapter),
+            (201, adapter)
+        );
     }
     // A report that is discarded has no body, and the document names one success only.
     match api.put_cluster_statuses(&id, &report("dns", 7)?).await {
@@ -57,7 +64,10 @@ async fn main() -> Result<(), Failure> {
     assert!(deleted.deleted_time.is_some());
     let reason: ForceDeleteRequest = from_value(json!({"reason": "the test is over"}))?;
     assert_eq!(api.force_delete_cluster(&id, &reason).await?.status(), 204);
-    assert_refused(api.get_cluster_by_id(&id, None, None, None, None).await, 404);
+    assert_refused(
+        api.get_cluster_by_id(&id, None, None, None, None).await,
+        404,
+    );
     println!("clients: progenitor: passed");
     Ok(())
 }
