@@ -97,9 +97,10 @@ fn openapi_of_kinds(args: &OpenapiArgs) -> anyhow::Result<serde_json::Value> {
         print_to_stderr(&note);
     }
     let document = http::openapi(&registry, BUILD.version);
-    Ok(match args.plain {
-        true => http::plain_openapi(document),
-        false => document,
+    Ok(if args.plain {
+        http::plain_openapi(document)
+    } else {
+        document
     })
 }
 

@@ -18,7 +18,6 @@ use crate::domain::history::TimelineEventKind;
 use crate::wire::requests::REASON_CHARACTERS_MAX;
 
 /// The schemas that belong to no kind, by their names.
-#[expect(clippy::too_many_lines, reason = "a table")]
 pub(super) fn fixed() -> Map<String, Value> {
     let schemas = json!({
         "AdapterCondition": {
