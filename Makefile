@@ -62,7 +62,7 @@ release-check: setup ## Build the release twice, in two folders, and compare the
 
 # ---- Test -----------------------------------------------------------------------------------
 
-.PHONY: book test test-image test-kubernetes test-operations test-packages test-upgrade check chart chart-reference fuzz deny sbom chaos check-long fmt lint doc sqlx sqlx-check openapi etcd-protoset messages config-reference fleetctl-reference mutants fuzz-search fuzz-units test-cluster fleet-seeds
+.PHONY: book test test-image test-kubernetes test-operations test-packages test-upgrade check chart chart-reference fuzz clients deny sbom chaos check-long fmt lint doc sqlx sqlx-check openapi etcd-protoset messages config-reference fleetctl-reference mutants fuzz-search fuzz-units test-cluster fleet-seeds
 test: setup ## Build and run every test; they start their own PostgreSQL
 	cargo test
 
@@ -81,7 +81,7 @@ test-packages: setup ## Install, upgrade and purge the Debian packages on a mach
 test-upgrade: setup ## Upgrade from the previous release and back under load; builds it from its commit, once
 	@tests/upgrade/run
 
-check: fmt lint doc book deny sqlx-check chart test test-upgrade fuzz test-image test-kubernetes test-operations test-packages ## Everything that CI runs
+check: fmt lint doc book deny sqlx-check chart test test-upgrade fuzz clients test-image test-kubernetes test-operations test-packages ## Everything that CI runs
 
 chart: setup ## Lint the Helm chart; builds helm from Go modules, once
 	@scripts/chart
@@ -91,6 +91,9 @@ chart-reference: ## Renew the chart's README.md and known values after changing 
 
 fuzz: setup ## Fuzz the API from its OpenAPI document, and try a generated client (CASES=20 SEED=1)
 	@CASES=$(CASES) SEED=$(SEED) tests/fuzz/run
+
+clients: setup ## Lint the OpenAPI document, generate clients from it in Go, Java, TypeScript and Rust, and try each
+	@tests/clients/run
 
 deny: setup ## Check licences, banned and foreign crates, known vulnerabilities (cargo-deny)
 	@scripts/deny

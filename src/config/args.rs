@@ -193,6 +193,9 @@ pub struct OpenapiArgs {
     /// Print the document of fleet's API instead
     #[arg(long)]
     pub fleet: bool,
+    /// Leave out dry runs, watches and headers of requests, for generators that accept only one success per operation
+    #[arg(long, conflicts_with = "fleet")]
+    pub plain: bool,
     #[command(flatten)]
     pub settings: ScopedArgs<OpenapiScope>,
 }

@@ -39,7 +39,7 @@ use hyperfleet_server_kit::http::{
 use hyperfleet_server_kit::program::Build;
 
 pub use openapi::Document;
-pub use openapi_document::openapi;
+pub use openapi_document::{openapi, plain as plain_openapi};
 
 /// The parts that the API is served from.
 #[derive(Clone)]

@@ -19,8 +19,11 @@ use super::routes;
 use crate::domain::EntityRegistry;
 use crate::wire::schemas::{self, Names};
 
+mod plain;
 #[cfg(test)]
 mod tests;
+
+pub use plain::plain;
 
 const DESCRIPTION: &str = "\
 Control plane for fleets of clusters. Clients declare resources; adapters report what they achieved; \

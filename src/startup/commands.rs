@@ -96,7 +96,12 @@ fn openapi_of_kinds(args: &OpenapiArgs) -> anyhow::Result<serde_json::Value> {
     for note in notes {
         print_to_stderr(&note);
     }
-    Ok(http::openapi(&registry, BUILD.version))
+    let document = http::openapi(&registry, BUILD.version);
+    Ok(if args.plain {
+        http::plain_openapi(document)
+    } else {
+        document
+    })
 }
 
 /// Prints a token alone, for use in a shell.

@@ -61,7 +61,7 @@ pub(super) struct GenerationView<'a> {
     #[schema(nullable = false)]
     request_id: Option<&'a str>,
     /// The desired state.
-    #[schema(value_type = Object)]
+    #[schema(value_type = BTreeMap<String, Value>)]
     spec: Verbatim<'a>,
     /// When the service began to work on the request.
     #[serde(serialize_with = "moment::serialize")]

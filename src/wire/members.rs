@@ -7,9 +7,6 @@ use utoipa::ToSchema;
 pub(super) struct AdapterCondition;
 
 #[derive(ToSchema)]
-pub(super) struct AdapterMetadata;
-
-#[derive(ToSchema)]
 pub(super) struct AuditAction;
 
 #[derive(ToSchema)]

@@ -15,7 +15,7 @@ use utoipa::ToSchema;
 
 use super::continuation::{Continuation, ListKey};
 use super::fields::Fields;
-use super::members::{AdapterCondition, AdapterMetadata, AuditAction, ResourceCondition};
+use super::members::{AdapterCondition, AuditAction, ResourceCondition};
 use crate::domain::audit::{AuditEntry, TrailPage};
 use crate::domain::explain::ResourceExplanation;
 use crate::domain::moment;
@@ -79,7 +79,7 @@ pub(super) struct ResourceView<'a> {
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     references: BTreeMap<&'a str, Vec<LinkView<'a>>>,
     /// The desired state.
-    #[schema(value_type = Object)]
+    #[schema(value_type = BTreeMap<String, Value>)]
     spec: Verbatim<'a>,
     status: StatusView<'a>,
     /// The tenant that it belongs to, by dimension.
@@ -101,12 +101,13 @@ pub(super) struct StatusView<'a> {
 }
 
 #[derive(Serialize, ToSchema)]
-#[schema(as = ObjectReference, description = "A link to a resource.")]
+#[schema(as = ObjectReference, description = "A link to a resource. In requests, other members are ignored.")]
 pub(super) struct LinkView<'a> {
-    /// Its path.
+    /// Its path. Ignored in requests.
     #[schema(required = false)]
     href: String,
-    /// Its identity.
+    /// Its identity. To be sent in requests.
+    #[schema(required = false)]
     id: String,
     /// Its kind.
     kind: &'a str,
@@ -125,13 +126,13 @@ pub(super) struct ReportView<'a> {
     #[serde(serialize_with = "moment::serialize")]
     created_time: DateTime<Utc>,
     /// Data for other adapters.
-    #[schema(required = false, value_type = Object)]
+    #[schema(required = false, value_type = BTreeMap<String, Value>)]
     data: &'a Map<String, Value>,
     /// `observed_time` of this report.
     #[serde(serialize_with = "moment::serialize")]
     last_report_time: DateTime<Utc>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, value_type = Option<AdapterMetadata>)]
+    #[schema(nullable = false, value_type = Option<Object>)]
     metadata: Option<&'a Metadata>,
     /// The generation that the adapter read.
     observed_generation: i32,
@@ -181,6 +182,7 @@ pub(super) struct EntryView<'a> {
 pub(super) struct ListView<T> {
     /// Start of the next page, for the parameter `continue`. Absent on the last page.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     r#continue: Option<String>,
     /// The items of the page.
     items: T,

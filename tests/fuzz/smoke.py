@@ -46,7 +46,7 @@ def call(function, *path, status, kind=type(None), **arguments):
 
 
 body = models.ClusterCreateRequest(
-    kind=models.ClusterCreateRequestKind.CLUSTER,
+    kind="Cluster",
     name="smoke",
     spec=spec(models.ClusterSpec, region="eu"),
 )
@@ -58,7 +58,7 @@ problem = call(post_cluster, body=body, status=409, kind=models.Error)
 assert (problem.status, problem.code) == (409, "HYPERFLEET-CNF-001")
 
 pool = models.NodePoolCreateRequest(
-    kind=models.NodePoolCreateRequestKind.NODEPOOL, name="workers", spec=models.NodePoolSpec()
+    kind="NodePool", name="workers", spec=models.NodePoolSpec()
 )
 pool = call(create_node_pool, cluster.id, body=pool, status=201, kind=models.NodePool)
 assert pool.owner_references.id == cluster.id

@@ -3,11 +3,13 @@
 use serde_json::{Value, json};
 use utoipa::PartialSchema as _;
 use utoipa::openapi::path::{OperationBuilder, Parameter, ParameterIn};
-use utoipa::openapi::schema::{ObjectBuilder, SchemaType, Type};
+use utoipa::openapi::schema::{
+    AdditionalProperties, Object, ObjectBuilder, Schema, SchemaType, Type,
+};
 use utoipa::openapi::{ComponentsBuilder, ContentBuilder, Ref, Response, ResponseBuilder};
 
 use super::problems::{
-    REFUSALS, with_headers, with_position, with_replayed, with_request_id, with_tag,
+    REFUSALS, X_REQUEST_ID, with_headers, with_position, with_replayed, with_request_id, with_tag,
 };
 use crate::domain::{Entity, EntityRegistry, ListFilterKind};
 use crate::http::meta::Metadata;
@@ -23,6 +25,12 @@ use hyperfleet_server_kit::openapi::{
 pub(in crate::http) const SERVICE: &str = "Service";
 /// Tag of the audit trail.
 pub(in crate::http) const AUDIT: &str = "Audit";
+/// Prefix of the names of shared parameters in the query.
+pub(in crate::http) const QUERY_PARAMS: &str = "QueryParams.";
+/// Prefix of the names of shared headers of requests.
+pub(in crate::http) const HEADER_PARAMS: &str = "HeaderParams.";
+/// The status of the answer to a dry run whose real answer has no body.
+pub(in crate::http) const DRY_RUN_RANGE: &str = "2XX";
 /// Statuses of every operation that needs a caller.
 const COMMON: [u16; 6] = [401, 403, 405, 429, 500, 503];
 /// `*` or tags in quotes.
@@ -194,7 +202,9 @@ pub(in crate::http) fn create(subject: &Subject<'_>) -> OperationBuilder {
     } else {
         let created = subject.examples().map(Examples::created);
         let summary = format!("Create a {what}{}", subject.below());
-        let described = subject.of_list(id, summary, "");
+        let text =
+            "Its required adapters then work on it: `status.conditions` says how far they are.";
+        let described = subject.of_list(id, summary, text);
         let made = with_replayed(subject.shown("The new resource.", created));
         let described = described.response("201", made.build());
         refuse(keyed(tried(described)), &[409, 422])
@@ -204,7 +214,9 @@ pub(in crate::http) fn create(subject: &Subject<'_>) -> OperationBuilder {
 
 pub(in crate::http) fn get(subject: &Subject<'_>) -> OperationBuilder {
     let id = format!("get{}ById", subject.one());
-    let described = subject.of_one(id, format!("Get a {} by its id", subject.noun()), "");
+    let summary = format!("Get a {} by its id", subject.noun());
+    let text = "What is declared, and in `status` what adapters have achieved.";
+    let described = subject.of_one(id, summary, text);
     let created = subject.examples().map(Examples::created);
     let described = with_parameters(described, parameters::one());
     let shared_ones = vec![parameters::at(), parameters::fields()];
@@ -320,14 +332,16 @@ pub(in crate::http) fn report(subject: &Subject<'_>) -> OperationBuilder {
     let schema = Ref::from_schema_name("AdapterStatusCreateRequest");
     let reported = Some(examples::reported());
     let kept = answer("The report as it is kept.", "AdapterStatus", reported);
-    let discarded =
-        "The report is discarded: a later one is known, or it is of a generation to come.";
+    // The answer to the dry run is in the text only: some generators cannot have a range beside successes with and
+    // without a body.
+    let discarded = "The report is discarded: a later one is known, or it is of a generation to come. The answer to a dry run of \
+        it is 200 with the member `dry_run` alone, a `DryRunAnswer`.";
     let described = subject.of_one(format!("put{}Statuses", subject.one()), summary, text);
     let described = described
         .request_body(json_body(schema, Some(examples::report())))
         .response("201", kept)
         .response("204", nothing(discarded));
-    refuse(planned(described), &WITH_BODY)
+    refuse(tried(described), &WITH_BODY)
 }
 
 pub(in crate::http) fn audit(subject: &Subject<'_>) -> OperationBuilder {
@@ -354,23 +368,32 @@ pub(in crate::http) fn metadata(_: &Subject<'_>) -> OperationBuilder {
     });
     let schema = Metadata::schema();
     let answer = json_answer("Which program this is.", schema, Some(example));
-    of_service("getService", "Which program this is", answer)
+    let text = "Its name, version and build time. Needs no token.";
+    of_service("getService", "Which program this is", text, answer)
 }
 
 pub(in crate::http) fn document(_: &Subject<'_>) -> OperationBuilder {
-    let answer = json_answer("The OpenAPI document.", any(Type::Object), None);
-    of_service("getOpenapi", "This document", answer)
+    let answer = json_answer("The OpenAPI document.", any_object(), None);
+    let text = "In OpenAPI 3.0, with the kinds of this instance. Needs no token.";
+    of_service("getOpenapi", "This document", text, answer)
         .response("304", nothing("You have this document already."))
 }
 
 pub(in crate::http) fn page(_: &Subject<'_>) -> OperationBuilder {
     let html = ContentBuilder::new().schema(Some(any(Type::String)));
     let answer = empty_answer("The page.").content("text/html", html.build());
-    of_service("getOpenapiPage", "This document as a page", answer)
+    let text = "Requests can be tried on it. Needs no token and no internet.";
+    of_service("getOpenapiPage", "This document as a page", text, answer)
 }
 
-fn of_service(id: &str, summary: &str, answer: ResponseBuilder) -> OperationBuilder {
-    let described = operation(id, SERVICE, summary, "");
+fn any_object() -> Schema {
+    let mut object = Object::with_type(Type::Object);
+    object.additional_properties = Some(Box::new(AdditionalProperties::FreeForm(true)));
+    Schema::Object(object)
+}
+
+fn of_service(id: &str, summary: &str, text: &str, answer: ResponseBuilder) -> OperationBuilder {
+    let described = operation(id, SERVICE, summary, text);
     let described = described.response("200", with_request_id(answer).build());
     refuse(with_request_id_chosen(described), &[405, 500])
 }
@@ -392,8 +415,22 @@ fn path_id(name: &str, text: &str) -> Parameter {
 /// Refers to parameters that several operations share.
 fn shared(described: OperationBuilder, parameters: Vec<Parameter>) -> OperationBuilder {
     parameters.into_iter().fold(described, |described, one| {
-        described.parameter_ref(Ref::new(format!("#/components/parameters/{}", one.name)))
+        described.parameter_ref(reference(&component(&one)))
     })
+}
+
+/// The name of a shared parameter in the document: `QueryParams.search`, as in the older document. Generators make a
+/// type of it, and without the prefix `dryRun` and the schema `DryRun` would be one.
+fn component(parameter: &Parameter) -> String {
+    let prefix = match parameter.parameter_in {
+        ParameterIn::Header => HEADER_PARAMS,
+        _ => QUERY_PARAMS,
+    };
+    format!("{prefix}{}", parameter.name)
+}
+
+fn reference(component: &str) -> Ref {
+    Ref::new(format!("#/components/parameters/{component}"))
 }
 
 /// May depend on the state of the resource.
@@ -411,10 +448,11 @@ fn tried(described: OperationBuilder) -> OperationBuilder {
     shared(described, vec![parameters::dry_run()])
 }
 
-/// The same for a request whose answer may have no body.
+/// The same for a request whose answer may have no body. The answer to the dry run is a range, because generators take
+/// the lowest success for the type of the operation, and that is to be the real one.
 fn planned(described: OperationBuilder) -> OperationBuilder {
-    let text = "What the request would do, where it is a dry run and its real answer has no body.";
-    tried(described).response("200", answer(text, "DryRunAnswer", None))
+    let text = "Always 200: what the request would do, if it is a dry run and its real answer has no body.";
+    tried(described).response(DRY_RUN_RANGE, answer(text, "DryRunAnswer", None))
 }
 
 /// Adds the refusals with these statuses.
@@ -423,7 +461,7 @@ fn refuse(described: OperationBuilder, statuses: &[u16]) -> OperationBuilder {
 }
 
 fn with_request_id_chosen(described: OperationBuilder) -> OperationBuilder {
-    described.parameter_ref(Ref::new("#/components/parameters/X-Request-Id"))
+    described.parameter_ref(reference(&[HEADER_PARAMS, X_REQUEST_ID].concat()))
 }
 
 fn preconditions() -> Vec<Parameter> {
@@ -468,13 +506,13 @@ fn header(name: &str, description: &str, pattern: &str) -> Parameter {
 pub(in crate::http) fn shared_parameters(builder: ComponentsBuilder) -> ComponentsBuilder {
     let text = "The id of the request, if it is to have a certain one, such as `deploy-42`: 1 to 128 of \
         `A-Za-z0-9._-`. Any other is replaced.";
-    let id = parameter(ParameterIn::Header, "X-Request-Id", text, any(Type::String)).build();
+    let id = parameter(ParameterIn::Header, X_REQUEST_ID, text, any(Type::String)).build();
     let headers = preconditions()
         .into_iter()
         .chain([idempotency_key(), last_event_id(), id]);
     let queries = parameters::resources().into_iter();
     let shared = queries.chain([parameters::dry_run()]).chain(headers);
     shared.fold(builder, |builder, parameter| {
-        builder.parameter(parameter.name.clone(), parameter)
+        builder.parameter(component(&parameter), parameter)
     })
 }

@@ -1,10 +1,13 @@
 //! Problems as answers of the document. Their examples are made by the code that makes real ones.
 
 use serde_json::{Value, json};
+use utoipa::PartialSchema as _;
 use utoipa::openapi::example::ExampleBuilder;
 use utoipa::openapi::header::HeaderBuilder;
-use utoipa::openapi::schema::{Object, Type};
-use utoipa::openapi::{ComponentsBuilder, ContentBuilder, Header, Ref, Response, ResponseBuilder};
+use utoipa::openapi::schema::{Object, Schema, Type};
+use utoipa::openapi::{
+    ComponentsBuilder, ContentBuilder, Header, Ref, RefOr, Response, ResponseBuilder,
+};
 
 use crate::app;
 use crate::auth::{AuthRefusal, IdentityFault, TokenFault};
@@ -18,7 +21,7 @@ use hyperfleet_server_kit::http::{Arrival, Problem, UNDERSTOOD, WatcherRefusal};
 use hyperfleet_server_kit::openapi::{RefusedStatus, empty_answer};
 
 /// Header of every answer.
-const X_REQUEST_ID: &str = "X-Request-Id";
+pub(in crate::http) const X_REQUEST_ID: &str = "X-Request-Id";
 const ETAG: &str = "ETag";
 const POSITION: &str = "Hyperfleet-Position";
 const IDEMPOTENCY_REPLAYED: &str = "Idempotency-Replayed";
@@ -50,7 +53,7 @@ pub(in crate::http) fn components(
     registry: &EntityRegistry,
 ) -> ComponentsBuilder {
     let builder = builder
-        .schema_from::<Body<'_>>()
+        .schema("Error", error())
         .schema_from::<ViolationView<'_>>()
         .schema_from::<ValidationErrorConstraint>();
     let headers = headers().into_iter();
@@ -60,6 +63,17 @@ pub(in crate::http) fn components(
         .fold(builder, |builder, (status, name, text)| {
             builder.response(*name, described(*status, text, registry))
         })
+}
+
+/// A problem. Its status is an integer without a format, as in the older document: `int` in Go, as `net/http` has it.
+fn error() -> RefOr<Schema> {
+    let mut schema = Body::schema();
+    if let RefOr::T(Schema::Object(error)) = &mut schema
+        && let Some(RefOr::T(Schema::Object(status))) = error.properties.get_mut("status")
+    {
+        status.format = None;
+    }
+    schema
 }
 
 /// Adds the request id and `Vary`, as in every answer with a body.

@@ -3,9 +3,12 @@
 use serde_json::json;
 use strum::IntoEnumIterator as _;
 use utoipa::PartialSchema as _;
-use utoipa::openapi::schema::{ArrayBuilder, Object, Schema, SchemaType};
+use utoipa::openapi::schema::{
+    ArrayBuilder, KnownFormat, Object, Schema, SchemaFormat, SchemaType,
+};
 use utoipa::openapi::{Ref, RefOr};
 
+use super::fixed;
 use super::names::KindNames;
 use super::object::{any_spec, object};
 use crate::domain::Entity;
@@ -45,6 +48,10 @@ pub(super) fn resource(entity: Option<&Entity>, names: &KindNames) -> Object {
 pub(super) fn report() -> Object {
     let mut schema = object(ReportView::schema());
     schema.properties.insert("dry_run".to_owned(), plan());
+    if let Ok(metadata) = serde_json::from_value::<Schema>(fixed::metadata()) {
+        let metadata = RefOr::from(metadata);
+        schema.properties.insert("metadata".to_owned(), metadata);
+    }
     schema
 }
 
@@ -73,6 +80,15 @@ pub(super) fn list(name: &str, item: &str) -> Object {
     let mut schema = any_list(name, item);
     schema.properties.remove("position");
     schema.properties.remove("sealed");
+    schema
+}
+
+/// The same for resources of any kind, whose number has 64 bits in the older document.
+pub(super) fn list_of_any(name: &str, item: &str) -> Object {
+    let mut schema = list(name, item);
+    if let Some(RefOr::T(Schema::Object(total))) = schema.properties.get_mut("total") {
+        total.format = Some(SchemaFormat::KnownFormat(KnownFormat::Int64));
+    }
     schema
 }
 

@@ -1,12 +1,16 @@
 //! Schemas without a struct: request bodies, which `wire::requests` reads by hand, and members of answers that the
 //! domain serializes. `tests` compares those of requests with the code that reads them.
 //!
+//! In requests, `null` counts as an absent member. The schemas do not say so, because generators turn a nullable
+//! member into another type, and existing clients know the plain one.
+//!
 //! Lengths are characters here and bytes in the code, because a schema cannot count bytes. So a text with non-ASCII
 //! characters may fit the schema and still be refused.
 
 use serde_json::{Map, Value, json};
 use strum::VariantNames as _;
 
+use super::names::pascal;
 use crate::domain::Report;
 use crate::domain::audit::Action;
 use crate::domain::explain::{AdapterState, RuleState};
@@ -14,7 +18,6 @@ use crate::domain::history::TimelineEventKind;
 use crate::wire::requests::REASON_CHARACTERS_MAX;
 
 /// The schemas that belong to no kind, by their names.
-#[expect(clippy::too_many_lines, reason = "a table")]
 pub(super) fn fixed() -> Map<String, Value> {
     let schemas = json!({
         "AdapterCondition": {
@@ -32,14 +35,6 @@ pub(super) fn fixed() -> Map<String, Value> {
             "type": "string", "description": "Whether a condition holds; `Unknown` where the adapter cannot say yet.",
             "enum": ["True", "False", "Unknown"],
         },
-        "AdapterMetadata": {
-            "type": "object", "description": "About the job that an adapter ran.",
-            "properties": metadata(),
-        },
-        "AdapterMetadataRequest": {
-            "type": "object", "description": "About the job that an adapter ran. Other members are dropped.",
-            "properties": metadata_request(),
-        },
         "AdapterStatusCreateRequest": {
             "type": "object", "description": "What an adapter says of a resource. Other members are ignored.",
             "required": ["adapter", "conditions", "observed_generation", "observed_time"],
@@ -49,8 +44,8 @@ pub(super) fn fixed() -> Map<String, Value> {
                     "type": "array", "description": "What it saw: `Available`, `Applied` and `Health` must be there, each type once.",
                     "items": reference("ConditionRequest"), "maxItems": Report::CONDITIONS_MAX,
                 },
-                "data": {"type": ["object", "null"], "description": "Anything that other adapters are to see."},
-                "metadata": {"oneOf": [{"type": "null"}, reference("AdapterMetadataRequest")]},
+                "data": {"type": "object", "additionalProperties": true, "description": "Anything that other adapters are to see."},
+                "metadata": metadata_request(),
                 "observed_generation": {"type": "integer", "format": "int32", "description": "The generation that it speaks of.", "minimum": 1},
                 "observed_time": time("When the adapter looked, by its own clock: at most 5 minutes ahead of the service's and 30\n\
                     minutes old. To be sent; without it the time of arrival is taken."),
@@ -63,8 +58,8 @@ pub(super) fn fixed() -> Map<String, Value> {
         "ConditionRequest": {
             "type": "object", "description": "One condition of a report.", "required": ["status", "type"],
             "properties": {
-                "message": {"type": ["string", "null"], "description": "For people.", "maxLength": Report::MESSAGE_BYTES_MAX},
-                "reason": {"type": ["string", "null"], "description": "For programs.", "maxLength": Report::REASON_BYTES_MAX},
+                "message": {"type": "string", "description": "For people.", "maxLength": Report::MESSAGE_BYTES_MAX},
+                "reason": {"type": "string", "description": "For programs.", "maxLength": Report::REASON_BYTES_MAX},
                 "status": reference("AdapterConditionStatus"),
                 "type": {"type": "string", "description": "What it is about.", "example": "Available", "minLength": 1, "maxLength": Report::TYPE_BYTES_MAX},
             },
@@ -75,6 +70,9 @@ pub(super) fn fixed() -> Map<String, Value> {
                 its latest accepted report is about another generation; `unknown`, `failing`: it reports `Available=Unknown`, `Available=False`; `not_finalized`: it has not \
                 cleaned up after the deletion; `not_required`: the resource does not wait for it.",
             "enum": AdapterState::VARIANTS,
+            // Otherwise oapi-codegen 2.5 to 2.7 gives `ResourceConditionStatus` other constants than existing code knows, because
+            // `unknown` is also one of `AdapterConditionStatus`.
+            "x-enumNames": AdapterState::VARIANTS.iter().map(|name| format!("ExplanationAdapterState{}", pascal(name))).collect::<Vec<_>>(),
         },
         "ExplanationRuleState": {
             "type": "string",
@@ -92,13 +90,6 @@ pub(super) fn fixed() -> Map<String, Value> {
                 "type": "string", "description": "The reason, for the audit trail.", "example": "The adapter is gone and cannot finalize.",
                 "minLength": 1, "maxLength": REASON_CHARACTERS_MAX,
             }},
-        },
-        "ObjectReferenceRequest": {
-            "type": "object", "description": "A link to a resource. Other members are ignored.", "required": ["id", "kind"],
-            "properties": {
-                "id": {"type": "string", "description": "Identity of the target."},
-                "kind": {"type": "string", "description": "Its kind."},
-            },
         },
         "ResourceCondition": {
             "type": "object", "description": "One fact about a resource, aggregated from reports.",
@@ -119,7 +110,7 @@ pub(super) fn fixed() -> Map<String, Value> {
             "type": "object", "description": "One event of a watch: a line of `application/x-ndjson`, or the `data` of a server-sent event.", "required": ["type"],
             "properties": {
                 "etag": {"type": "string", "description": "The tag of the resource, as in `ETag`."},
-                "object": {"type": "object", "description": "The resource; of an `ERROR` what is wrong; absent from a `BOOKMARK`."},
+                "object": {"type": "object", "additionalProperties": true, "description": "The resource; of an `ERROR` what is wrong; absent from a `BOOKMARK`."},
                 "position": {"type": "string", "description": "Where to continue after the event. Absent from the resources that a watch with `initial` begins with."},
                 "type": {"type": "string", "description": "What happened to the list.", "enum": ["ADDED", "BOOKMARK", "DELETED", "ERROR", "MODIFIED"]},
             },
@@ -135,21 +126,23 @@ fn time(description: &str) -> Value {
     json!({"type": "string", "format": "date-time", "description": description})
 }
 
-fn metadata() -> Value {
-    json!({
+/// The metadata of a report. Inline in both schemas that contain it: that is the type which existing clients know.
+pub(super) fn metadata() -> Value {
+    json!({"type": "object", "description": "About the job that an adapter ran.", "properties": {
         "attempt": {"type": "integer", "format": "int32", "description": "Which attempt it was."},
         "completed_time": time("When it ended."),
         "duration": {"type": "string", "description": "How long it took, in the adapter's own notation."},
         "job_name": {"type": "string", "description": "Its name."},
         "job_namespace": {"type": "string", "description": "Where it ran."},
         "started_time": time("When it started."),
-    })
+    }})
 }
 
-/// The metadata that adapters send: each member may be `null`, and texts have a limit.
+/// The metadata that adapters send: its texts have a limit.
 fn metadata_request() -> Value {
-    let mut members = metadata();
-    for member in members
+    let mut schema = metadata();
+    schema["description"] = json!("About the job that an adapter ran. Other members are dropped.");
+    for member in schema["properties"]
         .as_object_mut()
         .into_iter()
         .flat_map(Map::values_mut)
@@ -157,9 +150,8 @@ fn metadata_request() -> Value {
         if member["type"] == "string" && member.get("format").is_none() {
             member["maxLength"] = json!(Report::METADATA_BYTES_MAX);
         }
-        member["type"] = json!([member["type"], "null"]);
     }
-    members
+    schema
 }
 
 pub(super) fn reference(name: &str) -> Value {

@@ -78,9 +78,13 @@ fn answers_of_kind(
     let names = names.of(kind);
     let list = format!("{}List", kind.unwrap_or("Resource"));
     let of = |suffix: &str, schema: Object| (names.schema(suffix), Schema::Object(schema));
+    let list = match entity {
+        Some(_) => answers::list(&list, &names.one),
+        None => answers::list_of_any(&list, &names.one),
+    };
     builder.schemas_from_iter([
         of("", answers::resource(entity, names)),
-        of("List", answers::list(&list, &names.one)),
+        of("List", list),
         of("Status", object::object(StatusView::schema())),
     ])
 }

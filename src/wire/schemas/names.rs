@@ -6,6 +6,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::fixed;
 use crate::domain::{Entity, EntityRegistry};
 
+/// Names of responses. Some generators make a type of each, beside those of schemas.
+#[rustfmt::skip]
+const RESPONSES: [&str; 16] = [
+    "BadRequest", "Conflict", "Forbidden", "GatewayTimeout", "Gone", "InternalServerError", "MethodNotAllowed", "NotFound",
+    "PayloadTooLarge", "PreconditionFailed", "RequestTimeout", "ServiceUnavailable", "TooManyRequests", "Unauthorized",
+    "UnprocessableEntity", "UnsupportedMediaType",
+];
 /// Schemas of answers and problems that belong to no kind; those without a struct are in `fixed`.
 #[rustfmt::skip]
 const ANSWERS: [&str; 28] = [
@@ -79,10 +86,11 @@ impl KindNames {
     }
 }
 
-/// The names of schemas that belong to no kind, in lower case.
+/// The names of schemas and responses that belong to no kind, in lower case.
 fn fixed() -> impl Iterator<Item = String> {
     let written = fixed::fixed().into_iter().map(|(name, _)| name);
     let all = written.chain(ANSWERS.map(str::to_owned));
+    let all = all.chain(RESPONSES.map(str::to_owned));
     all.map(|name| name.to_lowercase())
 }
 
@@ -93,7 +101,7 @@ fn schemas_of(one: &str) -> impl Iterator<Item = String> {
 }
 
 /// `node-pool` is `NodePool`.
-fn pascal(text: &str) -> String {
+pub(super) fn pascal(text: &str) -> String {
     let mut name = String::new();
     for word in text.split(['-', '_']) {
         let first = name.len();

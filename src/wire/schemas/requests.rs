@@ -6,6 +6,8 @@ use super::fixed::reference;
 use super::names::KindNames;
 use crate::domain::{Entity, Labels, ResourceName};
 
+/// Members of creates that the service ignores, and the older document names.
+pub(super) const IGNORED: [&str; 2] = ["href", "id"];
 /// The syntax of a resource's name, as a regular expression.
 const NAME_PATTERN: &str = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$";
 const LABEL_PATTERN: &str = "^([a-zA-Z0-9]([a-zA-Z0-9._-]*[a-zA-Z0-9])?)?$";
@@ -20,7 +22,7 @@ pub(super) fn create(entity: Option<&Entity>, kinds: &[&Entity], names: &KindNam
         "type": "object", "description": "A resource to be created. Other members are ignored.",
         "required": ["kind", "name", "spec"],
         "properties": {
-            "kind": {"type": "string", "description": "Which kind it is to be of."},
+            "kind": kind(kinds),
             "labels": labels("For grouping and search: keys and values in the syntax of Kubernetes' labels."),
             "name": {
                 "type": "string", "minLength": min.max(1), "maxLength": max, "pattern": NAME_PATTERN,
@@ -30,8 +32,12 @@ pub(super) fn create(entity: Option<&Entity>, kinds: &[&Entity], names: &KindNam
             "spec": spec(entity, names),
         },
     });
-    if !kinds.is_empty() {
-        schema["properties"]["kind"]["enum"] = kinds.iter().map(|e| json!(e.kind)).collect();
+    if entity.is_some() {
+        // Existing clients may set them.
+        for ignored in IGNORED {
+            schema["properties"][ignored] =
+                json!({"type": "string", "description": "Ignored: the service chooses it."});
+        }
     }
     if entity.is_some_and(|e| e.references.iter().any(|rule| rule.min > 0)) {
         schema["required"] = json!(["kind", "name", "spec", "references"]);
@@ -52,21 +58,38 @@ pub(super) fn patch(entity: Option<&Entity>, names: &KindNames) -> Value {
     })
 }
 
+/// The kind in a create: a pattern rather than an `enum`, because existing clients set it to a plain string, and
+/// generators make another type of an `enum`.
+fn kind(kinds: &[&Entity]) -> Value {
+    let mut schema = json!({"type": "string", "description": "Which kind it is to be of."});
+    if let [first, ..] = kinds {
+        let names: Vec<_> = kinds.iter().map(|e| e.kind.as_str()).collect();
+        schema["example"] = json!(first.kind);
+        schema["pattern"] = json!(match names.as_slice() {
+            [only] => format!("^{only}$"),
+            several => format!("^({})$", several.join("|")),
+        });
+    }
+    schema
+}
+
 fn labels(description: &str) -> Value {
-    json!({"type": ["object", "null"], "description": description, "maxProperties": Labels::COUNT_MAX,
+    json!({"type": "object", "description": description, "maxProperties": Labels::COUNT_MAX,
         "additionalProperties": {"type": "string", "maxLength": Labels::VALUE_BYTES_MAX, "pattern": LABEL_PATTERN}})
 }
 
 fn spec(entity: Option<&Entity>, names: &KindNames) -> Value {
     match entity {
         Some(_) => reference(&names.schema("Spec")),
-        None => json!({"type": "object", "description": "What is wanted."}),
+        None => {
+            json!({"type": "object", "additionalProperties": true, "description": "What is wanted."})
+        }
     }
 }
 
 fn references(entity: Option<&Entity>, description: &str) -> Value {
-    let mut schema = json!({"type": ["object", "null"], "description": description,
-        "additionalProperties": {"type": "array", "items": reference("ObjectReferenceRequest")}});
+    let mut schema = json!({"type": "object", "description": description,
+        "additionalProperties": {"type": "array", "items": reference("ObjectReference")}});
     match entity {
         Some(entity) if entity.references.is_empty() => {
             schema["maxProperties"] = json!(0);

@@ -25,7 +25,10 @@ impl Contract {
         let answer = self.api.send(method, path, body).await;
         let at = format!("{method} {path}: {} {}", answer.status, answer.body);
         let operation = self.operation(&method.to_lowercase(), path);
-        let described = self.resolved(&operation["responses"][answer.status.to_string()]);
+        let responses = &operation["responses"];
+        let range = &responses[format!("{}XX", answer.status / 100)];
+        let described = responses.get(answer.status.to_string()).unwrap_or(range);
+        let described = self.resolved(described);
         assert!(!described.is_null(), "{at} is not described");
         let headers = described["headers"].as_object().unwrap().keys();
         let is_dry_run = path.contains("dryRun=");
@@ -160,7 +163,6 @@ async fn dry_runs_are_as_the_document_says() {
             200,
         ),
         ("PUT", &statuses, report(1), 201),
-        ("PUT", &statuses, report(2), 200),
         ("POST", "/clusters", json!({}), 400),
     ] {
         let path = format!("{path}?dryRun=true");
@@ -168,6 +170,15 @@ async fn dry_runs_are_as_the_document_says() {
         assert_eq!(answer.status, status, "{path}: {}", answer.body);
         assert_eq!(answer.body["dry_run"].is_object(), status < 300, "{path}");
     }
+    // In the text of 204 only: generators would take its type for the one of every report.
+    let path = format!("{statuses}?dryRun=true");
+    let answer = contract.api.send("PUT", &path, report(2)).await;
+    let responses = &contract.operation("put", &path)["responses"];
+    let text = responses["204"]["description"].as_str().unwrap();
+    assert!(text.contains("200") && responses["200"].is_null(), "{text}");
+    assert_eq!(answer.status, 200, "{}", answer.body);
+    let schema = json!({"$ref": "#/components/schemas/DryRunAnswer"});
+    contract.assert_fits(&schema, &answer.body, &path);
 }
 
 #[tokio::test]
@@ -233,7 +244,7 @@ async fn refusals_are_as_the_document_says() {
 async fn sparse_answers_are_as_the_document_says() {
     let contract = Contract::of(TestApi::spawn().await).await;
     contract.api.cluster("sparse").await;
-    let parameter = &contract.document["components"]["parameters"]["fields"];
+    let parameter = &contract.document["components"]["parameters"]["QueryParams.fields"];
     for name in parameter["schema"]["items"]["enum"].as_array().unwrap() {
         let path = format!("/clusters?fields={}", name.as_str().unwrap());
         let answer = contract.api.get(&path).await;

@@ -3,7 +3,7 @@
 //! | 3.1 | 3.0 |
 //! | --- | --- |
 //! | `type: [string, "null"]` | `type: string`, `nullable: true` |
-//! | `oneOf: [{type: "null"}, X]` | X, `nullable: true` |
+//! | `oneOf: [{type: "null"}, X]` | X, `nullable: true`, with the type of X |
 //! | `const: 1` | `enum: [1]` |
 //! | `examples: [1, 2]` of a schema | `example: 1` |
 //! | `exclusiveMinimum: 1` | `minimum: 1`, `exclusiveMinimum: true`, and so for the maximum |
@@ -16,6 +16,8 @@
 use serde_json::{Map, Value, json};
 
 const VERSION: &str = "3.0.3";
+/// Schemas that refer to schemas may refer in a circle.
+const REFERENCES_MAX: usize = 10;
 /// Keywords of schemas that 3.0 has no equivalent for.
 const UNKNOWN_WORDS: [&str; 21] = [
     "$anchor",
@@ -63,7 +65,52 @@ pub fn to_3_0(mut document: Value) -> Value {
             schemas_below(part);
         }
     }
+    let schemas = document.pointer("/components/schemas").cloned();
+    typed_nullables(&mut document, &schemas.unwrap_or_default());
     document
+}
+
+/// Adds the type to "nullable or another schema": 3.0 gives `nullable` a meaning only beside `type`.
+fn typed_nullables(value: &mut Value, schemas: &Value) {
+    match value {
+        Value::Object(members) => {
+            if members.get("nullable") == Some(&json!(true))
+                && let Some(found) = type_of(members, schemas, REFERENCES_MAX)
+            {
+                members.insert("type".to_owned(), found);
+            }
+            for (name, member) in members {
+                if !matches!(name.as_str(), "example" | "examples") {
+                    typed_nullables(member, schemas);
+                }
+            }
+        }
+        Value::Array(elements) => {
+            for element in elements {
+                typed_nullables(element, schemas);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The type of a schema, or of the only one that it consists of, within `depth` steps.
+fn type_of(schema: &Map<String, Value>, schemas: &Value, depth: usize) -> Option<Value> {
+    if let Some(found) = schema.get("type") {
+        return Some(found.clone());
+    }
+    let next = match (schema.get("$ref"), schema.get("allOf")) {
+        (Some(reference), _) => {
+            let name = reference.as_str()?.strip_prefix("#/components/schemas/")?;
+            &schemas[name]
+        }
+        (None, Some(Value::Array(parts))) => match parts.as_slice() {
+            [only] => only,
+            _ => return None,
+        },
+        _ => return None,
+    };
+    type_of(next.as_object()?, schemas, depth.checked_sub(1)?)
 }
 
 /// Converts every `schema` at any depth. Examples are data and stay unchanged.
@@ -331,6 +378,37 @@ mod tests {
             }
             assert_eq!(converted(&after), after, "what is 3.0 stays as it is");
         }
+    }
+
+    #[test]
+    fn a_nullable_reference_has_the_type_of_its_target() {
+        let document = json!({"components": {"schemas": {
+            "target": {"type": "object"},
+            "free": {},
+            "circle": {"$ref": "#/components/schemas/circle"},
+            "it": {"properties": {
+                "one": {"oneOf": [{"type": "null"}, {"$ref": "#/components/schemas/target"}]},
+                "other": {"oneOf": [{"type": "null"}, {"$ref": "#/components/schemas/free"}]},
+                "inline": {"oneOf": [{"type": "null"}, {"type": "string"}]},
+                "described": {"oneOf": [{"type": "null"}, {"$ref": "#/components/schemas/target", "description": "d"}]},
+                "circle": {"oneOf": [{"type": "null"}, {"$ref": "#/components/schemas/circle"}]},
+            }},
+        }}});
+        let converted = to_3_0(document);
+        let properties = &converted["components"]["schemas"]["it"]["properties"];
+        let target = |name: &str| json!([{"$ref": format!("#/components/schemas/{name}")}]);
+        let expected = json!({
+            "one": {"type": "object", "nullable": true, "allOf": target("target")},
+            "other": {"nullable": true, "allOf": target("free")},
+            "inline": {"type": "string", "nullable": true, "allOf": [{"type": "string"}]},
+            "described": {
+                "type": "object",
+                "nullable": true,
+                "allOf": [{"allOf": target("target"), "description": "d"}],
+            },
+            "circle": {"nullable": true, "allOf": target("circle")},
+        });
+        assert_eq!(*properties, expected);
     }
 
     #[test]

@@ -15,8 +15,8 @@ use utoipa::openapi::schema::{Object, Schema, Type};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::tag::TagBuilder;
 use utoipa::openapi::{
-    Components, ContentBuilder, InfoBuilder, LicenseBuilder, OpenApiBuilder, Paths, Ref, RefOr,
-    Required, ResponseBuilder, Server,
+    Components, ContactBuilder, ContentBuilder, InfoBuilder, LicenseBuilder, OpenApiBuilder, Paths,
+    Ref, RefOr, Required, ResponseBuilder, Server,
 };
 
 pub use convert::to_3_0;
@@ -60,10 +60,12 @@ pub fn assemble(about: DocumentInfo<'_>, paths: Paths, mut components: Component
     let license = LicenseBuilder::new()
         .name("Apache 2.0")
         .url(Some("https://www.apache.org/licenses/LICENSE-2.0"));
+    let contact = ContactBuilder::new().name(Some("The HyperFleet authors"));
     let info = InfoBuilder::new()
         .title(about.title)
         .version(about.version)
         .description(Some(about.description))
+        .contact(Some(contact.build()))
         .license(Some(license.build()));
     let tags = about.tags.into_iter().map(|(name, text)| {
         let tag = TagBuilder::new().name(name);
