@@ -327,7 +327,8 @@ pub(in crate::http) fn reports(subject: &Subject<'_>) -> OperationBuilder {
 }
 
 pub(in crate::http) fn report(subject: &Subject<'_>) -> OperationBuilder {
-    let text = "For adapters. The latest report of each adapter is kept.";
+    let text = "For adapters. The latest report of each adapter is kept. Of two reports of one generation and time the first one \
+        stays; `Finalized=True` replaces it while the resource is being deleted.";
     let summary = format!("Report on a {}", subject.noun());
     let schema = Ref::from_schema_name("AdapterStatusCreateRequest");
     let reported = Some(examples::reported());
@@ -341,7 +342,7 @@ pub(in crate::http) fn report(subject: &Subject<'_>) -> OperationBuilder {
         .request_body(json_body(schema, Some(examples::report())))
         .response("201", kept)
         .response("204", nothing(discarded));
-    refuse(tried(described), &WITH_BODY)
+    refuse(refuse(conditional(tried(described)), &[412]), &WITH_BODY)
 }
 
 pub(in crate::http) fn audit(subject: &Subject<'_>) -> OperationBuilder {
