@@ -165,7 +165,7 @@ impl PrivateMachine {
     pub fn run(&self, arguments: &[&str]) -> Output {
         let running = self.running.as_ref().expect("a machine that runs");
         let mut command = Command::new("nsenter");
-        command.args(["-t", &running.init, "-m", "-p", "-u", "-i", "--"]);
+        command.args(["-t", &running.init, "-m", "-p", "-u", "-i", "-n", "--"]);
         let command = command.args(arguments).stdin(Stdio::null());
         command.output().unwrap()
     }
