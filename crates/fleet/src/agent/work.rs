@@ -97,7 +97,7 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
         leave_order: watch::Receiver<Option<Leave>>,
     ) -> io::Result<Self> {
         let settings = &agent.settings;
-        let disk = Disk::open(&settings.units_directory)?;
+        let disk = Disk::open_for_units(&settings.units_directory)?;
         let state_file = StateFile::open(disk.clone());
         let saved = state_file.registration();
         let saved = saved.filter(|saved| saved.key == agent.own_key());

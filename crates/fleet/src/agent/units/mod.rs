@@ -59,6 +59,7 @@ impl Units {
         let mut memory = state_file.memory();
         let (mut files, mut on_disk) = (Files::new(), BTreeMap::new());
         for (unit, file) in disk.files()? {
+            disk.make_readable(&unit);
             let known = file.as_ref().map(|file| OnDisk::of(&unit, file));
             files.extend(file.map(|file| (file.hash().to_string(), file)));
             on_disk.insert(unit, known);

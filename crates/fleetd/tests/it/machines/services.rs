@@ -44,6 +44,12 @@ async fn as_it_is_installed_fleetd_keeps_units_over_its_own_restarts() {
     assert!(log.contains("settings reloaded"), "{log}");
     let is_bad = |line: &str| line.contains("unit unloaded") || line.contains("ERROR");
     assert!(!log.lines().any(is_bad), "{log}");
+    // systemd is content with the files of units, whatever the umask of the service is.
+    machine.systemctl(&["daemon-reload"]);
+    let of_systemd = machine.run(&["journalctl", "--no-pager", "_PID=1"]);
+    let of_systemd = String::from_utf8(of_systemd.stdout).unwrap();
+    assert!(of_systemd.contains("a.service"), "{of_systemd}");
+    assert!(!of_systemd.contains("inaccessible"), "{of_systemd}");
 }
 
 #[tokio::test]
