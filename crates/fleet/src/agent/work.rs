@@ -32,6 +32,9 @@ const LOOK_PAUSE: Duration = Duration::from_mins(1);
 /// Pause before the registry or systemd is tried again.
 const PAUSE: Duration = Duration::from_millis(500);
 const PAUSE_MAX: Duration = Duration::from_secs(10);
+/// How long an agent that must stop its units waits for systemd while it is unreachable. A restart of D-Bus is shorter. If
+/// the machine is going down, systemd stops the units itself, and until this machine leaves, no other one runs them.
+const LEAVE_PAUSE: Duration = Duration::from_secs(5);
 /// Why nothing is done before this process has registered the machine, or has resumed its registration: another machine
 /// may have the same id, and the engine may have moved units meanwhile.
 const NOT_REGISTERED: &str =
@@ -81,6 +84,8 @@ pub(super) struct Work<S: KeyStore, C> {
     has_handed_over: bool,
     /// The drain for that, if this agent started one.
     drain: Option<BriefDrain>,
+    /// Whether the agent must stop its units, and ends without that because systemd is unreachable.
+    has_given_up: bool,
     /// When the next pass is due.
     act_at: Option<Instant>,
 }
@@ -150,6 +155,7 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
             handing_over: JoinSet::new(),
             has_handed_over: false,
             drain: None,
+            has_given_up: false,
             machine: settings.machine.clone(),
             is_halted,
             is_void,
@@ -185,14 +191,21 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
     }
 
     /// Serves one connection to systemd after another until the agent must stop and, if its units must stop,
-    /// until they have.
+    /// until they have or systemd stays unreachable.
     pub(super) async fn serve(&mut self) {
         let (mut pause, mut is_logged) = (PAUSE, false);
+        // Unset while systemd is reachable or the agent need not stop.
+        let mut give_up_at = None;
         while self.leave() != Some(Leave::Running) {
+            if self.leave().is_some() {
+                give_up_at.get_or_insert_with(|| Instant::now() + LEAVE_PAUSE);
+            }
             let connected = tokio::select! {
                 connected = self.agent.connect.connect() => connected,
                 _ = self.leave_order.changed() => continue,
+                () = wait_until(give_up_at) => return self.give_up(),
             };
+            let connected_at = Instant::now();
             let served = match connected {
                 Ok(systemd) => {
                     self.begin_keeping();
@@ -208,12 +221,25 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
                 }
                 Err(_) => {}
             }
+            if connected_at.elapsed() > LEAVE_PAUSE {
+                give_up_at = None;
+            }
             tokio::select! {
                 () = sleep(pause) => {}
                 _ = self.leave_order.changed() => {}
+                () = wait_until(give_up_at) => return self.give_up(),
             }
             pause = (pause * 2).min(PAUSE_MAX);
         }
+    }
+
+    /// Ends without having stopped the units.
+    fn give_up(&mut self) {
+        tracing::warn!(
+            units = self.units.count(),
+            "systemd unreachable: leaving the cluster without having stopped units"
+        );
+        self.has_given_up = true;
     }
 
     fn begin_keeping(&mut self) {
@@ -694,7 +720,9 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
     pub(super) async fn end(mut self) {
         // It stores the registration: never after the next agent has started.
         self.keeping.shutdown().await;
-        if self.is_leaving() {
+        // A unit that must never run twice may run on: until the lease expires, no other machine starts it.
+        let may_leave = !self.has_given_up || !self.units.may_run_singletons();
+        if (self.is_leaving() || self.has_given_up) && may_leave {
             forget_last_report(&mut self.units);
             self.state_file.remember_registration(None);
             // The keeper may have registered the machine since the agent last looked.
@@ -725,6 +753,14 @@ fn forget_last_report(units: &mut Units) {
     if let Some(history) = &mut units.memory.history {
         history.last_report = 0;
         units.remember();
+    }
+}
+
+/// Without a time it waits forever.
+async fn wait_until(at: Option<Instant>) {
+    match at {
+        Some(at) => sleep_until(at).await,
+        None => std::future::pending().await,
     }
 }
 

@@ -198,15 +198,24 @@ impl Units {
         planned
     }
 
-    /// Stops units that must never run twice, regardless of their desired state: another machine may be about
-    /// to start them.
-    pub(super) async fn stop_singletons(&mut self, systemd: &impl Systemd) -> Result<(), Error> {
+    fn running_singletons(&self) -> impl Iterator<Item = &String> {
         let running = self.memory.units.iter().filter(|(unit, known)| {
             let on_disk = self.on_disk.get(*unit).and_then(Option::as_ref);
             (known.state == DesiredState::Launched || known.may_run)
                 && on_disk.is_some_and(|on_disk| on_disk.is_singleton)
         });
-        let running: Vec<String> = running.map(|(unit, _)| unit.clone()).collect();
+        running.map(|(unit, _)| unit)
+    }
+
+    /// Whether a unit that must never run twice may run.
+    pub(super) fn may_run_singletons(&self) -> bool {
+        self.running_singletons().next().is_some()
+    }
+
+    /// Stops units that must never run twice, regardless of their desired state: another machine may be about
+    /// to start them.
+    pub(super) async fn stop_singletons(&mut self, systemd: &impl Systemd) -> Result<(), Error> {
+        let running: Vec<String> = self.running_singletons().cloned().collect();
         let resting = self.troubles.resting();
         for unit in running.into_iter().filter(|unit| !resting.contains(unit)) {
             match self.stop(systemd, &unit).await {
