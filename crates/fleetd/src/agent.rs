@@ -9,7 +9,7 @@ use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
 use super::BUILD;
-use crate::settings;
+use crate::{hardware, settings};
 use hyperfleet_fleet::EtcdFleet;
 use hyperfleet_fleet::agent::{self, Leave, Status};
 use hyperfleet_fleet::registry::MachineRecord;
@@ -50,6 +50,7 @@ impl Agent {
             lease,
             units_directory: settings.units_directory.clone(),
             offline_directory: settings.offline_directory(),
+            host: hardware::host(settings.state_directory.clone()),
         };
         agent::count_from_zero();
         let registry = fleet.registry().clone();

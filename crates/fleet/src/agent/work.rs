@@ -13,6 +13,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 use super::disk::{Disk, History, StateFile};
 use super::duties::{self, Duties, Files, Orders, Progress, ScopeUpdate};
 use super::keeper::{MachineLease, RegistrationKeeper};
+use super::kept_registration::KeptRegistration;
 use super::offline::Offline;
 use super::systemd::{Connect, Error};
 use super::units::Units;
@@ -121,6 +122,7 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
                 .filter(|saved| saved.lease == settings.lease)
                 .map(|saved| saved.registration.clone()),
             state_file: state_file.clone(),
+            kept: (settings.host.clone()).map(|host| KeptRegistration::new(host, agent.own_key())),
             lease_sender,
             is_void: Arc::clone(&is_void),
         };
