@@ -442,6 +442,7 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
         // If the lease is not renewed by then, singletons stop.
         let ends_at = self.lease.borrow().ends_at();
         self.act_at = None;
+        self.units.check_not_started(systemd).await?;
         self.held_lease = self.may_run_singletons();
         if !self.held_lease && !self.lease.borrow().is_held() {
             self.units.stop_singletons(systemd).await?;

@@ -257,7 +257,7 @@ async fn a_start_that_systemd_gives_up_has_failed_and_is_tried_again_later_and_l
         pauses.push(since.elapsed().as_secs_f64().round());
         let state = world.state("a.service").await;
         assert!(!state.is_some_and(|state| state.launched), "{number}");
-        machine.systemd.give_up_queued("a.service");
+        machine.systemd.refuse_queued("a.service", "dependency");
         world
             .until_error("a.service", "a unit that it requires did not start")
             .await;
@@ -277,7 +277,7 @@ async fn a_start_that_systemd_gives_up_has_failed_and_is_tried_again_later_and_l
     // One that users do not want any more is not tried again.
     world.set("a.service", &file(1), Loaded).await;
     world.until_state("a.service", "inactive").await;
-    machine.systemd.give_up_queued("a.service");
+    machine.systemd.refuse_queued("a.service", "dependency");
     tokio::time::sleep(Duration::from_mins(2)).await;
     assert_eq!(starts(), 10);
     assert_eq!(world.state("a.service").await.unwrap().error, "");

@@ -704,6 +704,7 @@ async fn it_is_said_why_a_unit_is_where_it_is() {
     world.place(&leading, "c.service", "m1").await;
     assert_eq!(
         said("g.service").await,
-        "global: belongs on none of 2 machines"
+        "global: belongs on none of 2 machines: Conflicts with c.service: 1 of them (m1); MachineMetadata=zone=east: 1 of \
+         them (m2)"
     );
 }

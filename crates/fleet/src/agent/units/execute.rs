@@ -20,7 +20,7 @@ impl From<Error> for Undone {
     fn from(error: Error) -> Self {
         match error {
             Error::Unreachable { .. } => Self::Unreachable(error),
-            Error::NoSuchUnit | Error::Refused { .. } => Self::Failed(error.to_string()),
+            Error::NoSuchUnit { .. } | Error::Refused { .. } => Self::Failed(error.to_string()),
         }
     }
 }
@@ -156,7 +156,7 @@ impl Units {
         }
     }
 
-    fn change(&mut self, unit: &str, change: impl FnOnce(&mut UnitMemory)) {
+    pub(super) fn change(&mut self, unit: &str, change: impl FnOnce(&mut UnitMemory)) {
         if let Some(known) = self.memory.units.get_mut(unit) {
             change(known);
         }
