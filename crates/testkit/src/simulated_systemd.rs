@@ -231,6 +231,11 @@ impl Systemd for SimulatedConnection {
         self.state("result").map(|_| "exit-code".to_owned())
     }
 
+    async fn invocation(&self, _unit: &str) -> Result<Vec<u8>, Error> {
+        self.pause().await;
+        self.state("invocation").map(|_| Vec::new())
+    }
+
     async fn origin(&self, unit: &str) -> Result<Origin, Error> {
         self.pause().await;
         let state = self.state("origin")?;

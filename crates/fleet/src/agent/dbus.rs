@@ -124,6 +124,12 @@ impl Systemd for DbusSystemd {
         }
     }
 
+    async fn invocation(&self, unit: &str) -> Result<Vec<u8>, Error> {
+        let asking = async { self.unit(unit).await?.invocation_id().await };
+        let asked: zbus::Result<_> = asking.await;
+        asked.map_err(|error| classify("ask which run of a unit this is", &error))
+    }
+
     async fn origin(&self, unit: &str) -> Result<Origin, Error> {
         let name = unit;
         let looking = async {

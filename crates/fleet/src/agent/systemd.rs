@@ -107,6 +107,9 @@ pub trait Systemd: Send + Sync {
     /// [`Error::Unreachable`].
     fn result(&self, unit: &str) -> impl Future<Output = Result<String, Error>> + Send;
 
+    /// Identifies the present run of a unit: another start makes another one.
+    fn invocation(&self, unit: &str) -> impl Future<Output = Result<Vec<u8>, Error>> + Send;
+
     /// Where a unit comes from.
     fn origin(&self, unit: &str) -> impl Future<Output = Result<Origin, Error>> + Send;
 

@@ -295,7 +295,7 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
                 }
                 () = sleep_until(act_at) => {
                     self.act(&systemd).await?;
-                    if self.is_leaving() && self.units.count() == 0 {
+                    if self.is_leaving() && self.units.are_stopped() {
                         return Ok(());
                     }
                 }

@@ -26,6 +26,8 @@ pub(super) struct Units {
     troubles: Troubles,
     /// Results of jobs of units that were not started, until their states show why.
     not_started: BTreeMap<String, String>,
+    /// Units that run although the machine has its own files of their names, each with the run that was found.
+    left_to_host: BTreeMap<String, Vec<u8>>,
     /// Why failed units have failed.
     results: BTreeMap<String, String>,
     /// Pinned units, with the reason.
@@ -79,6 +81,7 @@ impl Units {
             on_disk,
             troubles: Troubles::default(),
             not_started: BTreeMap::new(),
+            left_to_host: BTreeMap::new(),
             results: BTreeMap::new(),
             pinned: BTreeMap::new(),
             unread: BTreeSet::new(),
@@ -135,6 +138,12 @@ impl Units {
 
     pub(super) fn count(&self) -> usize {
         self.memory.units.len()
+    }
+
+    /// Whether no unit is left that the agent can stop.
+    pub(super) fn are_stopped(&self) -> bool {
+        let mut units = self.memory.units.keys();
+        units.all(|unit| self.left_to_host.contains_key(unit))
     }
 
     pub(super) fn is_launched(&self, unit: &str) -> bool {
