@@ -1,7 +1,7 @@
 //! Setting, reading and destroying units.
 
 use hyperfleet_fleet::keys::KeyStore;
-use hyperfleet_fleet::registry::{Label, RefusalRecord, Reports, Step, Why};
+use hyperfleet_fleet::registry::{Label, RefusalRecord, Reports, Step, UnitState, Why};
 use hyperfleet_fleet::{Error, Fleet, MetadataChange, Set, SetUnit, StateFilter, UnitView};
 use hyperfleet_fleet_model::unit::DesiredState::{Inactive, Launched, Loaded};
 use hyperfleet_fleet_model::unit::UnitOption;
@@ -683,6 +683,17 @@ async fn it_is_said_why_a_unit_is_where_it_is() {
         .report(&mut reports, &[("a.service", state("active", true))])
         .await;
     assert_eq!(said("a.service").await, "placed on m1, and launched there");
+    let failed = UnitState {
+        result: "exit-code".to_owned(),
+        ..state("failed", true)
+    };
+    world
+        .report(&mut reports, &[("a.service", failed.clone())])
+        .await;
+    assert_eq!(
+        said("a.service").await,
+        "placed on m1, where it has failed (exit-code)"
+    );
     world.set_desired("a.service", "inactive").await;
     assert_eq!(said("a.service").await, "inactive: about to leave m1");
     // A global unit.
@@ -698,6 +709,13 @@ async fn it_is_said_why_a_unit_is_where_it_is() {
         said("g.service").await,
         "global: belongs on 1 of 2 machines (m1)"
     );
+    world.report(&mut reports, &[("g.service", failed)]).await;
+    until("its failure is seen", async || {
+        let failed =
+            "global: belongs on 1 of 2 machines (m1); it has failed (exit-code) on 1 of them (m1)";
+        said("g.service").await == failed
+    })
+    .await;
     world
         .create("c.service", &["Conflicts=g.service"], "loaded")
         .await;

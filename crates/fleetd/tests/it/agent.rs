@@ -127,6 +127,8 @@ async fn units_start_stop_and_go() {
         .systemd
         .systemctl(&["kill", "--signal=KILL", "a.service"]);
     api.until_state("a.service", "failed").await;
+    api.until_explained("a.service", "on m1, where it has failed (signal)")
+        .await;
     api.put("a.service", &[], "inactive").await;
     api.destroy("b.service").await;
     until("both are gone", async || {
