@@ -24,8 +24,8 @@ use crate::registry::Registration;
 use hyperfleet_fleet_model::unit::{DesiredState, Options, UnitName};
 
 const STATE_FILE: &str = ".agent.json";
-/// Permissions of unit files and of their folder. systemd logs a line for each file that not everybody can read, at every
-/// reload, because everybody can read its contents from systemd.
+/// Permissions of unit files and of their folder. systemd logs a line for each file that is not readable for all users, at
+/// every reload, because all users can read its contents from systemd.
 const FILE_MODE: u32 = 0o644;
 const FOLDER_MODE: u32 = 0o755;
 /// Permissions of all other files and folders.
@@ -250,7 +250,7 @@ impl Disk {
     pub(super) fn make_readable(&self, unit: &str) {
         let permissions = fs::Permissions::from_mode(FILE_MODE);
         if let Err(error) = fs::set_permissions(self.path(unit), permissions) {
-            tracing::warn!(unit, %error, "unit file not readable for everybody");
+            tracing::warn!(unit, %error, "unit file not readable for all users");
         }
     }
 
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn everybody_may_read_unit_files_and_nothing_else() {
+    fn unit_files_and_no_others_are_readable_for_all_users() {
         let folder = tempfile::tempdir().unwrap();
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         let units = folder.path().join("units");

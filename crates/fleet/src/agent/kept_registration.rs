@@ -1,8 +1,8 @@
 //! The machine's registration on its disk, so that its next boot can end it instead of waiting until its lease expires.
 //!
-//! The next boot must be certain that nobody renews that lease: it is on the same hardware, where only one boot runs at a
+//! The next boot must be certain that no process renews that lease: it is on the same hardware, where only one boot runs at a
 //! time, and it is another boot. A copy of the disk, such as an image that was made from a running machine, is on other
-//! hardware (`docs/decisions/0087-end-the-lease-of-the-earlier-boot.md`).
+//! hardware (`docs/decisions/0082-a-boot-ends-the-earlier-one.md`).
 
 use serde::{Deserialize, Serialize};
 
