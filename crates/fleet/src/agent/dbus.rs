@@ -142,8 +142,11 @@ impl Systemd for DbusSystemd {
                 return Ok(Origin::File(PathBuf::from(fragment)));
             }
             // systemd makes slices and devices of any name. A slice without a file is also active while it has units.
-            let is_made_of_its_name = name.ends_with(".slice")
-                || matches!(unit.active_state().await?.as_str(), "inactive" | "failed");
+            let is_slice = name
+                .rsplit_once('.')
+                .is_some_and(|(_, kind)| kind == "slice");
+            let is_made_of_its_name =
+                is_slice || matches!(unit.active_state().await?.as_str(), "inactive" | "failed");
             Ok(if is_made_of_its_name && !unit.perpetual().await? {
                 Origin::None
             } else {

@@ -687,16 +687,28 @@ async fn it_is_said_why_a_unit_is_where_it_is() {
         result: "exit-code".to_owned(),
         ..state("failed", true)
     };
-    world
-        .report(&mut reports, &[("a.service", failed.clone())])
-        .await;
+    world.report(&mut reports, &[("a.service", failed)]).await;
     assert_eq!(
         said("a.service").await,
         "placed on m1, where it has failed (exit-code)"
     );
     world.set_desired("a.service", "inactive").await;
     assert_eq!(said("a.service").await, "inactive: about to leave m1");
-    // A global unit.
+}
+
+#[tokio::test]
+async fn it_is_said_where_a_global_unit_belongs_and_fails() {
+    let world = Mirrored::start(MemoryKeys::new(), fresh_prefix()).await;
+    let said = async |name: &str| {
+        world.settle().await;
+        world.fleet.explain(name).await.unwrap().reason
+    };
+    let leading = world.lead("m9").await;
+    let mut reports = Reports::new(world.register("m1", &[("zone", "east")]).await);
+    let failed = UnitState {
+        result: "exit-code".to_owned(),
+        ..state("failed", true)
+    };
     world
         .create(
             "g.service",
