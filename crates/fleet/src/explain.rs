@@ -1,14 +1,14 @@
 //! Explains why a unit is where it is, or on no machine.
 
+use std::collections::BTreeMap;
+
 use super::mirror::Picture;
 use super::view::{current, unit_view};
 use super::{Error, ExplanationView, Fleet};
 use crate::keys::KeyStore;
-use crate::registry::{
-    self, GlobalRule, Key, RefusalRecord, RunKey, StateKey, UnitRecord, UnitState, Why,
-};
+use crate::registry::{self, Key, RefusalRecord, RunKey, StateKey, UnitRecord, UnitState, Why};
 use hyperfleet_fleet_model::schedule::{
-    self, Availability, EXAMPLES_MAX, Job, MachineId, globals_on,
+    self, Availability, EXAMPLES_MAX, Job, MachineId, Refusal, globals_on,
 };
 use hyperfleet_fleet_model::unit::{DesiredState, UnitName, unmet};
 
@@ -147,6 +147,9 @@ impl<S: KeyStore> Fleet<S> {
         {
             return format!("placed on {machine}, where it is not in its desired state: {error}");
         }
+        if let Some(failure) = state.and_then(failure) {
+            return format!("placed on {machine}, where it has {failure}");
+        }
         match current(state) {
             DesiredState::Inactive => format!("placed on {machine}, which has not reported it yet"),
             current => format!("placed on {machine}, and {current} there"),
@@ -177,10 +180,11 @@ impl<S: KeyStore> Fleet<S> {
             let machines = machines.filter(|key| matches!(key, Key::Machine(_)));
             (ids, machines.count())
         });
-        let mut on = Vec::new();
+        let (mut on, mut refused) = (Vec::new(), BTreeMap::<String, Vec<&str>>::new());
         for id in &ids {
-            if self.mirror.read(|picture| belongs(picture, name, id)) {
-                on.push(id.as_str());
+            match self.mirror.read(|picture| refusal(picture, name, id)) {
+                None => on.push(id.as_str()),
+                Some(why) => refused.entry(why).or_default().push(id),
             }
             tokio::task::yield_now().await;
         }
@@ -190,29 +194,46 @@ impl<S: KeyStore> Fleet<S> {
             count => format!(", not counting {count} that this version of fleet cannot read"),
         };
         if on.is_empty() {
-            return format!("global: belongs on none of {count} machines{beside}");
+            let why = refused.iter().take(EXAMPLES_MAX).map(|(why, machines)| {
+                let of = machines.len();
+                format!("{why}: {of} of them ({})", some(machines))
+            });
+            let mut why = why.collect::<Vec<_>>().join("; ");
+            if !why.is_empty() {
+                why.insert_str(0, ": ");
+            }
+            return format!("global: belongs on none of {count} machines{beside}{why}");
         }
-        let more = if on.len() > EXAMPLES_MAX { ", …" } else { "" };
-        let some = on[..on.len().min(EXAMPLES_MAX)].join(", ");
-        let of = on.len();
+        let (of, some) = (on.len(), some(&on));
         let failing = self.failing(name);
-        format!("global: belongs on {of} of {count} machines ({some}{more}){beside}{failing}")
+        format!("global: belongs on {of} of {count} machines ({some}){beside}{failing}")
     }
 
-    /// The first machine on which a unit is not in its desired state, with the error.
+    /// The first machine on which a unit is not in its desired state, with the error; or else those on which it has failed.
     fn failing(&self, name: &str) -> String {
-        let failing = self.mirror.read(|picture| {
+        self.mirror.read(|picture| {
             let first = StateKey {
                 unit: name.to_owned(),
                 machine: String::new(),
             };
             let states = picture.snapshot.states.range(first..);
-            let mut states = states.take_while(|(key, _)| key.unit == name);
-            let failing = states.find(|(_, state)| !state.value.error.is_empty());
-            failing.map(|(key, state)| (key.machine.clone(), state.value.error.clone()))
-        });
-        failing.map_or_else(String::new, |(machine, error)| {
-            format!("; on {machine} it is not in its desired state: {error}")
+            let states = states.take_while(|(key, _)| key.unit == name);
+            let states: Vec<_> = states.collect();
+            let failing = states
+                .iter()
+                .find(|(_, state)| !state.value.error.is_empty());
+            if let Some((key, state)) = failing {
+                let (machine, error) = (&key.machine, &state.value.error);
+                return format!("; on {machine} it is not in its desired state: {error}");
+            }
+            let failed = states.iter();
+            let failed = failed.filter_map(|(key, state)| Some((key, failure(&state.value)?)));
+            let failed: Vec<_> = failed.collect();
+            failed.first().map_or_else(String::new, |(_, failure)| {
+                let machines: Vec<_> = failed.iter().map(|(key, _)| key.machine.as_str()).collect();
+                let (of, some) = (machines.len(), some(&machines));
+                format!("; it has {failure} on {of} of them ({some})")
+            })
         })
     }
 }
@@ -227,17 +248,39 @@ fn inactive(unit: &UnitRecord) -> String {
     }
 }
 
-/// Whether a global unit belongs on a machine.
-fn belongs(picture: &Picture, name: &str, machine: &str) -> bool {
+/// The first of these machines.
+fn some(machines: &[&str]) -> String {
+    let more = if machines.len() > EXAMPLES_MAX {
+        ", …"
+    } else {
+        ""
+    };
+    let some = machines[..machines.len().min(EXAMPLES_MAX)].join(", ");
+    format!("{some}{more}")
+}
+
+/// Why systemd says that a unit has failed; `None` if it has not.
+fn failure(state: &UnitState) -> Option<String> {
+    let result = match state.result.as_str() {
+        "" => String::new(),
+        result => format!(" ({result})"),
+    };
+    (state.active == "failed").then(|| format!("failed{result}"))
+}
+
+/// Why a global unit does not belong on a machine; `None` if it does.
+fn refusal(picture: &Picture, name: &str, machine: &str) -> Option<String> {
     let snapshot = &picture.snapshot;
     let metadata = snapshot.metadata(machine);
     let global = snapshot
         .bodies
         .get(name)
         .and_then(|b| b.value.global.as_ref());
-    let is_met = |rule: &GlobalRule| unmet(&rule.metadata, &metadata).is_none();
-    if !snapshot.machines.contains_key(machine) || !global.is_some_and(is_met) {
-        return false;
+    let (true, Some(rule)) = (snapshot.machines.contains_key(machine), global) else {
+        return Some("gone".to_owned());
+    };
+    if let Some((key, values)) = unmet(&rule.metadata, &metadata) {
+        return Some(Refusal::Metadata(key, values).to_string());
     }
     let first = RunKey {
         machine: machine.to_owned(),
@@ -250,7 +293,19 @@ fn belongs(picture: &Picture, name: &str, machine: &str) -> bool {
     let globals: Vec<Job> = globals.filter_map(|unit| job(picture, unit)).collect();
     let machine = schedule::Machine::new(MachineId::new(machine), metadata);
     let on = globals_on(&machine, &placed, &globals);
-    on.iter().any(|unit| unit.as_str() == name)
+    if on.iter().any(|unit| unit.as_str() == name) {
+        return None;
+    }
+    let beside = globals.iter().filter(|job| on.contains(&&job.name));
+    let placed = placed.iter().filter(|job| job.desired.is_active());
+    let mut beside = placed.chain(beside);
+    let own = rule.requirements();
+    let rival = beside
+        .find(|job| own.conflicts_with(job.name.as_str()) || job.requirements.conflicts_with(name));
+    Some(rival.map_or_else(
+        || "inactive".to_owned(),
+        |job| format!("Conflicts with {}", job.name),
+    ))
 }
 
 /// A unit as decisions see it.

@@ -1,21 +1,25 @@
 //! The agent as a task that stops only on request, in the configured way.
 
 use std::collections::BTreeMap;
-use std::net::UdpSocket;
+use std::net::{IpAddr, UdpSocket};
+use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
+use tokio::time::sleep;
 
 use super::BUILD;
-use crate::settings;
+use crate::{hardware, settings};
 use hyperfleet_fleet::EtcdFleet;
 use hyperfleet_fleet::agent::{self, Leave, Status};
 use hyperfleet_fleet::registry::MachineRecord;
 use hyperfleet_server_kit::supervise::{PAUSE, supervise};
 
-/// An internet address (TEST-NET-1, RFC 5737). Nothing is sent to it: the route to it selects this machine's
-/// own address.
-const ELSEWHERE: &str = "192.0.2.1:9";
+/// Addresses of the internet that are in no use (RFC 5737, RFC 3849), each with any address of its kind. Nothing is sent to
+/// them: the route to them selects this machine's own address.
+const ELSEWHERE: [(&str, &str); 2] = [("0.0.0.0:0", "192.0.2.1:9"), ("[::]:0", "[2001:db8::1]:9")];
+/// How often the machine's own address is looked up: a network may come up after fleetd, or change.
+const ADDRESS_PAUSE: Duration = Duration::from_secs(10);
 
 pub(super) struct Agent {
     stop: watch::Sender<Option<Leave>>,
@@ -25,6 +29,8 @@ pub(super) struct Agent {
     leave: Leave,
     /// The machine's description.
     machine: watch::Sender<MachineRecord>,
+    /// Keeps the machine's address up to date, unless it is configured. Ends with this.
+    following: Option<JoinHandle<()>>,
     status: watch::Receiver<Status>,
 }
 
@@ -44,6 +50,7 @@ impl Agent {
             lease,
             units_directory: settings.units_directory.clone(),
             offline_directory: settings.offline_directory(),
+            host: hardware::host(settings.state_directory.clone()),
         };
         agent::count_from_zero();
         let registry = fleet.registry().clone();
@@ -75,6 +82,7 @@ impl Agent {
             has_left,
             task,
             leave: settings.leave(),
+            following: follow_address(settings, &described),
             machine: described,
             status: shown,
         }
@@ -94,12 +102,19 @@ impl Agent {
     /// the stop.
     pub(super) fn apply(&mut self, settings: &settings::AgentSettings) {
         self.leave = settings.leave();
-        let now = machine(settings);
+        if let Some(before) = self.following.take() {
+            before.abort();
+        }
+        let mut now = machine(settings);
         self.machine.send_if_modified(|before| {
+            if now.ip.is_empty() {
+                now.ip.clone_from(&before.ip);
+            }
             let is_new = *before != now;
             *before = now;
             is_new
         });
+        self.following = follow_address(settings, &self.machine);
     }
 
     /// Stops it in the configured way, and waits for its end.
@@ -113,6 +128,9 @@ impl Agent {
 impl Drop for Agent {
     fn drop(&mut self) {
         self.task.abort();
+        if let Some(following) = &self.following {
+            following.abort();
+        }
     }
 }
 
@@ -131,9 +149,65 @@ fn machine(settings: &settings::AgentSettings) -> MachineRecord {
     }
 }
 
-/// The address from which this machine reaches others.
+/// Updates the machine's address when it changes; `None` if it is configured. While the machine has no address, as without
+/// a network, the last one stays.
+fn follow_address(
+    settings: &settings::AgentSettings,
+    machine: &watch::Sender<MachineRecord>,
+) -> Option<JoinHandle<()>> {
+    let machine = settings.public_ip.is_empty().then(|| machine.clone())?;
+    Some(tokio::spawn(async move {
+        loop {
+            sleep(ADDRESS_PAUSE).await;
+            let Some(ip) = own_address() else {
+                continue;
+            };
+            machine.send_if_modified(|before| {
+                let is_new = before.ip != ip;
+                before.ip = ip;
+                is_new
+            });
+        }
+    }))
+}
+
+/// The address from which this machine reaches others: IPv4 where it has both.
 fn own_address() -> Option<String> {
-    let socket = UdpSocket::bind("0.0.0.0:0").ok()?;
-    socket.connect(ELSEWHERE).ok()?;
-    Some(socket.local_addr().ok()?.ip().to_string())
+    ELSEWHERE.iter().find_map(|(any, elsewhere)| {
+        let socket = UdpSocket::bind(any).ok()?;
+        socket.connect(elsewhere).ok()?;
+        let ip = socket.local_addr().ok()?.ip();
+        is_reachable(ip).then(|| ip.to_string())
+    })
+}
+
+/// Whether other machines may reach an address.
+fn is_reachable(ip: IpAddr) -> bool {
+    let is_link_local = match ip {
+        IpAddr::V4(ip) => ip.is_link_local(),
+        IpAddr::V6(ip) => ip.is_unicast_link_local(),
+    };
+    !ip.is_unspecified() && !ip.is_loopback() && !is_link_local
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_of_one_link_or_machine_are_not_published() {
+        for (ip, is_published) in [
+            ("10.0.0.5", true),
+            ("fd00::5", true),
+            ("2001:db8::5", true),
+            ("127.0.0.1", false),
+            ("169.254.1.1", false),
+            ("0.0.0.0", false),
+            ("::1", false),
+            ("fe80::1", false),
+            ("::", false),
+        ] {
+            assert_eq!(is_reachable(ip.parse().unwrap()), is_published, "{ip}");
+        }
+    }
 }

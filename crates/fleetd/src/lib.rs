@@ -9,6 +9,7 @@ mod agent;
 mod commands;
 mod daemon;
 mod engine;
+mod hardware;
 mod listen;
 mod plan;
 mod reload;

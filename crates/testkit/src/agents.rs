@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
-use hyperfleet_fleet::agent::{Agent, Leave, Settings, Status};
+use hyperfleet_fleet::agent::{Agent, Host, Leave, Settings, Status};
 use hyperfleet_fleet::keys::KeyStore;
 use hyperfleet_fleet::registry::{MachineRecord, Registry};
 use tempfile::TempDir;
@@ -61,7 +61,17 @@ impl RunningAgent {
 impl SimulatedMachine {
     /// A machine with this lease.
     pub fn start<S: KeyStore>(registry: Registry<S>, id: &str, lease_seconds: u32) -> Self {
-        Self::start_with(registry, id, lease_seconds, None)
+        Self::start_with(registry, id, lease_seconds, None, None)
+    }
+
+    /// A boot of a machine that is recognised after its next boot.
+    pub fn start_on<S: KeyStore>(
+        registry: Registry<S>,
+        id: &str,
+        lease_seconds: u32,
+        host: Host,
+    ) -> Self {
+        Self::start_with(registry, id, lease_seconds, None, Some(host))
     }
 
     /// A machine whose orders survive it in a folder (`offline_start`).
@@ -71,7 +81,7 @@ impl SimulatedMachine {
         lease_seconds: u32,
         offline: &Path,
     ) -> Self {
-        Self::start_with(registry, id, lease_seconds, Some(offline))
+        Self::start_with(registry, id, lease_seconds, Some(offline), None)
     }
 
     fn start_with<S: KeyStore>(
@@ -79,6 +89,7 @@ impl SimulatedMachine {
         id: &str,
         lease_seconds: u32,
         offline: Option<&Path>,
+        host: Option<Host>,
     ) -> Self {
         let folder = memory_folder();
         let systemd = SimulatedSystemd::new();
@@ -89,6 +100,7 @@ impl SimulatedMachine {
         });
         let settings = Settings {
             offline_directory: offline.map(Path::to_owned),
+            host,
             ..settings(&folder, description.subscribe(), id, lease_seconds)
         };
         let agent = RunningAgent::start(registry, &systemd, settings);
@@ -164,5 +176,6 @@ fn settings(
         lease: Duration::from_secs(lease_seconds.into()),
         units_directory: folder.path().to_owned(),
         offline_directory: None,
+        host: None,
     }
 }

@@ -208,6 +208,7 @@ impl TestFleet {
                 hash: "0123456789012345678901234567890123456789".to_owned(),
                 launched: true,
                 error: String::new(),
+                result: String::new(),
             };
             ((*unit).to_owned(), state)
         };

@@ -120,7 +120,14 @@ impl PrivateMachine {
         }
     }
 
-    /// Boots it after [`kill`](Self::kill). Its memory and `/run` are lost.
+    /// Turns it off gracefully, and waits until it is off.
+    pub async fn power_off(&mut self) {
+        self.systemctl(&["poweroff"]);
+        let mut running = self.running.take().expect("a machine that runs");
+        running.program.ended().await;
+    }
+
+    /// Boots it after [`kill`](Self::kill) or [`power_off`](Self::power_off). Its memory and `/run` are lost.
     pub async fn boot_again(&mut self) {
         assert!(self.running.is_none(), "it runs");
         assert!(self.start().await, "it has booted before");
@@ -158,7 +165,7 @@ impl PrivateMachine {
     pub fn run(&self, arguments: &[&str]) -> Output {
         let running = self.running.as_ref().expect("a machine that runs");
         let mut command = Command::new("nsenter");
-        command.args(["-t", &running.init, "-m", "-p", "-u", "-i", "--"]);
+        command.args(["-t", &running.init, "-m", "-p", "-u", "-i", "-n", "--"]);
         let command = command.args(arguments).stdin(Stdio::null());
         command.output().unwrap()
     }

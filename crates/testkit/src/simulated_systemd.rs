@@ -109,12 +109,12 @@ impl SimulatedSystemd {
         self.signal_start(unit);
     }
 
-    /// Cancels the queued start of a unit, as after the failure of a required unit.
-    pub fn give_up_queued(&self, unit: &str) {
+    /// Ends the queued start of a unit with the result of a job, such as `dependency`.
+    pub fn refuse_queued(&self, unit: &str, result: &str) {
         self.with(|state| state.queued.remove(unit));
         self.signal(unit);
-        let unit = unit.to_owned();
-        self.send(SystemdSignal::GaveUp { unit });
+        let (unit, result) = (unit.to_owned(), result.to_owned());
+        self.send(SystemdSignal::NotStarted { unit, result });
     }
 
     /// Ends a unit by itself.
@@ -217,6 +217,25 @@ impl Systemd for SimulatedConnection {
         Ok(states.collect())
     }
 
+    async fn missing_triggered(&self, unit: &str) -> Result<Vec<String>, Error> {
+        self.pause().await;
+        let state = self.state("missing_triggered")?;
+        let stem = unit.strip_suffix(".timer");
+        let triggered = stem.map(|stem| format!("{stem}.service"));
+        let missing = triggered.filter(|unit| !state.loaded.contains_key(unit));
+        Ok(missing.into_iter().collect())
+    }
+
+    async fn result(&self, _unit: &str) -> Result<String, Error> {
+        self.pause().await;
+        self.state("result").map(|_| "exit-code".to_owned())
+    }
+
+    async fn invocation(&self, _unit: &str) -> Result<Vec<u8>, Error> {
+        self.pause().await;
+        self.state("invocation").map(|_| Vec::new())
+    }
+
     async fn origin(&self, unit: &str) -> Result<Origin, Error> {
         self.pause().await;
         let state = self.state("origin")?;
@@ -280,7 +299,8 @@ impl Systemd for SimulatedConnection {
         self.pause().await;
         let mut state = self.call("start", unit)?;
         let Some(file) = state.loaded.get(unit).cloned() else {
-            return Err(Error::NoSuchUnit);
+            let message = unit.to_owned();
+            return Err(Error::NoSuchUnit { message });
         };
         // As in systemd: a start comes after a stop in progress, and does not affect a running unit.
         state.stopping.remove(unit);
@@ -304,7 +324,8 @@ impl Systemd for SimulatedConnection {
         self.pause().await;
         let mut state = self.call("restart", unit)?;
         let Some(file) = state.loaded.get(unit).cloned() else {
-            return Err(Error::NoSuchUnit);
+            let message = unit.to_owned();
+            return Err(Error::NoSuchUnit { message });
         };
         state.stopping.remove(unit);
         state.running.insert(unit.to_owned(), file);

@@ -38,6 +38,9 @@ pub struct Group<'a> {
     pub count: usize,
     /// The first of them by id, [`EXAMPLES_MAX`] at most.
     pub machines: Vec<&'a str>,
+    /// For [`Refusal::Conflict`], the first unit by name that is in the way on each of `machines`; `None` if only a unit
+    /// that would move with it is.
+    pub rivals: Vec<Option<&'a UnitName>>,
 }
 
 impl Cluster {
@@ -127,25 +130,27 @@ impl Cluster {
 
     /// The machines that refuse a unit together with its companions.
     fn groups(&self, name: &UnitName, together: &BTreeSet<UnitName>) -> Vec<Group<'_>> {
-        let mut groups: BTreeMap<Refusal<'_>, (usize, Vec<&str>)> = BTreeMap::new();
+        let mut groups: BTreeMap<Refusal<'_>, Group<'_>> = BTreeMap::new();
         for id in &self.ids {
             let Err(refusal) = self.admit_with(name, id, together) else {
                 continue;
             };
-            let (count, machines) = groups.entry(refusal).or_default();
-            *count += 1;
-            if machines.len() < EXAMPLES_MAX {
-                machines.push(id.as_str());
+            let group = groups.entry(refusal).or_insert_with(|| Group {
+                refusal,
+                count: 0,
+                machines: Vec::new(),
+                rivals: Vec::new(),
+            });
+            group.count += 1;
+            if group.machines.len() < EXAMPLES_MAX {
+                group.machines.push(id.as_str());
+                if refusal == Refusal::Conflict {
+                    let name = &self.units[name].job.name;
+                    group.rivals.push(self.rivals(name, id).min());
+                }
             }
         }
-        let groups = groups.into_iter();
-        groups
-            .map(|(refusal, (count, machines))| Group {
-                refusal,
-                count,
-                machines,
-            })
-            .collect()
+        groups.into_values().collect()
     }
 }
 
@@ -200,7 +205,15 @@ impl fmt::Display for Group<'_> {
         };
         let is_part = self.count > self.machines.len();
         let more = if is_part { ", …" } else { "" };
-        let machines = self.machines.join(", ");
+        let machines = self.machines.iter().enumerate();
+        let machines =
+            machines.map(
+                |(index, machine)| match self.rivals.get(index).copied().flatten() {
+                    Some(rival) => format!("{machine}: {rival}"),
+                    None => (*machine).to_owned(),
+                },
+            );
+        let machines = machines.collect::<Vec<_>>().join(", ");
         write!(
             f,
             "{}: {} {noun} ({machines}{more})",

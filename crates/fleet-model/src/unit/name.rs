@@ -11,7 +11,7 @@ use std::sync::Arc;
 use crate::identity::identity;
 
 identity!(
-    /// The name of a unit. A new one has at most 256 bytes, one of [`UNIT_TYPES`] after its last dot, and
+    /// The name of a unit. A new one has at most 255 bytes, one of [`UNIT_TYPES`] after its last dot, and
     /// before it one or more of `A-Z a-z 0-9 : _ . \ @ -`, not starting with `@`.
     UnitName
 );
@@ -67,7 +67,9 @@ pub enum InvalidName {
 }
 
 impl UnitName {
-    pub const BYTES_MAX: usize = 256;
+    /// systemd's limit, which is that of the names of files, too. The older server accepted 256 bytes, which no systemd
+    /// could load.
+    pub const BYTES_MAX: usize = 255;
 
     /// Checks a name.
     ///
@@ -175,10 +177,10 @@ mod tests {
 
     #[test]
     fn names_are_refused_for_the_first_rule_that_they_break() {
-        let long = format!("{}.service", "a".repeat(249));
+        let long = format!("{}.service", "a".repeat(248));
         for (name, message) in [
             ("", "unit name cannot be empty"),
-            (&long, "unit name exceeds maximum length (256)"),
+            (&long, "unit name exceeds maximum length (255)"),
             ("noext", r#"unit name must contain ".""#),
             ("foo@bar", r#"unit name must contain ".""#),
             ("foo.", r#"unit name cannot end in ".""#),
@@ -205,7 +207,7 @@ mod tests {
 
     #[test]
     fn names_are_taken() {
-        let longest = format!("{}.service", "a".repeat(248));
+        let longest = format!("{}.service", "a".repeat(247));
         for (name, is_template) in [
             ("foo.service", false),
             (longest.as_str(), false),

@@ -8,7 +8,7 @@ use super::requirements::Requirements;
 use crate::shown;
 
 /// Most bytes of values in `[X-Fleet]`. Each pattern is matched against the names of other units, and each
-/// specifier may become a name of 256 bytes.
+/// specifier may become a name of 255 bytes.
 pub const REQUIREMENTS_BYTES_MAX: usize = 8 * 1024;
 
 /// Why no machine could meet a unit's requirements, in the older server's words where it has the rule.

@@ -11,6 +11,7 @@ use zbus_systemd::systemd1::{ManagerProxy, UnitProxy};
 use super::signals::Signals;
 use super::systemd::{Connect, Error, Origin, Systemd, SystemdSignal, SystemdState};
 
+const SERVICE: &str = "org.freedesktop.systemd1";
 const NO_SUCH_UNIT: &str = "org.freedesktop.systemd1.NoSuchUnit";
 /// Job mode: queued jobs of the same unit are replaced.
 const REPLACE: &str = "replace";
@@ -94,25 +95,66 @@ impl Systemd for DbusSystemd {
         Ok(states.collect())
     }
 
+    async fn missing_triggered(&self, unit: &str) -> Result<Vec<String>, Error> {
+        let doing = "ask which units a unit triggers";
+        let asking = async { self.unit(unit).await?.triggers().await };
+        let triggered = asking.await.map_err(|error| classify(doing, &error))?;
+        if triggered.is_empty() {
+            return Ok(triggered);
+        }
+        let states = self.states(triggered).await?.into_iter();
+        let missing = states.filter(|(_, state)| state.load != "loaded");
+        Ok(missing.map(|(unit, _)| unit).collect())
+    }
+
+    async fn result(&self, unit: &str) -> Result<String, Error> {
+        let asking = async {
+            let path = self.manager.load_unit(unit.to_owned()).await?;
+            // Each type of unit has this property in its own interface; targets, slices and devices do not have it.
+            let (_, kind) = unit.rsplit_once('.').unwrap_or_default();
+            let (first, rest) = kind.split_at(kind.len().min(1));
+            let interface = format!("{SERVICE}.{}{rest}", first.to_uppercase());
+            let unit = zbus::Proxy::new(&self.connection, SERVICE, path, interface).await?;
+            unit.get_property::<String>("Result").await
+        };
+        let asked: zbus::Result<_> = asking.await;
+        match asked.map_err(|error| classify("ask why a unit has failed", &error)) {
+            Err(error @ Error::Unreachable { .. }) => Err(error),
+            asked => Ok(asked.unwrap_or_default()),
+        }
+    }
+
+    async fn invocation(&self, unit: &str) -> Result<Vec<u8>, Error> {
+        let asking = async { self.unit(unit).await?.invocation_id().await };
+        let asked: zbus::Result<_> = asking.await;
+        asked.map_err(|error| classify("ask which run of a unit this is", &error))
+    }
+
     async fn origin(&self, unit: &str) -> Result<Origin, Error> {
-        let doing = "look where a unit comes from";
-        let path = self.manager.load_unit(unit.to_owned()).await;
-        let path = path.map_err(|error| classify(doing, &error))?;
+        let name = unit;
         let looking = async {
-            let unit = UnitProxy::builder(&self.connection)
-                .path(path)
-                .cache_properties(CacheProperties::No)
-                .build()
-                .await?;
-            Ok((unit.fragment_path().await?, unit.load_state().await?))
+            let unit = self.unit(name).await?;
+            let fragment = unit.fragment_path().await?;
+            if unit.load_state().await? == "not-found" {
+                return Ok(Origin::None);
+            }
+            if !fragment.is_empty() {
+                return Ok(Origin::File(PathBuf::from(fragment)));
+            }
+            // systemd makes slices and devices of any name. A slice without a file is also active while it has units.
+            let is_slice = name
+                .rsplit_once('.')
+                .is_some_and(|(_, kind)| kind == "slice");
+            let is_made_of_its_name =
+                is_slice || matches!(unit.active_state().await?.as_str(), "inactive" | "failed");
+            Ok(if is_made_of_its_name && !unit.perpetual().await? {
+                Origin::None
+            } else {
+                Origin::Other
+            })
         };
         let looked: zbus::Result<_> = looking.await;
-        let (fragment, load) = looked.map_err(|error| classify(doing, &error))?;
-        Ok(match load.as_str() {
-            "not-found" => Origin::None,
-            _ if fragment.is_empty() => Origin::Other,
-            _ => Origin::File(PathBuf::from(fragment)),
-        })
+        looked.map_err(|error| classify("look where a unit comes from", &error))
     }
 
     async fn link(&self, file: &Path) -> Result<(), Error> {
@@ -183,6 +225,18 @@ impl Systemd for DbusSystemd {
     }
 }
 
+impl DbusSystemd {
+    /// The properties of a unit, which is loaded if it exists.
+    async fn unit(&self, name: &str) -> zbus::Result<UnitProxy<'static>> {
+        let path = self.manager.load_unit(name.to_owned()).await?;
+        UnitProxy::builder(&self.connection)
+            .path(path)
+            .cache_properties(CacheProperties::No)
+            .build()
+            .await
+    }
+}
+
 fn paths(file: &Path) -> Vec<String> {
     vec![file.to_string_lossy().into_owned()]
 }
@@ -190,7 +244,7 @@ fn paths(file: &Path) -> Vec<String> {
 /// For calls that have no effect on a unit that systemd does not know: that is success.
 fn is_done<T>(doing: &'static str, answer: zbus::Result<T>) -> Result<(), Error> {
     match answer.map_err(|error| classify(doing, &error)) {
-        Ok(_) | Err(Error::NoSuchUnit) => Ok(()),
+        Ok(_) | Err(Error::NoSuchUnit { .. }) => Ok(()),
         Err(error) => Err(error),
     }
 }
@@ -199,11 +253,14 @@ fn classify(doing: &'static str, error: &zbus::Error) -> Error {
     use zbus::fdo::Error as Standard;
     let message = error.to_string();
     match error {
-        zbus::Error::MethodError(name, ..) if name.as_str() == NO_SUCH_UNIT => Error::NoSuchUnit,
-        zbus::Error::MethodError(_, text, _) => Error::Refused {
-            doing,
-            message: text.clone().unwrap_or(message),
-        },
+        zbus::Error::MethodError(name, text, _) => {
+            let message = text.clone().unwrap_or(message);
+            if name.as_str() == NO_SUCH_UNIT {
+                Error::NoSuchUnit { message }
+            } else {
+                Error::Refused { doing, message }
+            }
+        }
         zbus::Error::FDO(standard) => match &**standard {
             Standard::NoReply(_)
             | Standard::Timeout(_)

@@ -11,6 +11,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -23,6 +24,16 @@ use crate::registry::Registration;
 use hyperfleet_fleet_model::unit::{DesiredState, Options, UnitName};
 
 const STATE_FILE: &str = ".agent.json";
+/// Permissions of unit files and of their folder. systemd logs a line for each file that is not readable for all users, at
+/// every reload, because all users can read its contents from systemd.
+const FILE_MODE: u32 = 0o644;
+const FOLDER_MODE: u32 = 0o755;
+/// Permissions of all other files and folders.
+const OWN_FILE_MODE: u32 = 0o600;
+const OWN_FOLDER_MODE: u32 = 0o700;
+/// A unit file that is being written. No unit has this name, and unlike a longer form of the unit's own name, it is never
+/// longer than a file's name may be.
+const NEW_FILE: &str = ".unit.new";
 
 /// The agent's state that survives a restart.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -171,9 +182,23 @@ pub(super) struct Disk {
 }
 
 impl Disk {
+    /// Creates the folder of unit files if it does not exist.
+    pub(super) fn open_for_units(folder: &Path) -> io::Result<Self> {
+        let is_new = !folder.exists();
+        let disk = Self::open(folder)?;
+        if is_new {
+            fs::set_permissions(&disk.folder, fs::Permissions::from_mode(FOLDER_MODE))?;
+        }
+        Ok(disk)
+    }
+
     /// Creates the folder if it does not exist.
     pub(super) fn open(folder: &Path) -> io::Result<Self> {
-        fs::create_dir_all(folder)?;
+        let mut builder = fs::DirBuilder::new();
+        builder
+            .recursive(true)
+            .mode(OWN_FOLDER_MODE)
+            .create(folder)?;
         let folder = fs::canonicalize(folder)?;
         Ok(Self { folder })
     }
@@ -195,7 +220,8 @@ impl Disk {
 
     pub(super) fn write_json(&self, name: &str, value: &impl Serialize) -> io::Result<()> {
         let text = serde_json::to_vec(value)?;
-        self.put(name, &text)
+        let new = format!("{name}.new");
+        self.put(name, &new, &text, OWN_FILE_MODE)
     }
 
     /// The unit files by name; `None` for a file that cannot be read as one.
@@ -217,7 +243,15 @@ impl Disk {
     }
 
     pub(super) fn write(&self, unit: &str, text: &str) -> io::Result<()> {
-        self.put(unit, text.as_bytes())
+        self.put(unit, NEW_FILE, text.as_bytes(), FILE_MODE)
+    }
+
+    /// Corrects the permissions of a unit's file that an earlier version has written.
+    pub(super) fn make_readable(&self, unit: &str) {
+        let permissions = fs::Permissions::from_mode(FILE_MODE);
+        if let Err(error) = fs::set_permissions(self.path(unit), permissions) {
+            tracing::warn!(unit, %error, "unit file not readable for all users");
+        }
     }
 
     /// Removes a unit's file, if it exists.
@@ -228,11 +262,11 @@ impl Disk {
         }
     }
 
-    fn put(&self, name: &str, text: &[u8]) -> io::Result<()> {
-        let beside = self
-            .folder
-            .join(format!(".{}.new", name.trim_start_matches('.')));
+    fn put(&self, name: &str, new: &str, text: &[u8], mode: u32) -> io::Result<()> {
+        let beside = self.folder.join(new);
         let mut file = fs::File::create(&beside)?;
+        // Whatever the umask is.
+        file.set_permissions(fs::Permissions::from_mode(mode))?;
         file.write_all(text)?;
         // Synced before the rename, so that a power failure leaves the old file or the new one.
         file.sync_all()?;
@@ -311,6 +345,36 @@ mod tests {
         assert_eq!(open().memory(), memory);
         fs::write(folder.path().join("units").join(STATE_FILE), "junk").unwrap();
         assert_eq!(open().memory(), Memory::default());
+    }
+
+    #[test]
+    fn unit_files_and_no_others_are_readable_for_all_users() {
+        let folder = tempfile::tempdir().unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        let units = folder.path().join("units");
+        let disk = Disk::open_for_units(&units).unwrap();
+        disk.write("a.service", "[Service]\n").unwrap();
+        StateFile::open(disk.clone()).remember(&Memory::default());
+        assert_eq!(mode(&units), 0o755);
+        assert_eq!(mode(&units.join("a.service")), 0o644);
+        assert_eq!(mode(&units.join(STATE_FILE)), 0o600);
+        fs::set_permissions(units.join("a.service"), fs::Permissions::from_mode(0o600)).unwrap();
+        disk.make_readable("a.service");
+        assert_eq!(mode(&units.join("a.service")), 0o644);
+        // The folder of offline_start.
+        let kept = folder.path().join("kept");
+        Disk::open(&kept).unwrap();
+        assert_eq!(mode(&kept), 0o700);
+    }
+
+    #[test]
+    fn the_longest_name_of_a_unit_is_that_of_a_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let disk = Disk::open(folder.path()).unwrap();
+        let longest = format!("{}.service", "a".repeat(UnitName::BYTES_MAX - 8));
+        assert!(UnitName::parse(longest.as_str()).is_ok());
+        disk.write(&longest, "[Service]\n").unwrap();
+        assert!(disk.files().unwrap().contains_key(&longest));
     }
 
     #[test]

@@ -9,6 +9,7 @@ use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::disk::{SavedRegistration, StateFile};
+use super::kept_registration::KeptRegistration;
 use crate::keys::{self, KEPT_PER_LEASE, KeyStore};
 use crate::registry::{Error, Key, MachineRecord, Registered, Registration, Registry};
 use hyperfleet_server_kit::causes::chain;
@@ -63,6 +64,8 @@ pub(super) struct RegistrationKeeper<S> {
     pub(super) before: Option<Registration>,
     /// Where the registration is stored for the next one.
     pub(super) state_file: StateFile,
+    /// Where it is stored for the next boot.
+    pub(super) kept: Option<KeptRegistration>,
     pub(super) lease_sender: watch::Sender<MachineLease>,
     /// Signals that a write found the registration void: its lease expired, or its key was deleted.
     pub(super) is_void: Arc<Notify>,
@@ -72,6 +75,8 @@ impl<S: KeyStore> RegistrationKeeper<S> {
     /// Runs until it is dropped.
     pub(super) async fn run(mut self) {
         if let Some(before) = self.before.take() {
+            // A version that did not keep it may have registered.
+            self.keep(&before);
             self.renew_until_void(before, false).await;
         }
         loop {
@@ -88,6 +93,22 @@ impl<S: KeyStore> RegistrationKeeper<S> {
         }
     }
 
+    /// Stores a registration for the next boot.
+    fn keep(&self, registration: &Registration) {
+        if let Some(kept) = &self.kept {
+            kept.keep(registration);
+        }
+    }
+
+    /// Ends the registration of the machine's earlier boot, if it has not expired.
+    async fn end_earlier_boot(&self) -> Result<(), Error> {
+        let earlier = (self.kept.as_ref()).and_then(KeptRegistration::of_earlier_boot);
+        match earlier {
+            Some(earlier) => self.registry.end_lease(&earlier).await,
+            None => Ok(()),
+        }
+    }
+
     async fn register(&mut self) -> Registration {
         let seconds = u32::try_from(self.lease.as_secs()).unwrap_or(u32::MAX);
         let (mut pause, mut is_logged) = (PAUSE, false);
@@ -95,8 +116,13 @@ impl<S: KeyStore> RegistrationKeeper<S> {
             let asked_at = Instant::now();
             let machine = self.record();
             let registry = &self.registry;
-            let registered = registry.register_machine(&self.id, &machine, seconds.max(1));
-            let cause = match registered.await {
+            let registering = async {
+                self.end_earlier_boot().await?;
+                registry
+                    .register_machine(&self.id, &machine, seconds.max(1))
+                    .await
+            };
+            let cause = match registering.await {
                 Ok(Registered::As(registration)) => {
                     tracing::info!(machine = self.id, "machine registered");
                     let saved = SavedRegistration {
@@ -106,6 +132,7 @@ impl<S: KeyStore> RegistrationKeeper<S> {
                     };
                     // Before anything else: an agent that is killed until then cannot resume it.
                     self.state_file.remember_registration(Some(saved));
+                    self.keep(&registration);
                     self.record_renewal(&registration, asked_at);
                     return registration;
                 }

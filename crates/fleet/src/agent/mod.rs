@@ -20,6 +20,7 @@ mod disk;
 mod duties;
 mod hand_over;
 mod keeper;
+mod kept_registration;
 mod offline;
 mod signals;
 mod systemd;
@@ -54,6 +55,20 @@ pub struct Settings {
     pub units_directory: PathBuf,
     /// Folder in which orders survive a reboot, for a start without etcd; `None`: they do not survive.
     pub offline_directory: Option<PathBuf>,
+    /// With it, the machine registers immediately after a reboot. Without it, it waits until the lease of its earlier boot
+    /// has expired.
+    pub host: Option<Host>,
+}
+
+/// One boot of one machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Host {
+    /// Identifies the hardware. Two running systems must never have the same.
+    pub hardware: String,
+    /// Identifies the boot.
+    pub boot: String,
+    /// Folder on a disk of the machine, where its registration is kept for the next boot.
+    pub directory: PathBuf,
 }
 
 /// What happens to the units when an agent stops.

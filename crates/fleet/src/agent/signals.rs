@@ -18,8 +18,9 @@ const SERVICE: &str = "org.freedesktop.systemd1";
 const UNITS: &str = "/org/freedesktop/systemd1/unit/";
 const UNIT_INTERFACE: &str = "org.freedesktop.systemd1.Unit";
 const MANAGER_INTERFACE: &str = "org.freedesktop.systemd1.Manager";
-/// Result of a job that was cancelled because a required unit failed.
-const GIVEN_UP: &str = "dependency";
+/// Results of jobs that are no failure. `skipped`: the unit's state made the job unnecessary. A start that a `Condition…=`
+/// prevents is `done`.
+const SUCCEEDED: [&str; 2] = ["done", "skipped"];
 /// How many signals zbus may queue. They are read immediately.
 const SIGNALS_MAX: NonZeroUsize = NonZeroUsize::new(8192).expect("more than none");
 
@@ -51,7 +52,7 @@ struct State {
 #[derive(Debug)]
 struct EndedJob {
     path: String,
-    was_given_up: bool,
+    result: String,
 }
 
 impl Drop for Signals {
@@ -130,7 +131,7 @@ impl State {
         let (_, path, _, result): (u32, ObjectPath<'_>, &str, &str) = body.deserialize().ok()?;
         self.ended.push_back(EndedJob {
             path: path.to_string(),
-            was_given_up: result == GIVEN_UP,
+            result: result.to_owned(),
         });
         Some(())
     }
@@ -140,10 +141,11 @@ impl State {
     fn next(&mut self) -> Option<SystemdSignal> {
         while let Some(job) = self.ended.pop_front() {
             if let Some(unit) = self.begun.remove(&job.path) {
-                return Some(if job.was_given_up {
-                    SystemdSignal::GaveUp { unit }
-                } else {
+                let result = job.result;
+                return Some(if SUCCEEDED.contains(&result.as_str()) {
                     SystemdSignal::Started { unit }
+                } else {
+                    SystemdSignal::NotStarted { unit, result }
                 });
             }
         }

@@ -32,13 +32,18 @@ pub enum SystemdSignal {
     Changed { unit: String },
     /// A start or restart that the agent requested left the queue: systemd carries it out, or has finished it.
     Started { unit: String },
-    /// systemd cancelled a start or restart that the agent requested, because a required unit did not start.
-    GaveUp { unit: String },
+    /// A start or restart that the agent requested was refused or has failed. The unit's state shows which of both.
+    NotStarted {
+        unit: String,
+        /// The result of systemd's job: `dependency`, `failed`, `assert`, …
+        result: String,
+    },
 }
 
 impl SystemdSignal {
     pub fn unit(&self) -> &str {
-        let (Self::Changed { unit } | Self::Started { unit } | Self::GaveUp { unit }) = self;
+        let (Self::Changed { unit } | Self::Started { unit } | Self::NotStarted { unit, .. }) =
+            self;
         unit
     }
 }
@@ -46,7 +51,7 @@ impl SystemdSignal {
 /// Where systemd found a unit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
-    /// There is no such unit.
+    /// There is no such unit, or only one that systemd makes of its name, such as a slice without a file.
     None,
     /// A file; links are not followed.
     File(PathBuf),
@@ -58,8 +63,11 @@ pub enum Origin {
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// systemd does not know the unit.
-    #[error("no such unit")]
-    NoSuchUnit,
+    #[error("no such unit: {message}")]
+    NoSuchUnit {
+        /// Names it: the unit of the call, or one that it requires.
+        message: String,
+    },
     /// systemd refuses this unit. Calls for other units may succeed.
     #[error("{doing}: {message}")]
     Refused {
@@ -86,6 +94,21 @@ pub trait Systemd: Send + Sync {
         &self,
         units: Vec<String>,
     ) -> impl Future<Output = Result<BTreeMap<String, SystemdState>, Error>> + Send;
+
+    /// Units that this unit triggers, such as the service of a timer, and that are not loaded.
+    fn missing_triggered(
+        &self,
+        unit: &str,
+    ) -> impl Future<Output = Result<Vec<String>, Error>> + Send;
+
+    /// Why a failed unit has failed, such as `exit-code`; empty if systemd does not say.
+    ///
+    /// # Errors
+    /// [`Error::Unreachable`].
+    fn result(&self, unit: &str) -> impl Future<Output = Result<String, Error>> + Send;
+
+    /// Identifies the present run of a unit: another start makes another one.
+    fn invocation(&self, unit: &str) -> impl Future<Output = Result<Vec<u8>, Error>> + Send;
 
     /// Where a unit comes from.
     fn origin(&self, unit: &str) -> impl Future<Output = Result<Origin, Error>> + Send;

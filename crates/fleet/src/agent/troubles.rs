@@ -22,6 +22,8 @@ struct Trouble {
     /// Digest of the file that the unit must have; empty if it must be removed.
     hash: String,
     failures: u32,
+    /// Whether systemd does not start it, perhaps because another unit is missing.
+    is_not_started: bool,
     /// `None` while a task of the unit runs.
     retry_at: Option<Instant>,
 }
@@ -61,11 +63,29 @@ impl Troubles {
         let trouble = self.entry(unit, hash);
         let pause = PAUSE.saturating_mul(1 << trouble.failures.min(10));
         trouble.failures += 1;
+        trouble.is_not_started = false;
         trouble.retry_at = Some(Instant::now() + pause.min(PAUSE_MAX));
         if trouble.error != error {
             error.clone_into(&mut trouble.error);
             tracing::warn!(unit, error, "unit not in its desired state: retrying");
         }
+    }
+
+    /// Records a unit that systemd does not start.
+    pub(super) fn not_started(&mut self, unit: &str, hash: &str, error: &str) {
+        self.fail(unit, hash, error);
+        self.entry(unit, hash).is_not_started = true;
+    }
+
+    /// Makes all units due that systemd did not start, and returns them.
+    pub(super) fn retry_starts(&mut self) -> BTreeSet<String> {
+        let waiting = self.0.iter_mut();
+        let waiting = waiting.filter(|(_, trouble)| trouble.is_not_started);
+        let due = waiting.map(|(unit, trouble)| {
+            trouble.retry_at = Some(Instant::now());
+            unit.clone()
+        });
+        due.collect()
     }
 
     /// Records that a unit was asked to stop and has not stopped yet.
@@ -96,6 +116,7 @@ impl Troubles {
             error: String::new(),
             hash: hash.to_owned(),
             failures: 0,
+            is_not_started: false,
             retry_at: Some(Instant::now()),
         })
     }

@@ -13,6 +13,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 use super::disk::{Disk, History, StateFile};
 use super::duties::{self, Duties, Files, Orders, Progress, ScopeUpdate};
 use super::keeper::{MachineLease, RegistrationKeeper};
+use super::kept_registration::KeptRegistration;
 use super::offline::Offline;
 use super::systemd::{Connect, Error};
 use super::units::Units;
@@ -32,6 +33,9 @@ const LOOK_PAUSE: Duration = Duration::from_mins(1);
 /// Pause before the registry or systemd is tried again.
 const PAUSE: Duration = Duration::from_millis(500);
 const PAUSE_MAX: Duration = Duration::from_secs(10);
+/// How long an agent that must stop its units waits for systemd while it is unreachable. A restart of D-Bus is shorter. If
+/// the machine is going down, systemd stops the units itself, and until this machine leaves, no other one runs them.
+const LEAVE_PAUSE: Duration = Duration::from_secs(5);
 /// Why nothing is done before this process has registered the machine, or has resumed its registration: another machine
 /// may have the same id, and the engine may have moved units meanwhile.
 const NOT_REGISTERED: &str =
@@ -81,6 +85,8 @@ pub(super) struct Work<S: KeyStore, C> {
     has_handed_over: bool,
     /// The drain for that, if this agent started one.
     drain: Option<BriefDrain>,
+    /// Whether the agent must stop its units, and ends without that because systemd is unreachable.
+    has_given_up: bool,
     /// When the next pass is due.
     act_at: Option<Instant>,
 }
@@ -97,7 +103,7 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
         leave_order: watch::Receiver<Option<Leave>>,
     ) -> io::Result<Self> {
         let settings = &agent.settings;
-        let disk = Disk::open(&settings.units_directory)?;
+        let disk = Disk::open_for_units(&settings.units_directory)?;
         let state_file = StateFile::open(disk.clone());
         let saved = state_file.registration();
         let saved = saved.filter(|saved| saved.key == agent.own_key());
@@ -116,6 +122,7 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
                 .filter(|saved| saved.lease == settings.lease)
                 .map(|saved| saved.registration.clone()),
             state_file: state_file.clone(),
+            kept: (settings.host.clone()).map(|host| KeptRegistration::new(host, agent.own_key())),
             lease_sender,
             is_void: Arc::clone(&is_void),
         };
@@ -150,6 +157,7 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
             handing_over: JoinSet::new(),
             has_handed_over: false,
             drain: None,
+            has_given_up: false,
             machine: settings.machine.clone(),
             is_halted,
             is_void,
@@ -185,14 +193,21 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
     }
 
     /// Serves one connection to systemd after another until the agent must stop and, if its units must stop,
-    /// until they have.
+    /// until they have or systemd stays unreachable.
     pub(super) async fn serve(&mut self) {
         let (mut pause, mut is_logged) = (PAUSE, false);
+        // Unset while systemd is reachable or the agent need not stop.
+        let mut give_up_at = None;
         while self.leave() != Some(Leave::Running) {
+            if self.leave().is_some() {
+                give_up_at.get_or_insert_with(|| Instant::now() + LEAVE_PAUSE);
+            }
             let connected = tokio::select! {
                 connected = self.agent.connect.connect() => connected,
                 _ = self.leave_order.changed() => continue,
+                () = wait_until(give_up_at) => return self.give_up(),
             };
+            let connected_at = Instant::now();
             let served = match connected {
                 Ok(systemd) => {
                     self.begin_keeping();
@@ -208,12 +223,25 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
                 }
                 Err(_) => {}
             }
+            if connected_at.elapsed() > LEAVE_PAUSE {
+                give_up_at = None;
+            }
             tokio::select! {
                 () = sleep(pause) => {}
                 _ = self.leave_order.changed() => {}
+                () = wait_until(give_up_at) => return self.give_up(),
             }
             pause = (pause * 2).min(PAUSE_MAX);
         }
+    }
+
+    /// Ends without having stopped the units.
+    fn give_up(&mut self) {
+        tracing::warn!(
+            units = self.units.count(),
+            "systemd unreachable: leaving the cluster without having stopped units"
+        );
+        self.has_given_up = true;
     }
 
     fn begin_keeping(&mut self) {
@@ -267,7 +295,7 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
                 }
                 () = sleep_until(act_at) => {
                     self.act(&systemd).await?;
-                    if self.is_leaving() && self.units.count() == 0 {
+                    if self.is_leaving() && self.units.are_stopped() {
                         return Ok(());
                     }
                 }
@@ -414,6 +442,7 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
         // If the lease is not renewed by then, singletons stop.
         let ends_at = self.lease.borrow().ends_at();
         self.act_at = None;
+        self.units.check_not_started(systemd).await?;
         self.held_lease = self.may_run_singletons();
         if !self.held_lease && !self.lease.borrow().is_held() {
             self.units.stop_singletons(systemd).await?;
@@ -694,7 +723,9 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
     pub(super) async fn end(mut self) {
         // It stores the registration: never after the next agent has started.
         self.keeping.shutdown().await;
-        if self.is_leaving() {
+        // A unit that must never run twice may run on: until the lease expires, no other machine starts it.
+        let may_leave = !self.has_given_up || !self.units.may_run_singletons();
+        if (self.is_leaving() || self.has_given_up) && may_leave {
             forget_last_report(&mut self.units);
             self.state_file.remember_registration(None);
             // The keeper may have registered the machine since the agent last looked.
@@ -725,6 +756,14 @@ fn forget_last_report(units: &mut Units) {
     if let Some(history) = &mut units.memory.history {
         history.last_report = 0;
         units.remember();
+    }
+}
+
+/// Without a time it waits forever.
+async fn wait_until(at: Option<Instant>) {
+    match at {
+        Some(at) => sleep_until(at).await,
+        None => std::future::pending().await,
     }
 }
 

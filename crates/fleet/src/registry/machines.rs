@@ -150,6 +150,11 @@ impl<S: KeyStore> Registry<S> {
         Ok(found.entry(&self.name(&key)).map(|entry| entry.modified))
     }
 
+    /// Ends a registration, if it has not ended, and deletes all keys that expire with it.
+    pub async fn end_lease(&self, registration: &Registration) -> Result<(), Error> {
+        Ok(self.store.revoke(registration.lease).await?)
+    }
+
     /// Ends a registration, if it has not ended. Deletes all keys of the machine, including its last report.
     pub async fn deregister_machine(&self, registration: Registration) -> Result<(), Error> {
         self.store.revoke(registration.lease).await?;

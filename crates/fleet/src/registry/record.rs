@@ -207,6 +207,9 @@ pub struct UnitState {
     /// Why the agent cannot bring it to its desired state.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub error: String,
+    /// Why a failed unit has failed, as systemd names it, such as `exit-code`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub result: String,
 }
 
 /// Why a unit is not placed.

@@ -165,6 +165,7 @@ impl Reports {
             hash: hash.to_owned(),
             launched: false,
             error: String::new(),
+            result: String::new(),
         };
         let is_ordered = Guard::Modified(registry.name(&Key::run(&machine, unit)), run);
         let unit_key = unit.to_owned();

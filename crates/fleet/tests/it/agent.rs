@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use hyperfleet_fleet::agent::Leave;
+use hyperfleet_fleet::agent::{Host, Leave};
 use hyperfleet_fleet::keys::{KeyOperation, KeyStore as _, Transaction};
 use hyperfleet_fleet::registry::{
     Acquired, Body, Leader, Leading, MachineRecord, Prefix, Registered, Registration, Registry,
@@ -14,6 +14,8 @@ use hyperfleet_fleet_model::unit::{Options, UnitName};
 use hyperfleet_testkit::{
     MemoryKeys, Random, SimulatedMachine, fresh_prefix, move_to, place, until, withdraw,
 };
+use tempfile::TempDir;
+use tokio::time::Instant;
 
 use super::interleaved::Interleaved;
 
@@ -255,7 +257,7 @@ async fn a_start_that_systemd_gives_up_has_failed_and_is_tried_again_later_and_l
         pauses.push(since.elapsed().as_secs_f64().round());
         let state = world.state("a.service").await;
         assert!(!state.is_some_and(|state| state.launched), "{number}");
-        machine.systemd.give_up_queued("a.service");
+        machine.systemd.refuse_queued("a.service", "dependency");
         world
             .until_error("a.service", "a unit that it requires did not start")
             .await;
@@ -275,7 +277,7 @@ async fn a_start_that_systemd_gives_up_has_failed_and_is_tried_again_later_and_l
     // One that users do not want any more is not tried again.
     world.set("a.service", &file(1), Loaded).await;
     world.until_state("a.service", "inactive").await;
-    machine.systemd.give_up_queued("a.service");
+    machine.systemd.refuse_queued("a.service", "dependency");
     tokio::time::sleep(Duration::from_mins(2)).await;
     assert_eq!(starts(), 10);
     assert_eq!(world.state("a.service").await.unwrap().error, "");
@@ -873,6 +875,121 @@ async fn an_agent_that_leaves_waits_for_its_units() {
     leaving.await.unwrap();
     let left = world.snapshot().await;
     assert!(left.machines.is_empty() && left.states.is_empty());
+}
+
+/// Starts machine m1 as one boot on some hardware, with its disk, and waits until its unit runs.
+async fn boots(
+    world: &World,
+    disk: &TempDir,
+    hardware: &str,
+    boot: &str,
+) -> (SimulatedMachine, Duration) {
+    let host = Host {
+        hardware: hardware.to_owned(),
+        boot: boot.to_owned(),
+        directory: disk.path().join("fleet"),
+    };
+    let since = Instant::now();
+    let registry = world.registry.clone();
+    let machine = SimulatedMachine::start_on(registry, "m1", LEASE_SECONDS, host);
+    until("its unit runs", async || !machine.running().is_empty()).await;
+    (machine, since.elapsed())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reboot_does_not_wait_for_the_lease_of_the_earlier_boot() {
+    let world = World::new().await;
+    let disk = tempfile::tempdir().unwrap();
+    world.set("a.service", &file(1), Launched).await;
+    let (first, _) = boots(&world, &disk, "h1", "b1").await;
+    world.until_state("a.service", "active").await;
+    // Each loses its memory with its power.
+    drop(first);
+    let (second, waited) = boots(&world, &disk, "h1", "b2").await;
+    assert!(waited < Duration::from_secs(2), "{waited:?}");
+    drop(second);
+    let (third, waited) = boots(&world, &disk, "h1", "b3").await;
+    assert!(waited < Duration::from_secs(2), "{waited:?}");
+    world.until_state("a.service", "active").await;
+    assert_eq!(world.snapshot().await.machines.len(), 1);
+    drop(third);
+    // Whether the earlier boot still runs is uncertain: on other hardware, and in the same boot.
+    for (hardware, boot) in [("h2", "b4"), ("h2", "b4")] {
+        let (last, waited) = boots(&world, &disk, hardware, boot).await;
+        assert!(waited > Duration::from_secs(15), "{waited:?}");
+        drop(last);
+    }
+}
+
+/// As from an image of a machine that runs.
+#[tokio::test(start_paused = true)]
+async fn a_copy_of_a_disk_does_not_take_the_id_of_the_running_machine() {
+    let world = World::new().await;
+    let disk = tempfile::tempdir().unwrap();
+    world.set("a.service", &file(1), Launched).await;
+    let (first, _) = boots(&world, &disk, "h1", "b1").await;
+    let host = Host {
+        hardware: "h2".to_owned(),
+        boot: "b2".to_owned(),
+        directory: disk.path().join("fleet"),
+    };
+    let registry = world.registry.clone();
+    let copy = SimulatedMachine::start_on(registry, "m1", LEASE_SECONDS, host);
+    tokio::time::sleep(Duration::from_secs(100)).await;
+    assert!(copy.running().is_empty() && !copy.status().is_registered);
+    assert_eq!(first.running(), ["a.service".to_owned()].into());
+    assert!(first.status().is_registered && first.status().registrations == 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_that_cannot_stop_its_units_leaves_soon() {
+    for leave in [Leave::Stopped, Leave::Moved] {
+        let world = World::new().await;
+        let mut machine = world.machine();
+        world.set("a.service", &file(1), Launched).await;
+        world.until_state("a.service", "active").await;
+        machine.systemd.with(|state| state.is_away = true);
+        let since = Instant::now();
+        machine.leave(leave).await;
+        assert!(since.elapsed() < Duration::from_secs(10), "{leave:?}");
+        let left = world.snapshot().await;
+        assert!(left.machines.is_empty() && left.states.is_empty());
+    }
+}
+
+/// It may run on: no other machine may start it before the lease has expired.
+#[tokio::test(start_paused = true)]
+async fn a_singleton_that_cannot_be_stopped_keeps_the_lease() {
+    let world = World::new().await;
+    let mut machine = world.machine();
+    let file = format!("{}\n[X-Fleet]\nSingleton=true\n", file(1));
+    world.set("a.service", &file, Launched).await;
+    world.until_state("a.service", "active").await;
+    machine.systemd.with(|state| state.is_away = true);
+    machine.leave(Leave::Stopped).await;
+    let registered = async || world.snapshot().await.machines.contains_key("m1");
+    assert!(registered().await);
+    let since = Instant::now();
+    until("its lease has expired", async || !registered().await).await;
+    let waited = since.elapsed().as_secs();
+    assert!((LEASE_SECONDS - 15..=LEASE_SECONDS).contains(&u32::try_from(waited).unwrap()));
+}
+
+/// A restart of D-Bus while units stop.
+#[tokio::test(start_paused = true)]
+async fn an_agent_that_leaves_waits_for_systemd_for_seconds() {
+    let world = World::new().await;
+    let mut machine = world.machine();
+    world.set("a.service", &file(1), Launched).await;
+    world.until_state("a.service", "active").await;
+    machine.systemd.with(|state| state.is_away = true);
+    let systemd = machine.systemd.clone();
+    tokio::spawn(async move {
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        systemd.with(|state| state.is_away = false);
+    });
+    machine.leave(Leave::Stopped).await;
+    assert_eq!(machine.stopped(), ["a.service"]);
 }
 
 /// Whatever users, systemd and the agent's process do meanwhile: in the end what is to run runs, with its file, and nothing

@@ -230,5 +230,6 @@ pub(crate) fn state(active: &str, launched: bool) -> UnitState {
         hash: "h".into(),
         launched,
         error: String::new(),
+        result: String::new(),
     }
 }

@@ -1,7 +1,7 @@
 //! Setting, reading and destroying units.
 
 use hyperfleet_fleet::keys::KeyStore;
-use hyperfleet_fleet::registry::{Label, RefusalRecord, Reports, Step, Why};
+use hyperfleet_fleet::registry::{Label, RefusalRecord, Reports, Step, UnitState, Why};
 use hyperfleet_fleet::{Error, Fleet, MetadataChange, Set, SetUnit, StateFilter, UnitView};
 use hyperfleet_fleet_model::unit::DesiredState::{Inactive, Launched, Loaded};
 use hyperfleet_fleet_model::unit::UnitOption;
@@ -683,9 +683,32 @@ async fn it_is_said_why_a_unit_is_where_it_is() {
         .report(&mut reports, &[("a.service", state("active", true))])
         .await;
     assert_eq!(said("a.service").await, "placed on m1, and launched there");
+    let failed = UnitState {
+        result: "exit-code".to_owned(),
+        ..state("failed", true)
+    };
+    world.report(&mut reports, &[("a.service", failed)]).await;
+    assert_eq!(
+        said("a.service").await,
+        "placed on m1, where it has failed (exit-code)"
+    );
     world.set_desired("a.service", "inactive").await;
     assert_eq!(said("a.service").await, "inactive: about to leave m1");
-    // A global unit.
+}
+
+#[tokio::test]
+async fn it_is_said_where_a_global_unit_belongs_and_fails() {
+    let world = Mirrored::start(MemoryKeys::new(), fresh_prefix()).await;
+    let said = async |name: &str| {
+        world.settle().await;
+        world.fleet.explain(name).await.unwrap().reason
+    };
+    let leading = world.lead("m9").await;
+    let mut reports = Reports::new(world.register("m1", &[("zone", "east")]).await);
+    let failed = UnitState {
+        result: "exit-code".to_owned(),
+        ..state("failed", true)
+    };
     world
         .create(
             "g.service",
@@ -698,12 +721,20 @@ async fn it_is_said_why_a_unit_is_where_it_is() {
         said("g.service").await,
         "global: belongs on 1 of 2 machines (m1)"
     );
+    world.report(&mut reports, &[("g.service", failed)]).await;
+    until("its failure is seen", async || {
+        let failed =
+            "global: belongs on 1 of 2 machines (m1); it has failed (exit-code) on 1 of them (m1)";
+        said("g.service").await == failed
+    })
+    .await;
     world
         .create("c.service", &["Conflicts=g.service"], "loaded")
         .await;
     world.place(&leading, "c.service", "m1").await;
     assert_eq!(
         said("g.service").await,
-        "global: belongs on none of 2 machines"
+        "global: belongs on none of 2 machines: Conflicts with c.service: 1 of them (m1); MachineMetadata=zone=east: 1 of \
+         them (m2)"
     );
 }

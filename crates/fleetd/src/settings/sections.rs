@@ -71,7 +71,7 @@ pub struct AgentSettings {
     pub units_directory: PathBuf,
     pub systemd_user: bool,
     is_offline_start: bool,
-    state_directory: PathBuf,
+    pub state_directory: PathBuf,
     shutdown_mode: ShutdownMode,
 }
 

@@ -98,13 +98,21 @@ pub(super) fn level(text: &str) -> Result<Value, String> {
     }
 }
 
-/// Metadata of the agent. The older fleetd silently dropped malformed pairs.
+/// Metadata of the agent. The older fleetd silently dropped malformed pairs, and kept values that no unit can ask for.
 pub(super) fn metadata(text: &str) -> Result<Value, String> {
-    let mut pairs = text.split(',').map(str::trim).filter(|p| !p.is_empty());
-    match pairs.find(|pair| !pair.contains('=')) {
-        Some(odd) => Err(format!("{odd:?} is no pair key=value")),
-        None => Ok(text.into()),
+    let pairs = text.split(',').map(str::trim).filter(|p| !p.is_empty());
+    for pair in pairs {
+        let (key, value) = pair
+            .split_once('=')
+            .ok_or_else(|| format!("{pair:?} is no pair key=value"))?;
+        let has_blank = key.trim_end().contains(char::is_whitespace);
+        if has_blank || value.contains('=') || pair.contains('"') {
+            return Err(format!(
+                "{pair:?} is more than one pair key=value: separate pairs by commas, without quotes"
+            ));
+        }
     }
+    Ok(text.into())
 }
 
 /// `host:port` of a server; empty for none.
@@ -188,6 +196,33 @@ mod tests {
         assert_eq!(mode("600"), Ok(0o600_u32.into()));
         for text in ["", "rw", "0888", "1777", "-1"] {
             assert!(mode(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn metadata_is_what_units_can_ask_for() {
+        for text in [
+            "",
+            "a=b",
+            "a=b,,c=d",
+            " a=b, c=d ,",
+            "a = b,zone=east wing",
+            "a=b,a=c",
+            "a=b\n",
+        ] {
+            assert_eq!(metadata(text), Ok(text.into()), "{text}");
+        }
+        for text in [
+            "a",
+            "a=b,c",
+            "role=render role=ceph-osd",
+            "a=b;c=d",
+            "a=b\nc=d",
+            "a b=c",
+            "\"a=b\",\"c=d\"",
+            "a=\"b\"",
+        ] {
+            assert!(metadata(text).is_err(), "{text}");
         }
     }
 

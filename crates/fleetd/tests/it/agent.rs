@@ -127,6 +127,8 @@ async fn units_start_stop_and_go() {
         .systemd
         .systemctl(&["kill", "--signal=KILL", "a.service"]);
     api.until_state("a.service", "failed").await;
+    api.until_explained("a.service", "on m1, where it has failed (signal)")
+        .await;
     api.put("a.service", &[], "inactive").await;
     api.destroy("b.service").await;
     until("both are gone", async || {
@@ -402,6 +404,46 @@ async fn units_that_fleet_did_not_write_are_not_changed() {
         path.ends_with(".config/systemd/user/foreign.service"),
         "{path}"
     );
+}
+
+/// A process that fleet has started is not lost from sight when the machine gets a unit of the same name.
+#[tokio::test]
+async fn a_unit_that_becomes_the_machines_own_is_shown_while_it_runs() {
+    let Some(machine) = Machine::new().await else {
+        return;
+    };
+    let fleetd = machine.start().await;
+    let api = fleetd.api();
+    let units = ["a.service", "b.service"];
+    for unit in units {
+        api.put(unit, &SLEEP, "launched").await;
+        api.until_state(unit, "active").await;
+        let file = format!(".config/systemd/user/{unit}");
+        let text = "[Service]\nExecStart=/bin/sleep 2000\n";
+        machine.systemd.write(&file, text);
+    }
+    machine.systemd.systemctl(&["daemon-reload"]);
+    let pids = units.map(|unit| machine.main_pid(unit));
+    for unit in units {
+        api.destroy(unit).await;
+    }
+    until("fleet says that they run on", async || {
+        fleetd.output().matches("may have started").count() == units.len()
+    })
+    .await;
+    for (unit, pid) in units.iter().zip(&pids) {
+        assert_eq!(api.state(unit).await["systemdActiveState"], "active");
+        assert_eq!(machine.main_pid(unit), *pid);
+    }
+    // From here on they are the machine's.
+    machine.systemd.systemctl(&["stop", "a.service"]);
+    machine.systemd.systemctl(&["restart", "b.service"]);
+    until("fleet has forgotten them", async || {
+        api.list("state").await.is_empty()
+    })
+    .await;
+    assert!(machine.is("a.service", "inactive") && machine.is("b.service", "active"));
+    assert_ne!(machine.main_pid("b.service"), pids[1]);
 }
 
 #[tokio::test]

@@ -20,6 +20,7 @@ mod monitoring;
 mod program;
 mod reload;
 mod settings;
+mod starting;
 mod stopping;
 mod tls;
 mod upgrade;

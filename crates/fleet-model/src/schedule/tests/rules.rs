@@ -137,7 +137,7 @@ fn the_reason_of_an_unplaced_unit_is_explained() {
     assert_eq!(
         why(&cluster, "tail"),
         "no machine can run it: MachineOf=lead: 7 machines (alder, m1, m2, m4, m5, …); \
-         Conflicts: 1 machine (m3)"
+         Conflicts: 1 machine (m3: lead)"
     );
     assert_eq!(why(&cluster, "lead"), "");
     assert_eq!(why(&cluster, "no such unit"), "");

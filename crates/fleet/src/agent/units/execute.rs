@@ -20,7 +20,7 @@ impl From<Error> for Undone {
     fn from(error: Error) -> Self {
         match error {
             Error::Unreachable { .. } => Self::Unreachable(error),
-            Error::NoSuchUnit | Error::Refused { .. } => Self::Failed(error.to_string()),
+            Error::NoSuchUnit { .. } | Error::Refused { .. } => Self::Failed(error.to_string()),
         }
     }
 }
@@ -38,7 +38,9 @@ impl Units {
         unit: &str,
     ) -> Result<(), Undone> {
         // A unit of this name that fleet did not write is left unchanged.
-        if self.stranger(systemd, unit).await?.is_none() {
+        if let Some(from) = self.stranger(systemd, unit).await? {
+            self.leave_to_host(systemd, unit, &from).await?;
+        } else {
             self.is_about_to_stop(unit);
             systemd.stop(unit).await?;
             if !state_of(systemd, unit).await?.has_stopped() {
@@ -53,6 +55,31 @@ impl Units {
         }
         self.drop_file(unit)?;
         Ok(())
+    }
+
+    /// Leaves a unit to the machine, which has its own file of that name now. A process that fleet has started runs on: it
+    /// is reported until an operator stops or starts the unit there.
+    async fn leave_to_host(
+        &mut self,
+        systemd: &impl Systemd,
+        unit: &str,
+        from: &str,
+    ) -> Result<(), Undone> {
+        let known = self.memory.units.get(unit);
+        let may_run =
+            known.is_some_and(|known| known.may_run || known.state == DesiredState::Launched);
+        if !may_run || state_of(systemd, unit).await?.has_stopped() {
+            return Ok(());
+        }
+        let invocation = systemd.invocation(unit).await?;
+        let first = self.left_to_host.entry(unit.to_owned());
+        if *first.or_insert_with(|| invocation.clone()) != invocation {
+            return Ok(());
+        }
+        Err(Undone::Failed(format!(
+            "this machine has a unit {unit} that fleet did not write, from {from}: a process that fleet may have started \
+             runs on until the unit is stopped or restarted on the machine"
+        )))
     }
 
     pub(super) async fn load(
@@ -156,7 +183,7 @@ impl Units {
         }
     }
 
-    fn change(&mut self, unit: &str, change: impl FnOnce(&mut UnitMemory)) {
+    pub(super) fn change(&mut self, unit: &str, change: impl FnOnce(&mut UnitMemory)) {
         if let Some(known) = self.memory.units.get_mut(unit) {
             change(known);
         }
@@ -166,6 +193,7 @@ impl Units {
         self.disk.remove(unit)?;
         self.on_disk.remove(unit);
         self.memory.units.remove(unit);
+        self.left_to_host.remove(unit);
         self.memory.needs_reload = true;
         self.unread.remove(unit);
         Ok(())

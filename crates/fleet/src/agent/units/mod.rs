@@ -10,15 +10,12 @@ use tokio::time::Instant;
 use self::execute::Undone;
 use super::disk::{Disk, Memory, StateFile, UnitMemory};
 use super::duties::{Files, Orders, requirements};
-use super::systemd::{Error, Systemd, SystemdSignal as Signal};
+use super::systemd::{Error, Systemd, SystemdSignal as Signal, SystemdState};
 use super::telemetry;
 use super::troubles::Troubles;
 use crate::registry::UnitState;
 use hyperfleet_fleet_model::agent::{AgentTask, Current, TaskReason, tasks};
 use hyperfleet_fleet_model::unit::{DesiredState, Options};
-
-/// The error of a unit whose start systemd cancelled.
-const GAVE_UP: &str = "systemd gave up its start: a unit that it requires did not start";
 
 pub(super) struct Units {
     disk: Disk,
@@ -27,6 +24,12 @@ pub(super) struct Units {
     /// The unit files in the folder; `None` for one that cannot be read.
     on_disk: BTreeMap<String, Option<OnDisk>>,
     troubles: Troubles,
+    /// Results of jobs of units that were not started, until their states show why.
+    not_started: BTreeMap<String, String>,
+    /// Units that run although the machine has its own files of their names, each with the run that was found.
+    left_to_host: BTreeMap<String, Vec<u8>>,
+    /// Why failed units have failed.
+    results: BTreeMap<String, String>,
     /// Pinned units, with the reason.
     pinned: BTreeMap<String, String>,
     /// Loaded units that systemd may not have read.
@@ -59,6 +62,7 @@ impl Units {
         let mut memory = state_file.memory();
         let (mut files, mut on_disk) = (Files::new(), BTreeMap::new());
         for (unit, file) in disk.files()? {
+            disk.make_readable(&unit);
             let known = file.as_ref().map(|file| OnDisk::of(&unit, file));
             files.extend(file.map(|file| (file.hash().to_string(), file)));
             on_disk.insert(unit, known);
@@ -76,6 +80,9 @@ impl Units {
             memory,
             on_disk,
             troubles: Troubles::default(),
+            not_started: BTreeMap::new(),
+            left_to_host: BTreeMap::new(),
+            results: BTreeMap::new(),
             pinned: BTreeMap::new(),
             unread: BTreeSet::new(),
             has_lost_some: false,
@@ -102,6 +109,7 @@ impl Units {
             }
             self.remember();
         }
+        self.not_started.clear();
         // Signals were missed while the agent was disconnected. A start that is queued or done changes nothing.
         for known in self.memory.units.values_mut() {
             if known.start_is_awaited {
@@ -132,6 +140,12 @@ impl Units {
         self.memory.units.len()
     }
 
+    /// Whether no unit is left that the agent can stop.
+    pub(super) fn are_stopped(&self) -> bool {
+        let mut units = self.memory.units.keys();
+        units.all(|unit| self.left_to_host.contains_key(unit))
+    }
+
     pub(super) fn is_launched(&self, unit: &str) -> bool {
         let known = self.memory.units.get(unit);
         known.is_some_and(|known| known.state == DesiredState::Launched)
@@ -150,20 +164,50 @@ impl Units {
         };
         match signal {
             Signal::Started { .. } => known.start_is_awaited = false,
-            Signal::GaveUp { .. } if known.state == DesiredState::Launched => {
-                known.unlaunch();
-                let hash = self.on_disk.get(unit).and_then(Option::as_ref);
-                let hash = hash.map_or("", |on_disk| on_disk.hash.as_str());
-                self.troubles.fail(unit, hash, GAVE_UP);
-                telemetry::failed(&AgentTask::Start(unit.to_owned()));
+            // Otherwise the start of a unit that has been stopped since was cancelled.
+            Signal::NotStarted { result, .. } if known.state == DesiredState::Launched => {
+                self.not_started.insert(unit.to_owned(), result.clone());
             }
-            // The start of a unit that has been stopped since was cancelled.
-            Signal::Changed { .. } | Signal::GaveUp { .. } => {}
+            Signal::Changed { .. } | Signal::NotStarted { .. } => {}
         }
+        // It may fail again for another reason.
+        self.results.remove(unit);
         // The next pass stores it.
         self.is_unsaved |= !matches!(signal, Signal::Changed { .. });
         self.troubles.changed(unit);
         true
+    }
+
+    /// Decides about units whose start was not successful: those that have run and failed count as launched, and the
+    /// others are started again later.
+    pub(super) async fn check_not_started(&mut self, systemd: &impl Systemd) -> Result<(), Error> {
+        if self.not_started.is_empty() {
+            return Ok(());
+        }
+        let states = systemd.states(self.not_started.keys().cloned().collect());
+        let states = states.await?;
+        for (unit, result) in std::mem::take(&mut self.not_started) {
+            let Some(state) = states.get(&unit) else {
+                continue;
+            };
+            // A unit that fails while it starts has this result, too.
+            let has_run = match result.as_str() {
+                "failed" | "timeout" => state.active != "inactive",
+                _ => !state.has_stopped(),
+            };
+            if has_run {
+                self.change(&unit, |known| known.start_is_awaited = false);
+            } else if self.is_launched(&unit) {
+                let error = why_not_started(systemd, &unit, &result).await?;
+                self.change(&unit, UnitMemory::unlaunch);
+                let hash = self.on_disk.get(&unit).and_then(Option::as_ref);
+                let hash = hash.map_or("", |on_disk| on_disk.hash.as_str());
+                self.troubles.not_started(&unit, hash, &error);
+                telemetry::failed(&AgentTask::Start(unit));
+            }
+            self.is_unsaved = true;
+        }
+        Ok(())
     }
 
     fn current(&self) -> BTreeMap<String, Current> {
@@ -197,15 +241,24 @@ impl Units {
         planned
     }
 
-    /// Stops units that must never run twice, regardless of their desired state: another machine may be about
-    /// to start them.
-    pub(super) async fn stop_singletons(&mut self, systemd: &impl Systemd) -> Result<(), Error> {
+    fn running_singletons(&self) -> impl Iterator<Item = &String> {
         let running = self.memory.units.iter().filter(|(unit, known)| {
             let on_disk = self.on_disk.get(*unit).and_then(Option::as_ref);
             (known.state == DesiredState::Launched || known.may_run)
                 && on_disk.is_some_and(|on_disk| on_disk.is_singleton)
         });
-        let running: Vec<String> = running.map(|(unit, _)| unit.clone()).collect();
+        running.map(|(unit, _)| unit)
+    }
+
+    /// Whether a unit that must never run twice may run.
+    pub(super) fn may_run_singletons(&self) -> bool {
+        self.running_singletons().next().is_some()
+    }
+
+    /// Stops units that must never run twice, regardless of their desired state: another machine may be about
+    /// to start them.
+    pub(super) async fn stop_singletons(&mut self, systemd: &impl Systemd) -> Result<(), Error> {
+        let running: Vec<String> = self.running_singletons().cloned().collect();
         let resting = self.troubles.resting();
         for unit in running.into_iter().filter(|unit| !resting.contains(unit)) {
             match self.stop(systemd, &unit).await {
@@ -284,7 +337,15 @@ impl Units {
                 AgentTask::Restart(_) => self.restart(systemd, &unit, orders).await,
             };
             match done {
-                Ok(()) => telemetry::task_completed(&task, reason),
+                Ok(()) => {
+                    telemetry::task_completed(&task, reason);
+                    if task == AgentTask::Reload {
+                        // What they need may be among the units that were loaded.
+                        let due = self.troubles.retry_starts();
+                        let is_due = |unit: &String| due.contains(unit);
+                        skipped.retain(|unit| !is_due(unit) || orders.pinned.contains_key(unit));
+                    }
+                }
                 Err(Undone::Unreachable(error)) => return Err(error),
                 Err(Undone::Stopping) => {
                     self.troubles.stopping(&unit, orders.hash(&unit));
@@ -298,7 +359,12 @@ impl Units {
                         _ => [unit].into(),
                     };
                     for unit in &failed {
-                        self.troubles.fail(unit, orders.hash(unit), &error);
+                        let hash = orders.hash(unit);
+                        if matches!(task, AgentTask::Start(_)) {
+                            self.troubles.not_started(unit, hash, &error);
+                        } else {
+                            self.troubles.fail(unit, hash, &error);
+                        }
                     }
                     skipped.extend(failed);
                 }
@@ -312,12 +378,34 @@ impl Units {
         std::mem::take(&mut self.has_lost_some)
     }
 
+    /// Asks why units have failed that were not known to have failed.
+    async fn ask_results(
+        &mut self,
+        systemd: &impl Systemd,
+        states: &BTreeMap<String, SystemdState>,
+    ) -> Result<(), Error> {
+        let has_failed = |unit: &str| {
+            states
+                .get(unit)
+                .is_some_and(|state| state.active == "failed")
+        };
+        self.results.retain(|unit, _| has_failed(unit));
+        for unit in states.keys().filter(|unit| has_failed(unit)) {
+            if !self.results.contains_key(unit) {
+                let result = systemd.result(unit).await?;
+                self.results.insert(unit.clone(), result);
+            }
+        }
+        Ok(())
+    }
+
     /// The states to report: of each unit that is here, and of each that cannot be.
     pub(super) async fn report(
         &mut self,
         systemd: &impl Systemd,
     ) -> Result<BTreeMap<String, UnitState>, Error> {
         let states = systemd.states(self.names()).await?;
+        self.ask_results(systemd, &states).await?;
         let mut reported = BTreeMap::new();
         for (unit, known) in &mut self.memory.units {
             let Some(state) = states.get(unit) else {
@@ -343,6 +431,7 @@ impl Units {
                 // While a start is queued, the unit's state does not show it.
                 launched: was_launched && !state.start_is_queued && !known.start_is_awaited,
                 error: self.pinned.get(unit).cloned().unwrap_or_default(),
+                result: self.results.get(unit).cloned().unwrap_or_default(),
             };
             reported.insert(unit.clone(), report);
         }
@@ -357,6 +446,7 @@ impl Units {
                 hash: hash.to_owned(),
                 launched: false,
                 error: String::new(),
+                result: String::new(),
             };
             let report = reported.entry(unit.to_owned()).or_insert_with(failed);
             error.clone_into(&mut report.error);
@@ -366,4 +456,32 @@ impl Units {
         }
         Ok(reported)
     }
+}
+
+/// Why systemd has not started a unit, by the result of the job.
+async fn why_not_started(
+    systemd: &impl Systemd,
+    unit: &str,
+    result: &str,
+) -> Result<String, Error> {
+    let why = match result {
+        "dependency" => {
+            return Ok(
+                "systemd gave up its start: a unit that it requires did not start".to_owned(),
+            );
+        }
+        "assert" => "an Assert…= option is not met".to_owned(),
+        _ => {
+            let missing = match systemd.missing_triggered(unit).await {
+                Err(error @ Error::Unreachable { .. }) => return Err(error),
+                missing => missing.unwrap_or_default(),
+            };
+            if missing.is_empty() {
+                format!("its job has the result {result:?}, and the unit's journal may say why")
+            } else {
+                format!("it triggers {}, which is not loaded", missing.join(", "))
+            }
+        }
+    };
+    Ok(format!("systemd refused its start: {why}"))
 }

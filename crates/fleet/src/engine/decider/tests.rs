@@ -276,7 +276,8 @@ fn unreadable_units_stay_and_no_plan_relies_on_their_leaving() {
         [(Key::Desired("a".into()), Some(2))]
     );
     assert_eq!(world.decider.left_alone().0, []);
-    let refused = "no machine can run it: MachineID=m1: 1 machine (m2); Conflicts: 1 machine (m1)";
+    let refused =
+        "no machine can run it: MachineID=m1: 1 machine (m2); Conflicts: 1 machine (m1: a)";
     assert_eq!(world.explain()["b"], refused);
     // Nor is it placed where a machine is unreadable or gone, and its followers stay with it.
     world.see(KeyChange::Machine(

@@ -189,7 +189,7 @@ async fn units_with_unreadable_records_stay_where_they_are() {
         places.len() == 2 && !places.values().any(|machine| machine == "m1")
     })
     .await;
-    let reason = "no machine can run it: Conflicts: 1 machine (m2)";
+    let reason = "no machine can run it: Conflicts: 1 machine (m2: x.service)";
     world.until_explained("a.service", reason).await;
     engine.stop().await;
 }

@@ -213,5 +213,6 @@ fn state(active: &str) -> UnitState {
         hash: "hash-of-1".into(),
         launched: true,
         error: String::new(),
+        result: String::new(),
     }
 }

@@ -27,6 +27,86 @@ async fn units_live_from_their_submission_to_their_end() {
     cluster.play("as systemd sees it", as_systemd_sees_it).await;
 }
 
+/// Each kind of unit that systemd runs from a file, and each of the others, which must say why it does not run.
+#[tokio::test]
+async fn every_type_of_unit_runs_or_says_why_not() {
+    let Some(cluster) = Cluster::boot(1, &[]).await else {
+        return;
+    };
+    let api = cluster.api();
+    let runs: [(&str, &[&str]); 7] = [
+        ("a.service", &SLEEP),
+        (
+            "b.socket",
+            &["Socket ListenStream=/run/b", "Socket Service=a.service"],
+        ),
+        ("c.path", &["Path PathExists=/run/c", "Path Unit=a.service"]),
+        ("d.timer", &["Timer OnActiveSec=1h", "Timer Unit=a.service"]),
+        ("e.target", &["Unit Description=e"]),
+        ("f.slice", &["Slice TasksMax=77"]),
+        (
+            "mnt.mount",
+            &["Mount What=tmpfs", "Mount Where=/mnt", "Mount Type=tmpfs"],
+        ),
+    ];
+    api.put("a.service", &SLEEP, "loaded").await;
+    // A socket cannot be started after its service.
+    for (unit, lines) in runs.iter().rev() {
+        api.put(unit, lines, "launched").await;
+        api.until_state(unit, "active").await;
+    }
+    let cannot: [(&str, &[&str]); 5] = [
+        ("g.scope", &["Scope RuntimeMaxSec=1h"]),
+        ("h.snapshot", &["Unit Description=h"]),
+        ("i.busname", &["Unit Description=i"]),
+        // Neither has a place in a container.
+        ("srv.automount", &["Automount Where=/srv"]),
+        ("dev-j.swap", &["Swap What=/dev/j"]),
+    ];
+    for (unit, lines) in cannot {
+        api.put(unit, lines, "launched").await;
+        until(&format!("{unit} says why"), async || {
+            let why = api.explained(unit).await;
+            let has_failed = api.state(unit).await["systemdActiveState"] == "failed";
+            has_failed || why.contains("where it is not in its desired state")
+        })
+        .await;
+        println!("{unit}: {}", api.explained(unit).await);
+    }
+    let units = runs.map(|(unit, _)| unit);
+    cluster.destroy(&cannot.map(|(unit, _)| unit)).await;
+    cluster.destroy(&units).await;
+    cluster.until_empty().await;
+}
+
+#[tokio::test]
+async fn a_timer_is_active_after_every_boot() {
+    let Some(mut cluster) = Cluster::boot(1, &[]).await else {
+        return;
+    };
+    // One timer comes before its service by name, and one after it.
+    let service = ["Service Type=oneshot", "Service ExecStart=/bin/true"];
+    let timer = ["Timer OnActiveSec=1h", "Timer Unit=m.service"];
+    let api = cluster.api();
+    api.put("m.service", &service, "loaded").await;
+    api.put("a.timer", &timer, "launched").await;
+    api.put("z.timer", &timer, "launched").await;
+    cluster.until_active(2).await;
+    for _ in 0..3 {
+        cluster.machines[0].kill();
+        cluster.machines[0].boot_again().await;
+        let machine = &cluster.machines[0];
+        until("both timers are active", async || {
+            ["a.timer", "z.timer"]
+                .iter()
+                .all(|unit| machine.property(unit, "ActiveState") == "active")
+        })
+        .await;
+        let log = machine.log();
+        assert!(!log.contains("not in its desired state"), "{log}");
+    }
+}
+
 async fn a_unit_runs(cluster: &Cluster) {
     cluster.launch("hello.service").await;
     let active = cluster.until_active(1).await;

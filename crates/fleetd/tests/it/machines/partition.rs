@@ -33,6 +33,35 @@ impl Cluster {
     }
 }
 
+/// As with DHCP, which may be later than fleetd, and give another address.
+#[tokio::test]
+async fn the_address_of_a_machine_is_that_of_its_network() {
+    let Some(cluster) = Cluster::boot_apart(1).await else {
+        return;
+    };
+    let api = cluster.api();
+    let address = async || text(&api.list("machines").await[0]["primaryIP"]);
+    let ip = |arguments: &str| {
+        let arguments: Vec<_> = ["ip"].into_iter().chain(arguments.split(' ')).collect();
+        let output = cluster.machines[0].run(&arguments);
+        assert!(output.status.success(), "{arguments:?}: {output:?}");
+    };
+    // It has no way to other networks.
+    assert_eq!(address().await, "");
+    ip("route add default via 10.88.0.1 dev host0");
+    until("its address is published", async || {
+        address().await == "10.88.0.11"
+    })
+    .await;
+    ip("route delete default");
+    ip("address add fd00::5/64 dev host0 nodad");
+    ip("-6 route add default via fd00::1 dev host0");
+    until("its other address is published", async || {
+        address().await == "fd00::5"
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn a_machine_alone_that_loses_etcd_stops_nothing() {
     let Some(cluster) = Cluster::boot_apart(1).await else {

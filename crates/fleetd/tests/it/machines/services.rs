@@ -5,11 +5,11 @@ use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use hyperfleet_testkit::{PrivateMachine, until};
 
-use super::cluster::{Cluster, Placed, files, names, units_on};
+use super::cluster::{Cluster, Placed, busy_time, files, names, units_on};
 
 /// Stops fleetd permanently: its socket would start it again.
 const STOP: [&str; 3] = ["stop", "fleetd.socket", "fleetd.service"];
@@ -44,6 +44,12 @@ async fn as_it_is_installed_fleetd_keeps_units_over_its_own_restarts() {
     assert!(log.contains("settings reloaded"), "{log}");
     let is_bad = |line: &str| line.contains("unit unloaded") || line.contains("ERROR");
     assert!(!log.lines().any(is_bad), "{log}");
+    // systemd is content with the files of units, whatever the umask of the service is.
+    machine.systemctl(&["daemon-reload"]);
+    let of_systemd = machine.run(&["journalctl", "--no-pager", "_PID=1"]);
+    let of_systemd = String::from_utf8(of_systemd.stdout).unwrap();
+    assert!(of_systemd.contains("a.service"), "{of_systemd}");
+    assert!(!of_systemd.contains("inaccessible"), "{of_systemd}");
 }
 
 #[tokio::test]
@@ -194,6 +200,36 @@ async fn a_machine_that_leaves_takes_its_states_along_and_its_pairs_of_units_mov
     machine.systemctl(&START);
     cluster.until_members(&staying).await;
     assert_eq!(cluster.until_active(6).await, after, "nothing moves back");
+}
+
+/// systemd stops everything at the same time, D-Bus included.
+#[tokio::test]
+async fn a_machine_is_off_soon_in_every_shutdown_mode() {
+    for mode in ["keep", "stop", "move"] {
+        let Some(mut cluster) = Cluster::boot(2, &[("SHUTDOWN_MODE", mode)]).await else {
+            return;
+        };
+        for unit in names("u", 4) {
+            cluster.launch(&unit).await;
+        }
+        let active = cluster.until_active(4).await;
+        // As in the service that is shipped: `cluster::SERVICES`.
+        let after = cluster.machines[1].property("fleetd.service", "After");
+        for of_dbus in ["dbus.service", "dbus.socket"] {
+            assert!(after.split(' ').any(|unit| unit == of_dbus), "{after}");
+        }
+        let leaving = cluster.machines[1].id.clone();
+        assert_eq!(units_on(&active, &leaving).len(), 2, "{active:?}");
+        let since = Instant::now();
+        cluster.machines[1].power_off().await;
+        let off = since.elapsed();
+        cluster.until_members(&cluster.ids()).await;
+        cluster.until_active(4).await;
+        let moved = since.elapsed();
+        println!("{mode}: off after {off:?}, all active elsewhere after {moved:?}");
+        let limit = Duration::from_secs(10) + busy_time(20);
+        assert!(off < limit, "{mode}: {off:?}");
+    }
 }
 
 #[tokio::test]
