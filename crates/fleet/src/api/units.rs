@@ -65,6 +65,15 @@ pub(super) async fn restart(
     Ok(HttpResponse::Accepted().finish())
 }
 
+/// `POST …/units/{unitName}/stop`
+pub(super) async fn stop(
+    fleet: Data<EtcdFleet>,
+    name: Path<String>,
+) -> Result<HttpResponse, Fault> {
+    fleet.stop_unit(&name).await?;
+    Ok(HttpResponse::Accepted().finish())
+}
+
 /// `DELETE …/units/{unitName}`
 pub(super) async fn destroy(
     fleet: Data<EtcdFleet>,
