@@ -1,7 +1,7 @@
 //! Fleet: the use cases of its API, and the loops beside them (`docs/concepts/fleet.md`).
 //!
 //! ```text
-//! set_unit, units, states, machines, draining, explain, follow, observe, inspect     the use cases of the API
+//! set_unit, units, older_client, states, machines, draining, explain, follow, observe, inspect     the use cases of the API
 //!        │                  │
 //!        │                  ▼
 //!        │               mirror ◀── engine     the registry in memory, kept by one watch;
@@ -27,6 +27,7 @@ mod known_units;
 mod machines;
 mod mirror;
 mod observe;
+mod older_client;
 pub mod registry;
 mod set_unit;
 pub mod settings;
@@ -51,6 +52,7 @@ pub use hyperfleet_fleet_model::wire::{
 };
 
 use self::mirror::{Mirror, Picture};
+use self::older_client::OlderStops;
 use self::turns::Turns;
 use crate::etcd::EtcdKeys;
 use crate::keys::KeyStore;
@@ -66,6 +68,7 @@ pub struct Fleet<S: KeyStore> {
     registry: Registry<S>,
     mirror: Arc<Mirror>,
     turns: Arc<Turns>,
+    older_stops: Arc<OlderStops>,
     page_size: usize,
     /// Limits plans of rebalancing to one at a time.
     planning: Arc<Semaphore>,
@@ -84,6 +87,7 @@ impl<S: KeyStore> Fleet<S> {
             registry,
             mirror: Arc::default(),
             turns: Arc::default(),
+            older_stops: Arc::default(),
             page_size: page_size.clamp(1, LISTED_MAX),
             planning: Arc::new(Semaphore::new(1)),
         }
