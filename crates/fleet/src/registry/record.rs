@@ -214,6 +214,14 @@ pub struct UnitState {
 pub struct Why {
     /// Generation of the unit for which this was found.
     pub generation: u64,
+    /// Whether the unit stays unplaced until a machine, a unit or its file changes. Otherwise the engine is about to
+    /// place it.
+    #[serde(
+        default,
+        rename = "blocked",
+        skip_serializing_if = "std::ops::Not::not"
+    )]
+    pub is_blocked: bool,
     /// The full text, for people.
     #[serde(default)]
     pub reason: String,
