@@ -12,7 +12,7 @@ mod global;
 
 use std::ffi::OsString;
 
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 pub(crate) use args::{
@@ -144,16 +144,33 @@ pub(crate) fn of_process() -> Cli {
 
 fn parsed(arguments: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Error> {
     let mut definition = definition();
-    let arguments = compat::without_switch_values(&definition, arguments);
+    let arguments = compat::with_newer_spellings(&definition, arguments);
     let asks_for_version = asks_for_version(&arguments);
     let matches = match definition.try_get_matches_from_mut(arguments) {
         // The version is printed whatever else is missing.
         Err(error) if asks_for_version && error.kind() == ErrorKind::MissingRequiredArgument => {
             definition.try_get_matches_from_mut(["fleetctl", VERSION])?
         }
-        matches => matches?,
+        matches => matches.map_err(|error| without_hidden_tips(error, &definition))?,
     };
     Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut definition))
+}
+
+/// Without tips that name hidden commands or prefixes.
+fn without_hidden_tips(mut error: clap::Error, definition: &clap::Command) -> clap::Error {
+    let kind = ContextKind::SuggestedSubcommand;
+    let Some(ContextValue::Strings(tips)) = error.remove(kind) else {
+        return error;
+    };
+    let is_shown = |tip: &String| {
+        let mut commands = definition.get_subcommands();
+        commands.any(|command| command.get_name() == tip && !command.is_hide_set())
+    };
+    let tips: Vec<_> = tips.into_iter().filter(is_shown).collect();
+    if !tips.is_empty() {
+        error.insert(kind, ContextValue::Strings(tips));
+    }
+    error
 }
 
 const VERSION: &str = "--version";
@@ -227,6 +244,19 @@ mod tests {
                 "submit",
             ],
             &["destroy", "--debug"],
+            &["list-units", "-no-legend", "-fields=unit,machine"],
+            &["-debug=true", "list-machines", "-full"],
+            &[
+                "-endpoint",
+                "http://h",
+                "-strict-host-key-checking=false",
+                "list-units",
+            ],
+            &["journal", "-lines=5", "-f", "a"],
+            &["journal", "-lines", "5", "-follow", "-output=cat", "a"],
+            &["start", "-no-block", "-block-attempts=3", "a"],
+            &["drain", "--deadline", "3", "m"],
+            &["rebalance", "--timeout=2.5"],
         ] {
             if let Err(error) = parsed(args) {
                 panic!("{args:?}: {error}");
@@ -241,6 +271,29 @@ mod tests {
             &["--driver=sql", "list-machines"],
         ] {
             assert_eq!(parsed(args).unwrap_err().exit_code(), 2, "{args:?}");
+        }
+    }
+
+    #[test]
+    fn tips_name_shown_commands_only() {
+        for (typed, tip) in [
+            ("versio", None),
+            ("frobnicate", None),
+            ("strat", Some("start")),
+        ] {
+            let said = match parsed(&[typed]) {
+                Ok(cli) => {
+                    assert!(matches!(cli.command, Some(Command::Version(_))), "{typed}");
+                    continue;
+                }
+                Err(error) => error.to_string(),
+            };
+            for hidden in ["'verify'", "'reference'", "'r'", "'ver'"] {
+                assert!(!said.contains(hidden), "{typed}: {said}");
+            }
+            if let Some(tip) = tip {
+                assert!(said.contains(&format!("'{tip}'")), "{typed}: {said}");
+            }
         }
     }
 
