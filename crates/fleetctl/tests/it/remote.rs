@@ -145,7 +145,8 @@ async fn a_followed_journal_goes_on_after_the_last_whole_event() {
     let ran = command(&variables, &arguments).output().await.unwrap();
     let errors = String::from_utf8(ran.stderr).unwrap();
     assert_eq!(ran.stdout, b"one\ntwo\xff\n", "{errors}");
-    let expected = "Error following the journal of a.service: googleapi: Error 409: unit a.service is on no machine\n";
+    let expected =
+        "Error following the journal of a.service: unit a.service is on no machine (status 409)\n";
     assert_eq!((ran.status.code(), errors.as_str()), (Some(1), expected));
 }
 
@@ -173,7 +174,7 @@ async fn a_journal_of_an_older_server_is_followed_as_a_text() {
     let arguments = ["journal", "--lines=5", "--output=cat", "-f", "a"];
     let ran = ask(&stub, &arguments).await;
     let errors = "the fleetd of the unit's machine is older than this fleetctl: lines are lost when the connection ends\n\
-        Error following the journal of a.service: googleapi: Error 409: unit a.service is on no machine\n";
+        Error following the journal of a.service: unit a.service is on no machine (status 409)\n";
     ran.is(1, "one\ntwo\n", errors);
 }
 
@@ -192,7 +193,8 @@ async fn what_else_is_wrong_with_a_followed_journal_is_said_by_the_second_answer
     })
     .await;
     let ran = ask(&stub, &["journal", "--output=x", "-f", "a"]).await;
-    let errors = "Error retrieving the journal of a.service: googleapi: Error 400: invalid value of output\n";
+    let errors =
+        "Error retrieving the journal of a.service: invalid value of output (status 400)\n";
     ran.is(1, "", errors);
 }
 
