@@ -32,12 +32,30 @@ const KEYS: [Key; 7] = [
 ];
 
 /// Name of an option, and its names before version 0.8, newest first.
-#[derive(Clone, Copy)]
-struct Key(&'static str, &'static [&'static str]);
+#[derive(Clone, Copy, PartialEq)]
+pub(super) struct Key(&'static str, &'static [&'static str]);
 
 impl Key {
+    /// The names of all options.
+    pub(super) fn names() -> impl Iterator<Item = &'static str> {
+        KEYS.iter().map(|key| key.0)
+    }
+
+    pub(super) fn name(self) -> &'static str {
+        self.0
+    }
+
     fn has(self, name: &str) -> bool {
         self.0 == name || self.1.contains(&name)
+    }
+
+    pub(super) fn is_boolean(self) -> bool {
+        self == GLOBAL || self == SINGLETON
+    }
+
+    /// Whether a value is the name of one unit or machine, or a pattern of such names: none of them has blanks.
+    pub(super) fn names_one_thing(self) -> bool {
+        self == MACHINE_ID || self == MACHINE_OF || self == REPLACES
     }
 }
 
@@ -89,6 +107,14 @@ impl<'a> FleetSection<'a> {
         let names = self.values.iter().map(|(name, _)| *name);
         let unknown = names.filter(|name| !KEYS.iter().any(|key| key.has(name)));
         unknown.filter(|name| seen.insert(*name)).collect()
+    }
+
+    /// The values of known options, in the order of the file.
+    pub(super) fn known_values(&self) -> impl Iterator<Item = (Key, &str)> {
+        self.values.iter().filter_map(|(name, value)| {
+            let key = KEYS.into_iter().find(|key| key.has(name))?;
+            Some((key, value.as_str()))
+        })
     }
 
     /// The first metadata that is not `key=value`. New units with it are refused: the older fleet ignored it
@@ -172,7 +198,7 @@ fn pair(value: &str) -> Option<(&str, &str)> {
     is_pair.then_some((key, value))
 }
 
-fn is_true(value: &str) -> bool {
+pub(super) fn is_true(value: &str) -> bool {
     const TRUE: [&str; 5] = ["true", "yes", "1", "on", "t"];
     TRUE.contains(&value.to_lowercase().as_str())
 }

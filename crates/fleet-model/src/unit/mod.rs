@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! file ─▶ file, lexer ─▶ [UnitOption] ─▶ Options ─▶ text, hash
-//!                             │             └─▶ validity
+//!                             │             └─▶ validity, warnings
 //!                             └─▶ fleet_section (+ name) ─▶ Requirements
 //! ```
 //!
@@ -26,6 +26,7 @@ mod requirements;
 mod tests;
 mod text;
 pub mod validity;
+mod warnings;
 
 pub use desired::{ActiveTemplate, DesiredState, InvalidState};
 pub use fleet_section::FleetSection;
@@ -36,3 +37,4 @@ pub use options::{InvalidOption, InvalidOptions, Options, SECTION_BYTES_MAX};
 pub use replacing::Replacing;
 pub use requirements::{MachineIdentity, Requirements, unmet};
 pub use text::{UnitHash, canonical};
+pub use warnings::OptionWarning;
