@@ -37,9 +37,9 @@ mod turns;
 mod units;
 mod view;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 
 pub use self::error::Error;
 pub use self::follow::{FollowUpdate, Followed, Follower, Item};
@@ -69,6 +69,8 @@ pub struct Fleet<S: KeyStore> {
     mirror: Arc<Mirror>,
     turns: Arc<Turns>,
     older_stops: Arc<OlderStops>,
+    /// The machine of this process's agent.
+    own_machine: Arc<OnceLock<OwnMachine>>,
     page_size: usize,
     /// Limits plans of rebalancing to one at a time.
     planning: Arc<Semaphore>,
@@ -88,6 +90,7 @@ impl<S: KeyStore> Fleet<S> {
             mirror: Arc::default(),
             turns: Arc::default(),
             older_stops: Arc::default(),
+            own_machine: Arc::default(),
             page_size: page_size.clamp(1, LISTED_MAX),
             planning: Arc::new(Semaphore::new(1)),
         }
@@ -96,6 +99,18 @@ impl<S: KeyStore> Fleet<S> {
     /// The registry, for an agent of the same process.
     pub fn registry(&self) -> &Registry<S> {
         &self.registry
+    }
+
+    /// Sets the machine of this process's agent, which may be set once.
+    pub fn set_own_machine(&self, id: &str, status: watch::Receiver<agent::Status>) {
+        let id = id.to_owned();
+        let _ = self.own_machine.set(OwnMachine { id, status });
+    }
+
+    /// The id of this process's machine, and whether it is a member of the cluster; `None` without an agent.
+    pub fn own_machine(&self) -> Option<(&str, bool)> {
+        let own = self.own_machine.get()?;
+        Some((&own.id, own.status.borrow().is_registered))
     }
 
     /// Whether the mirror is current to its own knowledge: everything was listed, and the watch lives. A
@@ -126,6 +141,13 @@ impl<S: KeyStore> Fleet<S> {
         });
         Ok(listed?)
     }
+}
+
+/// The machine of this process's agent.
+#[derive(Debug, Clone)]
+struct OwnMachine {
+    id: String,
+    status: watch::Receiver<agent::Status>,
 }
 
 /// Parses the token of a client.

@@ -59,12 +59,18 @@ pub(crate) enum Command {
     Load(EnsureArgs),
     /// Schedule and start units, and wait until they run
     ///
-    /// Ends with status 1 when a unit fails, or does not run in time. A unit that ran and finished successfully, such
-    /// as a oneshot service, counts as started.
+    /// Ends with status 1 when a unit fails, cannot run, or does not run in time. A unit that ran and finished
+    /// successfully, such as a oneshot service, counts as started. A unit that is launched already and does not run is
+    /// started again. Global units are not waited for.
     Start(EnsureArgs),
     /// Stop units; they stay loaded on their machines
+    ///
+    /// Waits until they have stopped. Also stops loaded units that systemd has started for another unit, a timer or a
+    /// socket. Global units are not waited for.
     Stop(StopArgs),
     /// Stop units and remove them from their machines
+    ///
+    /// Waits until no machine has them. Global units are not waited for.
     Unload(StopArgs),
     /// Stop units, remove them from their machines, and delete them
     Destroy(StopArgs),
@@ -82,6 +88,8 @@ pub(crate) enum Command {
     /// has flags of its own.
     Ssh(SshArgs),
     /// List the machines of the cluster
+    ///
+    /// If units are not placed on some of them, a further column has their states.
     ListMachines(ListArgs),
     /// List the states of units, as their machines report them
     ListUnits(ListArgs),
@@ -97,7 +105,7 @@ pub(crate) enum Command {
     Uncordon(MachineArgs),
     /// Move all ordinary units off machines, which are cordoned first
     ///
-    /// Waits until no ordinary unit is left. Ctrl-C ends fleetctl, not the drain; `fleetctl uncordon` stops it.
+    /// Waits until no ordinary unit is left, and shows what it waits for. Ctrl-C ends fleetctl, not the drain; `fleetctl uncordon` stops it.
     Drain(DrainArgs),
     /// Spread units evenly over machines
     ///

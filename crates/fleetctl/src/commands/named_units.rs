@@ -115,7 +115,6 @@ pub(super) enum Running {
 #[derive(Debug)]
 pub(super) struct RunningUnit {
     pub(super) name: String,
-    pub(super) is_global: bool,
     pub(super) machines: Vec<MachineView>,
 }
 
@@ -126,8 +125,7 @@ pub(super) async fn running(session: &Session, argument: &str) -> anyhow::Result
     let Some(unit) = client.unit(&name).await? else {
         return Ok(Running::Unknown(name));
     };
-    let is_global = is_global(&unit);
-    let ids: Vec<String> = if is_global {
+    let ids: Vec<String> = if is_global(&unit) {
         client
             .states(&name)
             .await?
@@ -144,11 +142,7 @@ pub(super) async fn running(session: &Session, argument: &str) -> anyhow::Result
     }
     let known = session.machines().await?;
     let machines = ids.iter().map(|id| machine(&known, id)).collect();
-    Ok(Running::On(RunningUnit {
-        name,
-        is_global,
-        machines,
-    }))
+    Ok(Running::On(RunningUnit { name, machines }))
 }
 
 /// A machine, of which at least the ID is known.

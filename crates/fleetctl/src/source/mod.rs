@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 
 use hyperfleet_fleet_model::unit::validity::{self, Contradiction};
 use hyperfleet_fleet_model::unit::{
-    DesiredState, FleetSection, InvalidName, InvalidOptions, NameParts, Options, UNIT_TYPES,
-    UnitHash, UnitName, UnitOption,
+    DesiredState, InvalidName, InvalidOptions, NameParts, Options, UNIT_TYPES, UnitHash, UnitName,
+    UnitOption,
 };
 use hyperfleet_fleet_model::wire::UnitView;
 
@@ -115,10 +115,10 @@ pub(crate) fn check(name: &str, options: &Options) -> Result<Vec<String>, Source
         name: name.to_owned(),
         cause,
     })?;
-    let unknown = FleetSection::of(options.list()).unknown();
-    let warning =
-        |key| format!("Unit {name}: unrecognized requirement in [X-Fleet] section: {key:?}");
-    Ok(unknown.into_iter().map(warning).collect())
+    let warnings = options.warnings().into_iter();
+    Ok(warnings
+        .map(|warning| format!("Unit {name}: {warning}"))
+        .collect())
 }
 
 /// The action for a stored unit.

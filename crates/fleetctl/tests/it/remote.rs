@@ -97,7 +97,7 @@ async fn journals_come_from_the_machines_of_units() {
     global.is(
         1,
         "",
-        "Unable to retrieve journal of global unit g.service: name a machine with --machine.\n",
+        "Unable to retrieve journal of global unit g.service: name a machine with --machine; it runs on 2 machines: 0f1e2d3c..., 1f1e2d3c...\n",
     );
     let named = ask(&stub, &["journal", "g", "--machine=1f1e"]).await;
     named.is(

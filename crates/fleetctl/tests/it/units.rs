@@ -249,12 +249,17 @@ async fn units_that_cannot_be_are_refused_before_they_are_sent() {
     }
     cluster.file(
         "d.service",
-        "[Service]\nExecStart=/bin/true\n[X-Fleet]\nBogus=1\n",
+        "[Service]\nExecStart=/bin/true\n[X-Fleet]\nBogus=1\nGlobal=of course\nMachineMetadata=host=%H\n",
     );
     let warned = cluster.run(&["submit", "--sign", "d.service"]).await;
     assert_eq!(warned.status, 0, "{warned:?}");
-    let words = "Unit d.service: unrecognized requirement in [X-Fleet] section: \"Bogus\"\n";
-    assert!(warned.errors.contains(words), "{warned:?}");
+    for words in [
+        "WARNING: Unit d.service: unrecognized requirement in [X-Fleet] section: \"Bogus\"\n",
+        "WARNING: Unit d.service: Global=of course in [X-Fleet] section is not a boolean",
+        "WARNING: Unit d.service: MachineMetadata=host=%H in [X-Fleet] section: %H is not a specifier",
+    ] {
+        assert!(warned.errors.contains(words), "{warned:?}");
+    }
     assert!(
         warned
             .errors
