@@ -1,4 +1,4 @@
-//! Restarts by the `fleetctl` of CoreOS fleet.
+//! Restarts by the older `fleetctl`.
 //!
 //! ```text
 //! PUT loaded ─▶ GET until currentState is launched ─▶ PUT launched ─▶ GET until currentState is launched

@@ -104,7 +104,7 @@ pub(super) async fn explain(
     Ok(PendingResponse::of(&request)?.item(HttpResponse::Ok(), &explanation)?)
 }
 
-/// Whether the client is the fleetctl of CoreOS fleet, or another one made from the discovery document.
+/// Whether the client is the older fleetctl, or another one made from the discovery document.
 fn is_older(request: &HttpRequest) -> bool {
     let agent = request.headers().get(USER_AGENT);
     agent.is_some_and(|agent| agent.as_bytes().starts_with(b"google-api-go-client/"))

@@ -79,10 +79,8 @@ pub(crate) fn judge(goal: Goal, seen: &Observation) -> Verdict {
 fn judge_reports(goal: Goal, seen: &Observation) -> Verdict {
     let Some(unit) = &seen.unit else {
         return match goal {
-            Goal::Gone if seen.states.is_empty() => Verdict::Reached,
-            Goal::Gone => Verdict::NotYet,
-            // Without a machine that reports it.
-            Goal::Unloaded if seen.states.is_empty() => Verdict::Reached,
+            Goal::Gone | Goal::Unloaded if seen.states.is_empty() => Verdict::Reached,
+            Goal::Gone | Goal::Unloaded => Verdict::NotYet,
             _ => Verdict::Destroyed,
         };
     };
@@ -284,13 +282,6 @@ mod tests {
                 Verdict::NotYet,
             ),
             (
-                Goal::Unloaded,
-                Some(Inactive),
-                Some(("loaded", "deactivating")),
-                Verdict::NotYet,
-            ),
-            (Goal::Unloaded, Some(Inactive), None, Verdict::Reached),
-            (
                 Goal::Active,
                 Some(Launched),
                 Some(("loaded", "active")),
@@ -342,6 +333,19 @@ mod tests {
             ..observation(None, Some(("loaded", "active")))
         };
         assert_eq!(judge(Goal::Gone, &reported), Verdict::NotYet);
+    }
+
+    #[test]
+    fn a_unit_is_unloaded_when_no_machine_reports_it() {
+        let mut seen = observation(Some(DesiredState::Inactive), Some(("loaded", "active")));
+        seen.unit.as_mut().unwrap().desired = DesiredState::Inactive;
+        assert_eq!(judge(Goal::Unloaded, &seen), Verdict::NotYet);
+        seen.states.clear();
+        assert_eq!(judge(Goal::Unloaded, &seen), Verdict::Reached);
+        assert_eq!(
+            judge(Goal::Unloaded, &Observation::default()),
+            Verdict::Reached
+        );
     }
 
     #[test]
@@ -409,7 +413,7 @@ mod tests {
         assert!(matches!(failed, Decision::Failed { .. }), "{failed:?}");
         for (after, decision) in [
             (Duration::ZERO, Decision::Wait),
-            (RUNNING - LATER, Decision::Wait),
+            (RUNNING / 2, Decision::Wait),
             (RUNNING, Decision::Running),
         ] {
             let decided = settling.decide(Verdict::Running, start + after);
