@@ -6,7 +6,7 @@ use super::mirror::Picture;
 use super::view::{current, unit_view};
 use super::{Error, ExplanationView, Fleet};
 use crate::keys::KeyStore;
-use crate::registry::{self, Key, RefusalRecord, RunKey, StateKey, UnitRecord, UnitState, Why};
+use crate::registry::{self, Key, RunKey, StateKey, UnitRecord, UnitState, Why};
 use hyperfleet_fleet_model::schedule::{
     self, Availability, EXAMPLES_MAX, Job, MachineId, Refusal, globals_on,
 };
@@ -28,28 +28,35 @@ impl<S: KeyStore> Fleet<S> {
             .map(|placement| placement.value.machine.as_str());
         // Unreadable records come first: they overrule every other explanation.
         let stays = placement.and_then(|machine| self.stays(name, machine));
-        let (reason, refusals) = match (stays, unit.desired.value.state, placement) {
-            (Some(reason), ..) => (reason, Vec::new()),
-            (None, DesiredState::Inactive, _) => (inactive(&unit), Vec::new()),
-            _ if is_global => (self.global(name).await, Vec::new()),
+        let why = match (stays, unit.desired.value.state, placement) {
+            (Some(reason), ..) => passing(reason),
+            (None, DesiredState::Inactive, _) => passing(inactive(&unit)),
+            _ if is_global => passing(self.global(name).await),
             (None, _, Some(machine)) => {
                 let state = state.as_ref().map(|state| &state.value);
+                let is_blocked = state.is_some_and(|state| !state.error.is_empty());
                 let reason = self.explain_placed(name, machine, state);
-                match self.stuck(&unit, machine) {
+                let (reason, refusals) = match self.stuck(&unit, machine) {
                     Some(why) => (format!("{reason}; {}", why.reason), why.refusals),
                     None => (reason, Vec::new()),
+                };
+                Why {
+                    is_blocked,
+                    refusals,
+                    ..passing(reason)
                 }
             }
             (None, _, None) => self.unplaced(&unit).await?,
         };
         let unit = unit_view((unit, state));
         Ok(ExplanationView {
+            blocked: why.is_blocked,
             current: unit.current,
             desired: unit.desired,
             machine: unit.machine,
             name: unit.name,
-            reason,
-            refusals: refusals.into_iter().map(Into::into).collect(),
+            reason: why.reason,
+            refusals: why.refusals.into_iter().map(Into::into).collect(),
         })
     }
 
@@ -84,27 +91,25 @@ impl<S: KeyStore> Fleet<S> {
     }
 
     /// The engine's stored reason, if it has one that can be read.
-    async fn unplaced(&self, unit: &UnitRecord) -> Result<(String, Vec<RefusalRecord>), Error> {
+    async fn unplaced(&self, unit: &UnitRecord) -> Result<Why, Error> {
         if let Some(key) = self.unreadable_run(&unit.name) {
             let reason = format!(
                 "on no machine, and placed on none: this version of fleet cannot read {key}"
             );
-            return Ok((reason, Vec::new()));
+            return Ok(passing(reason));
         }
         let why = match self.registry.find_why(&unit.name).await {
             Err(registry::Error::Unreadable { name, .. }) => {
                 let reason = format!(
                     "on no machine: this version of fleet cannot read why, etcd key {name:?}"
                 );
-                return Ok((reason, Vec::new()));
+                return Ok(passing(reason));
             }
             found => found?.map(|why| why.value),
         };
         let generation = unit.desired.value.generation;
-        Ok(match why.filter(|why| why.generation == generation) {
-            Some(why) => (why.reason, why.refusals),
-            None => (self.waiting(), Vec::new()),
-        })
+        let why = why.filter(|why| why.generation == generation);
+        Ok(why.unwrap_or_else(|| passing(self.waiting())))
     }
 
     /// Why a unit stays on a drained machine; `None` if it need not leave or may still do so.
@@ -235,6 +240,16 @@ impl<S: KeyStore> Fleet<S> {
                 format!("; it has {failure} on {of} of them ({some})")
             })
         })
+    }
+}
+
+/// A reason that needs no change elsewhere.
+fn passing(reason: String) -> Why {
+    Why {
+        generation: 0,
+        is_blocked: false,
+        reason,
+        refusals: Vec::new(),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Fleet: the use cases of its API, and the loops beside them (`docs/concepts/fleet.md`).
 //!
 //! ```text
-//! set_unit, units, states, machines, draining, explain, follow, observe, inspect     the use cases of the API
+//! set_unit, units, older_client, states, machines, draining, explain, follow, observe, inspect     the use cases of the API
 //!        │                  │
 //!        │                  ▼
 //!        │               mirror ◀── engine     the registry in memory, kept by one watch;
@@ -27,6 +27,7 @@ mod known_units;
 mod machines;
 mod mirror;
 mod observe;
+mod older_client;
 pub mod registry;
 mod set_unit;
 pub mod settings;
@@ -36,9 +37,9 @@ mod turns;
 mod units;
 mod view;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 
 pub use self::error::Error;
 pub use self::follow::{FollowUpdate, Followed, Follower, Item};
@@ -51,6 +52,7 @@ pub use hyperfleet_fleet_model::wire::{
 };
 
 use self::mirror::{Mirror, Picture};
+use self::older_client::OlderStops;
 use self::turns::Turns;
 use crate::etcd::EtcdKeys;
 use crate::keys::KeyStore;
@@ -66,6 +68,9 @@ pub struct Fleet<S: KeyStore> {
     registry: Registry<S>,
     mirror: Arc<Mirror>,
     turns: Arc<Turns>,
+    older_stops: Arc<OlderStops>,
+    /// The machine of this process's agent.
+    own_machine: Arc<OnceLock<OwnMachine>>,
     page_size: usize,
     /// Limits plans of rebalancing to one at a time.
     planning: Arc<Semaphore>,
@@ -84,6 +89,8 @@ impl<S: KeyStore> Fleet<S> {
             registry,
             mirror: Arc::default(),
             turns: Arc::default(),
+            older_stops: Arc::default(),
+            own_machine: Arc::default(),
             page_size: page_size.clamp(1, LISTED_MAX),
             planning: Arc::new(Semaphore::new(1)),
         }
@@ -92,6 +99,18 @@ impl<S: KeyStore> Fleet<S> {
     /// The registry, for an agent of the same process.
     pub fn registry(&self) -> &Registry<S> {
         &self.registry
+    }
+
+    /// Sets the machine of this process's agent, which may be set once.
+    pub fn set_own_machine(&self, id: &str, status: watch::Receiver<agent::Status>) {
+        let id = id.to_owned();
+        let _ = self.own_machine.set(OwnMachine { id, status });
+    }
+
+    /// The id of this process's machine, and whether it is a member of the cluster; `None` without an agent.
+    pub fn own_machine(&self) -> Option<(&str, bool)> {
+        let own = self.own_machine.get()?;
+        Some((&own.id, own.status.borrow().is_registered))
     }
 
     /// Whether the mirror is current to its own knowledge: everything was listed, and the watch lives. A
@@ -122,6 +141,13 @@ impl<S: KeyStore> Fleet<S> {
         });
         Ok(listed?)
     }
+}
+
+/// The machine of this process's agent.
+#[derive(Debug, Clone)]
+struct OwnMachine {
+    id: String,
+    status: watch::Receiver<agent::Status>,
 }
 
 /// Parses the token of a client.

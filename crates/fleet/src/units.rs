@@ -48,14 +48,33 @@ impl<S: KeyStore> Fleet<S> {
     /// [`Error::NoUnit`]; [`Error::Conflict`] if its desired state is not launched; [`Error::Unreadable`];
     /// [`Error::Busy`] if other writers kept changing it.
     pub async fn restart_unit(&self, name: &str) -> Result<(), Error> {
+        self.repeat_order(name, DesiredState::Launched, "restart")
+            .await
+    }
+
+    /// Requests a stop from every machine that has loaded a unit, which systemd may have started for another one.
+    ///
+    /// # Errors
+    /// [`Error::NoUnit`]; [`Error::Conflict`] if its desired state is not loaded; [`Error::Unreadable`];
+    /// [`Error::Busy`] if other writers kept changing it.
+    pub async fn stop_unit(&self, name: &str) -> Result<(), Error> {
+        self.repeat_order(name, DesiredState::Loaded, "stop").await
+    }
+
+    async fn repeat_order(
+        &self,
+        name: &str,
+        desired: DesiredState,
+        verb: &str,
+    ) -> Result<(), Error> {
         let _turn = self.turns.acquire(name).await;
         for lost in 0..ATTEMPTS_MAX {
             let unit = self.stored_unit(name).await?;
-            if unit.desired.value.state != DesiredState::Launched {
-                let reason = format!("cannot restart {name}: its desired state is not launched");
+            if unit.desired.value.state != desired {
+                let reason = format!("cannot {verb} {name}: its desired state is not {desired}");
                 return Err(Error::Conflict(reason));
             }
-            match self.registry.restart_unit(&unit).await? {
+            match self.registry.repeat_order(&unit).await? {
                 Written::At(revision) => {
                     self.mirror.record_written(revision);
                     return Ok(());

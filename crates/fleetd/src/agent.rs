@@ -56,6 +56,7 @@ impl Agent {
         let registry = fleet.registry().clone();
         let status = watch::Sender::<Status>::default();
         let shown = status.subscribe();
+        fleet.set_own_machine(machine_id, status.subscribe());
         let (stop, stopping) = watch::channel(None);
         let (left, has_left) = watch::channel(false);
         let task = tokio::spawn(supervise("run units", PAUSE, move || {

@@ -28,6 +28,8 @@ pub struct State {
     pub enabled: BTreeSet<String>,
     /// Running units, each with the file at its start.
     pub running: BTreeMap<String, String>,
+    /// Units that have failed since their last start.
+    failed: BTreeSet<String>,
     /// Units that stop only at [`SimulatedSystemd::finish_stopping`].
     pub stops_slowly: BTreeSet<String>,
     stopping: BTreeSet<String>,
@@ -117,6 +119,24 @@ impl SimulatedSystemd {
         self.send(SystemdSignal::NotStarted { unit, result });
     }
 
+    /// Starts a loaded unit for another one, as for a unit that wants it.
+    pub fn start_by_itself(&self, unit: &str) {
+        self.with(|state| {
+            let file = state.loaded[unit].clone();
+            state.running.insert(unit.to_owned(), file);
+        });
+        self.signal(unit);
+    }
+
+    /// Ends a unit with a failure.
+    pub fn fail(&self, unit: &str) {
+        self.with(|state| {
+            state.running.remove(unit);
+            state.failed.insert(unit.to_owned());
+        });
+        self.signal(unit);
+    }
+
     /// Ends a unit by itself.
     pub fn end(&self, unit: &str) {
         self.with(|state| state.running.remove(unit));
@@ -201,6 +221,8 @@ impl Systemd for SimulatedConnection {
                 ("deactivating", "stop-sigterm")
             } else if state.running.contains_key(&unit) {
                 ("active", "running")
+            } else if state.failed.contains(&unit) {
+                ("failed", "failed")
             } else {
                 ("inactive", "dead")
             };
@@ -304,6 +326,7 @@ impl Systemd for SimulatedConnection {
         };
         // As in systemd: a start comes after a stop in progress, and does not affect a running unit.
         state.stopping.remove(unit);
+        state.failed.remove(unit);
         let is_queued = state.starts_queued.contains(unit) && !state.running.contains_key(unit);
         if is_queued {
             state.queued.insert(unit.to_owned());
@@ -328,6 +351,7 @@ impl Systemd for SimulatedConnection {
             return Err(Error::NoSuchUnit { message });
         };
         state.stopping.remove(unit);
+        state.failed.remove(unit);
         state.running.insert(unit.to_owned(), file);
         drop(state);
         self.systemd.signal_start(unit);

@@ -23,7 +23,7 @@ pub struct Desired {
     /// Digest of the file to run.
     pub hash: String,
     pub state: DesiredState,
-    /// How many restarts users have requested.
+    /// How many restarts of the launched unit, and stops of the loaded one, users have requested.
     pub restarts: u64,
 }
 
@@ -35,7 +35,8 @@ pub struct Current {
     /// What the agent has done. `Inactive`: there is a file and nothing else is known, as after the agent lost
     /// its state. Later changes by systemd or an operator do not count.
     pub state: DesiredState,
-    /// The requested restarts at the agent's last start or restart of the unit; `None` if unknown.
+    /// The requested restarts and stops when the agent last started, restarted or stopped the unit; `None` if
+    /// unknown.
     pub restarts: Option<u64>,
 }
 
@@ -62,6 +63,7 @@ pub enum TaskReason {
     NotLaunched,
     NotOnlyLoaded,
     RestartAsked,
+    StopAsked,
     FilesChanged,
 }
 
@@ -88,6 +90,7 @@ impl fmt::Display for TaskReason {
             Self::NotLaunched => "unit currently loaded but desired state is launched",
             Self::NotOnlyLoaded => "unit currently launched but desired state is loaded",
             Self::RestartAsked => "unit launched and a restart is asked for",
+            Self::StopAsked => "unit loaded and a stop is asked for",
             Self::FilesChanged => "always reload unit files",
         })
     }
@@ -148,6 +151,10 @@ fn tasks_of(
     if !state.is_active() {
         tasks.push((AgentTask::Load(name()), TaskReason::NotLoaded));
     }
+    let is_asked = || {
+        let done = current.and_then(|current| current.restarts);
+        done.is_some_and(|done| done != desired.restarts)
+    };
     match (desired.state, state) {
         (DesiredState::Launched, DesiredState::Inactive | DesiredState::Loaded) => {
             tasks.push((AgentTask::Start(name()), TaskReason::NotLaunched));
@@ -155,11 +162,12 @@ fn tasks_of(
         (DesiredState::Loaded, DesiredState::Launched) => {
             tasks.push((AgentTask::Stop(name()), TaskReason::NotOnlyLoaded));
         }
-        (DesiredState::Launched, DesiredState::Launched) => {
-            let done = current.and_then(|current| current.restarts);
-            if done.is_some_and(|done| done != desired.restarts) {
-                tasks.push((AgentTask::Restart(name()), TaskReason::RestartAsked));
-            }
+        (DesiredState::Launched, DesiredState::Launched) if is_asked() => {
+            tasks.push((AgentTask::Restart(name()), TaskReason::RestartAsked));
+        }
+        // systemd may have started it for another unit.
+        (DesiredState::Loaded, DesiredState::Loaded) if is_asked() => {
+            tasks.push((AgentTask::Stop(name()), TaskReason::StopAsked));
         }
         _ => {}
     }

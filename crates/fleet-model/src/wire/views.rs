@@ -286,6 +286,11 @@ pub struct MachinePage {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = Explanation)]
 pub struct ExplanationView {
+    /// Whether the unit cannot reach its desired state until something else changes: a machine, another unit, or
+    /// its file. Absent if it can.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[schema(required = false)]
+    pub blocked: bool,
     /// The unit's state on its machine; absent for units that run on all machines.
     #[serde(
         default,
@@ -415,6 +420,7 @@ mod tests {
             generation: 1,
         };
         let explanation = ExplanationView {
+            blocked: true,
             current: Some(DesiredState::Loaded),
             desired: DesiredState::Launched,
             machine: Some(of("m")),

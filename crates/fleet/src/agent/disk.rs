@@ -147,7 +147,7 @@ pub(super) struct UnitMemory {
     pub(super) may_run: bool,
     /// The epoch of the engine that placed the unit here; 0 for a global unit.
     pub(super) epoch: Revision,
-    /// The restart count at its last start; `None` if unknown.
+    /// The count of requested restarts and stops at its last start or stop; `None` if unknown.
     #[serde(default)]
     pub(super) restarts: Option<u64>,
     /// Whether it is `Launched` and systemd has not reported the result of its start.

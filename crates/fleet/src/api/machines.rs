@@ -1,5 +1,6 @@
 //! `…/machines`
 
+use actix_web::http::header::{HeaderName, HeaderValue};
 use actix_web::web::{Bytes, Data, Path};
 use actix_web::{HttpRequest, HttpResponse};
 
@@ -10,6 +11,11 @@ use crate::EtcdFleet;
 use hyperfleet_fleet_model::wire;
 use hyperfleet_server_kit::http::PendingResponse;
 
+/// Header with the id of the server's own machine, if it runs an agent.
+const OWN_MACHINE: HeaderName = HeaderName::from_static("fleet-machine-id");
+/// Header that says whether that machine is a member of the cluster. Its id may be in the list all the same: another
+/// machine may have it.
+const IS_MEMBER: HeaderName = HeaderName::from_static("fleet-machine-member");
 /// Default number of planned moves.
 const MOVES: usize = 10;
 
@@ -26,7 +32,16 @@ pub(super) async fn list(
         next: page.token(),
         machines: page.items,
     };
-    Ok(response.page(&page)?)
+    let mut answer = response.page(&page)?;
+    if let Some((id, is_member)) = fleet.own_machine()
+        && let Ok(id) = HeaderValue::from_str(id)
+    {
+        answer.headers_mut().insert(OWN_MACHINE, id);
+        let is_member = if is_member { "true" } else { "false" };
+        let is_member = HeaderValue::from_static(is_member);
+        answer.headers_mut().insert(IS_MEMBER, is_member);
+    }
+    Ok(answer)
 }
 
 /// `PATCH …/machines`, with any `Content-Type`. All changes are checked before the first is made.

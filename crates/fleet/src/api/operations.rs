@@ -103,6 +103,13 @@ pub(super) fn restart() -> OperationBuilder {
     of_unit(described, "202", empty_answer("Restart ordered."))
 }
 
+pub(super) fn stop() -> OperationBuilder {
+    let summary = "Stop a loaded unit";
+    let text = "Every machine that has loaded the unit stops it, whatever started it: systemd starts a loaded unit for another one that wants it. An unreachable machine does so when it is back. 409: the desired state is not loaded; set it instead.";
+    let described = operation("stopUnit", "Units", summary, text);
+    of_unit(described, "202", empty_answer("Stop ordered."))
+}
+
 pub(super) fn status() -> OperationBuilder {
     let summary = "Show the output of `systemctl status` for a unit";
     let text = "The unit's machine answers, directly or through its fleetd. `Fleet-Exit-Status` has the exit status of `systemctl`.";

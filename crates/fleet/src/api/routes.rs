@@ -45,7 +45,7 @@ const OTHER: StatusCode = StatusCode::METHOD_NOT_ALLOWED;
 
 /// Every path, with the older server's response to other methods.
 #[rustfmt::skip]
-pub(super) static ENDPOINTS: [Endpoint; 16] = [
+pub(super) static ENDPOINTS: [Endpoint; 17] = [
     Endpoint { path: "", operations: &[], otherwise: (OTHER, "") },
     Endpoint { path: "/units", operations: &[
         Operation { method: "GET", permission: SEE, handler: || web::to(units::list), describe: describe::units },
@@ -66,6 +66,9 @@ pub(super) static ENDPOINTS: [Endpoint; 16] = [
     ], otherwise: GET_ONLY },
     Endpoint { path: "/units/{unitName}/restart", operations: &[
         Operation { method: "POST", permission: CHANGE, handler: || web::to(units::restart), describe: describe::restart },
+    ], otherwise: (OTHER, "only POST supported against this resource") },
+    Endpoint { path: "/units/{unitName}/stop", operations: &[
+        Operation { method: "POST", permission: CHANGE, handler: || web::to(units::stop), describe: describe::stop },
     ], otherwise: (OTHER, "only POST supported against this resource") },
     Endpoint { path: "/state", operations: &[
         Operation { method: "GET", permission: SEE, handler: || web::to(states::list), describe: describe::states },

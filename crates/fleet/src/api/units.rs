@@ -1,5 +1,6 @@
 //! `…/units`
 
+use actix_web::http::header::USER_AGENT;
 use actix_web::web::{Bytes, Data, Path};
 use actix_web::{HttpRequest, HttpResponse};
 
@@ -37,7 +38,11 @@ pub(super) async fn get(
     name: Path<String>,
 ) -> Result<HttpResponse, Fault> {
     follow::refuse(&query(&request))?;
-    let unit = fleet.find_unit(&name).await?;
+    let unit = if is_older(&request) {
+        fleet.find_unit_for_older(&name).await?
+    } else {
+        fleet.find_unit(&name).await?
+    };
     Ok(PendingResponse::of(&request)?.item(HttpResponse::Ok(), &unit)?)
 }
 
@@ -50,7 +55,12 @@ pub(super) async fn set(
 ) -> Result<HttpResponse, Fault> {
     check_media_type(request.headers())?;
     let wanted = wire::set_unit(&body)?;
-    Ok(match fleet.set_unit(&name, wanted).await? {
+    let set = if is_older(&request) {
+        fleet.set_unit_for_older(&name, wanted).await?
+    } else {
+        fleet.set_unit(&name, wanted).await?
+    };
+    Ok(match set {
         Set::Created | Set::Replaced => HttpResponse::Created().finish(),
         Set::Updated => HttpResponse::NoContent().finish(),
     })
@@ -62,6 +72,15 @@ pub(super) async fn restart(
     name: Path<String>,
 ) -> Result<HttpResponse, Fault> {
     fleet.restart_unit(&name).await?;
+    Ok(HttpResponse::Accepted().finish())
+}
+
+/// `POST …/units/{unitName}/stop`
+pub(super) async fn stop(
+    fleet: Data<EtcdFleet>,
+    name: Path<String>,
+) -> Result<HttpResponse, Fault> {
+    fleet.stop_unit(&name).await?;
     Ok(HttpResponse::Accepted().finish())
 }
 
@@ -83,6 +102,12 @@ pub(super) async fn explain(
     follow::refuse(&query(&request))?;
     let explanation = fleet.explain(&name).await?;
     Ok(PendingResponse::of(&request)?.item(HttpResponse::Ok(), &explanation)?)
+}
+
+/// Whether the client is the older fleetctl, or another one made from the discovery document.
+fn is_older(request: &HttpRequest) -> bool {
+    let agent = request.headers().get(USER_AGENT);
+    agent.is_some_and(|agent| agent.as_bytes().starts_with(b"google-api-go-client/"))
 }
 
 impl follow::Watchable for UnitView {

@@ -88,7 +88,7 @@ pub struct DesiredRecord {
     pub state: DesiredState,
     /// 1 at first, and one more with each change of the file or the desired state.
     pub generation: u64,
-    /// How many restarts were requested.
+    /// How many restarts of the launched unit, and stops of the loaded one, were requested.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub restarts: u64,
 }
@@ -120,7 +120,7 @@ pub struct Run {
     /// lower epoch than they have seen.
     #[serde(default)]
     pub epoch: Revision,
-    /// Requested restarts. An agent restarts a running unit when this changes.
+    /// Requested restarts and stops. When this changes, an agent restarts a launched unit, and stops a loaded one.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub restarts: u64,
 }
@@ -131,7 +131,7 @@ pub struct Global {
     /// Digest of the file to run.
     pub hash: String,
     pub state: DesiredState,
-    /// Requested restarts. An agent restarts a running unit when this changes.
+    /// Requested restarts and stops. When this changes, an agent restarts a launched unit, and stops a loaded one.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub restarts: u64,
     #[serde(flatten)]
@@ -217,6 +217,14 @@ pub struct UnitState {
 pub struct Why {
     /// Generation of the unit for which this was found.
     pub generation: u64,
+    /// Whether the unit stays unplaced until a machine, a unit or its file changes. Otherwise the engine is about to
+    /// place it.
+    #[serde(
+        default,
+        rename = "blocked",
+        skip_serializing_if = "std::ops::Not::not"
+    )]
+    pub is_blocked: bool,
     /// The full text, for people.
     #[serde(default)]
     pub reason: String,

@@ -210,11 +210,12 @@ impl<S: KeyStore> Registry<S> {
         self.set_desired(unit, &next_desired(unit, state)).await
     }
 
-    /// Requests a restart from all machines that run a unit.
+    /// Requests from all machines of a unit that they carry out its desired state again: a launched unit restarts,
+    /// and a loaded one stops.
     ///
     /// # Errors
     /// [`Error::Unreadable`] if its `run/` is of a newer version.
-    pub async fn restart_unit(&self, unit: &UnitRecord) -> Result<Written, Error> {
+    pub async fn repeat_order(&self, unit: &UnitRecord) -> Result<Written, Error> {
         let desired = &unit.desired.value;
         let desired = DesiredRecord {
             restarts: desired.restarts.saturating_add(1),
@@ -334,10 +335,14 @@ impl<S: KeyStore> Registry<S> {
 }
 
 /// A unit's desired state after a change.
+///
+/// A unit that was to stop and is to run again has a restart requested: its agent may see both orders as one.
 fn next_desired(unit: &UnitRecord, state: DesiredState) -> DesiredRecord {
+    let before = &unit.desired.value;
+    let starts_again = state == DesiredState::Launched && before.state != DesiredState::Launched;
     DesiredRecord {
         state,
-        generation: unit.desired.value.generation.saturating_add(1),
-        restarts: unit.desired.value.restarts,
+        generation: before.generation.saturating_add(1),
+        restarts: before.restarts.saturating_add(u64::from(starts_again)),
     }
 }

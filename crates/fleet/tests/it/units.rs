@@ -638,6 +638,7 @@ async fn it_is_said_why_a_unit_is_where_it_is() {
     // The engine's reason is valid until the unit changes.
     let why = Why {
         generation: 1,
+        is_blocked: true,
         reason: "no machine can run it: Conflicts: 1 machine (m1)".to_owned(),
         refusals: vec![RefusalRecord {
             requirement: "Conflicts".to_owned(),

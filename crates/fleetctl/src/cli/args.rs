@@ -28,10 +28,10 @@ pub(crate) struct OutputArgs {
 /// How long a command waits for units.
 #[derive(Debug, Clone, Copy, Args)]
 pub(crate) struct BlockArgs {
-    /// Return at once, without waiting for the units
+    /// Return immediately, without waiting for the units
     #[arg(long)]
     pub no_block: bool,
-    /// Wait for at most this many attempts of 2 s each; 0 waits for ever
+    /// Wait for at most this many attempts of 2 s each; 0 waits until the units are ready, or the server says why they cannot be
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub block_attempts: u32,
 }
@@ -78,7 +78,7 @@ pub(crate) struct StopArgs {
 /// Flags of `restart`.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct RestartArgs {
-    /// Wait for at most this many attempts of 2 s each; 0 waits for ever
+    /// Wait for at most this many attempts of 2 s each; 0 waits until the units are ready, or the server says why they cannot be
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub block_attempts: u32,
     #[command(flatten)]

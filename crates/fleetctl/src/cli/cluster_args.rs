@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::Args;
 
 use super::OutputArgs;
+use super::global::positive_time;
 
 /// Machines to act on.
 #[derive(Debug, Clone, Args)]
@@ -18,8 +19,8 @@ pub(crate) struct MachineArgs {
 /// Flags of `drain`.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct DrainArgs {
-    /// End the drain after this time, whatever is left on the machines
-    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = humantime::parse_duration)]
+    /// End the drain after this time, in seconds or as 30s, 10m, whatever is left on the machines
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = positive_time)]
     pub deadline: Duration,
     /// Return at once, without waiting for the units to move
     #[arg(long)]
@@ -42,8 +43,8 @@ pub(crate) struct RebalanceArgs {
     /// Show the moves and change nothing
     #[arg(long)]
     pub dry_run: bool,
-    /// Longest time to wait for the moves
-    #[arg(long, value_name = "TIME", default_value = "5m", value_parser = humantime::parse_duration)]
+    /// Longest time to wait for the moves, in seconds or as 30s, 5m
+    #[arg(long, value_name = "TIME", default_value = "5m", value_parser = positive_time)]
     pub timeout: Duration,
     #[command(flatten)]
     pub output: OutputArgs,

@@ -6,7 +6,7 @@ use std::ffi::{OsStr, OsString};
 use clap::{Arg, ArgAction, Command};
 
 /// Commands of the older fleetctl: a prefix that was unique among them keeps its meaning.
-const OLDER: [&str; 18] = [
+const OLDER: [&str; 17] = [
     "cat",
     "destroy",
     "fd-forward",
@@ -23,7 +23,6 @@ const OLDER: [&str; 18] = [
     "stop",
     "submit",
     "unload",
-    "verify",
     "version",
 ];
 
@@ -72,9 +71,12 @@ fn older_prefixes(names: &[String]) -> Vec<(&'static str, &'static str)> {
     prefixes
 }
 
-/// The arguments with `--flag=true` as `--flag`, and without `--flag=false`: in the older fleetctl all switches
-/// accepted values. Arguments after `--` stay unchanged.
-pub(super) fn without_switch_values(
+/// The arguments as clap expects them: long flags with two dashes, and switches without values. Arguments after
+/// `--` stay unchanged.
+///
+/// The older fleetctl accepted `--flag=true` for all switches, and until version 0.11 `-flag` for `--flag`. A short
+/// flag of today keeps its meaning: none is as long as the name of a long flag.
+pub(super) fn with_newer_spellings(
     command: &Command,
     arguments: impl IntoIterator<Item = OsString>,
 ) -> Vec<OsString> {
@@ -82,19 +84,21 @@ pub(super) fn without_switch_values(
         .get_subcommands()
         .chain([command])
         .flat_map(Command::get_arguments);
+    let all: Vec<&Arg> = all.collect();
+    let flags = names(all.iter().copied());
     let is_switch = |arg: &&Arg| matches!(arg.get_action(), ArgAction::SetTrue);
-    let names = all.filter(is_switch).flat_map(|arg| {
-        let aliases = arg.get_all_aliases().unwrap_or_default();
-        aliases.into_iter().chain(arg.get_long()).map(str::to_owned)
-    });
-    let names: BTreeSet<String> = names.collect();
+    let switches = names(all.iter().copied().filter(is_switch));
     let mut is_behind = false;
     let mut kept = Vec::new();
     for argument in arguments {
         is_behind |= argument == "--";
+        let argument = match argument.to_str() {
+            Some(text) if !is_behind && has_one_dash(text, &flags) => format!("-{text}").into(),
+            _ => argument,
+        };
         let text = argument.to_str().and_then(|text| text.strip_prefix("--"));
         let switch = text.and_then(|text| text.split_once('='));
-        let switch = switch.filter(|(name, _)| !is_behind && names.contains(*name));
+        let switch = switch.filter(|(name, _)| !is_behind && switches.contains(*name));
         match switch.and_then(|(name, value)| Some((name, boolean(value)?))) {
             Some((name, true)) => kept.push(format!("--{name}").into()),
             Some((_, false)) => {}
@@ -102,6 +106,24 @@ pub(super) fn without_switch_values(
         }
     }
     kept
+}
+
+/// The long names of arguments.
+fn names<'a>(arguments: impl Iterator<Item = &'a Arg>) -> BTreeSet<String> {
+    let names = arguments.flat_map(|arg| {
+        let aliases = arg.get_all_aliases().unwrap_or_default();
+        aliases.into_iter().chain(arg.get_long()).map(str::to_owned)
+    });
+    names.collect()
+}
+
+/// Whether an argument is a long flag with one dash: `-no-legend`, `-fields=unit`.
+fn has_one_dash(argument: &str, flags: &BTreeSet<String>) -> bool {
+    let Some(text) = argument.strip_prefix('-') else {
+        return false;
+    };
+    let name = text.split_once('=').map_or(text, |(name, _)| name);
+    name.len() > 1 && flags.contains(name)
 }
 
 /// A boolean in the notations of the older flags.
@@ -134,7 +156,7 @@ mod tests {
             let found = found.unwrap_or_else(|error| panic!("{prefix}: {error}"));
             assert_eq!(found.subcommand_name(), Some(name), "{prefix}");
         }
-        for ambiguous in ["v", "st", "list-unit"] {
+        for ambiguous in ["st", "list-unit"] {
             let refused = definition
                 .clone()
                 .try_get_matches_from(["fleetctl", ambiguous]);
@@ -143,11 +165,40 @@ mod tests {
     }
 
     #[test]
-    fn switches_may_have_values() {
+    fn prefixes_of_hidden_commands_are_those_of_others() {
+        let definition = super::super::definition();
+        for prefix in ["v", "ve", "ver", "vers"] {
+            let found = definition
+                .clone()
+                .try_get_matches_from(["fleetctl", prefix]);
+            let found = found.unwrap_or_else(|error| panic!("{prefix}: {error}"));
+            assert_eq!(found.subcommand_name(), Some("version"), "{prefix}");
+        }
+    }
+
+    #[test]
+    fn no_short_flags_look_like_a_long_one() {
+        let definition = super::super::definition();
+        for command in definition.get_subcommands() {
+            let shorts: Vec<char> = command
+                .get_arguments()
+                .filter_map(|arg| Some((arg.get_short()?, arg)))
+                .filter(|(_, arg)| matches!(arg.get_action(), ArgAction::SetTrue))
+                .map(|(short, _)| short)
+                .collect();
+            for name in names(command.get_arguments()) {
+                let is_cluster = name.len() > 1 && name.chars().all(|c| shorts.contains(&c));
+                assert!(!is_cluster, "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn switches_may_have_values_and_long_flags_one_dash() {
         let definition = super::super::definition();
         let kept = |arguments: &[&str]| {
             let arguments = arguments.iter().map(OsString::from);
-            let kept = without_switch_values(&definition, arguments);
+            let kept = with_newer_spellings(&definition, arguments);
             kept.into_iter()
                 .map(|a| a.into_string().unwrap())
                 .collect::<Vec<_>>()
@@ -169,6 +220,40 @@ mod tests {
             (
                 &["--strict-host-key-checking=false"],
                 &["--strict-host-key-checking=false"],
+            ),
+            (
+                &["list-units", "-no-legend", "-fields=unit,machine", "-l"],
+                &["list-units", "--no-legend", "--fields=unit,machine", "-l"],
+            ),
+            (
+                &[
+                    "-debug=true",
+                    "-endpoint",
+                    "http://h",
+                    "list-machines",
+                    "-full=0",
+                ],
+                &["--debug", "--endpoint", "http://h", "list-machines"],
+            ),
+            (
+                &["journal", "-lines=5", "-f", "-ojson", "-output", "cat", "a"],
+                &[
+                    "journal",
+                    "--lines=5",
+                    "-f",
+                    "-ojson",
+                    "--output",
+                    "cat",
+                    "a",
+                ],
+            ),
+            (
+                &["ssh", "-A", "m", "--", "-full"],
+                &["ssh", "-A", "m", "--", "-full"],
+            ),
+            (
+                &["-strict-host-key-checking=false", "-h", "-x"],
+                &["--strict-host-key-checking=false", "-h", "-x"],
             ),
             (
                 &["ssh", "m", "--", "--full=true"],

@@ -138,7 +138,7 @@ fn driver(text: &str) -> Result<String, String> {
 }
 
 /// A positive duration: seconds, as in the older fleetctl, or with units.
-fn positive_time(text: &str) -> Result<Duration, String> {
+pub(super) fn positive_time(text: &str) -> Result<Duration, String> {
     let seconds = text.parse::<f64>().ok();
     let seconds = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     let time = match seconds {

@@ -12,7 +12,7 @@ mod global;
 
 use std::ffi::OsString;
 
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 pub(crate) use args::{
@@ -59,12 +59,18 @@ pub(crate) enum Command {
     Load(EnsureArgs),
     /// Schedule and start units, and wait until they run
     ///
-    /// Ends with status 1 when a unit fails, or does not run in time. A unit that ran and finished successfully, such
-    /// as a oneshot service, counts as started.
+    /// Ends with status 1 when a unit fails, cannot run, or does not run in time. A unit that ran and finished
+    /// successfully, such as a oneshot service, counts as started. A unit that is launched already and does not run is
+    /// started again. Global units are not waited for.
     Start(EnsureArgs),
     /// Stop units; they stay loaded on their machines
+    ///
+    /// Waits until they have stopped. Also stops loaded units that systemd has started for another unit, a timer or a
+    /// socket. Global units are not waited for.
     Stop(StopArgs),
     /// Stop units and remove them from their machines
+    ///
+    /// Waits until no machine has them. Global units are not waited for.
     Unload(StopArgs),
     /// Stop units, remove them from their machines, and delete them
     Destroy(StopArgs),
@@ -82,6 +88,8 @@ pub(crate) enum Command {
     /// has flags of its own.
     Ssh(SshArgs),
     /// List the machines of the cluster
+    ///
+    /// If units are not placed on some of them, a further column has their states.
     ListMachines(ListArgs),
     /// List the states of units, as their machines report them
     ListUnits(ListArgs),
@@ -97,7 +105,7 @@ pub(crate) enum Command {
     Uncordon(MachineArgs),
     /// Move all ordinary units off machines, which are cordoned first
     ///
-    /// Waits until no ordinary unit is left. Ctrl-C ends fleetctl, not the drain; `fleetctl uncordon` stops it.
+    /// Waits until no ordinary unit is left, and shows what it waits for. Ctrl-C ends fleetctl, not the drain; `fleetctl uncordon` stops it.
     Drain(DrainArgs),
     /// Spread units evenly over machines
     ///
@@ -144,16 +152,33 @@ pub(crate) fn of_process() -> Cli {
 
 fn parsed(arguments: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Error> {
     let mut definition = definition();
-    let arguments = compat::without_switch_values(&definition, arguments);
+    let arguments = compat::with_newer_spellings(&definition, arguments);
     let asks_for_version = asks_for_version(&arguments);
     let matches = match definition.try_get_matches_from_mut(arguments) {
         // The version is printed whatever else is missing.
         Err(error) if asks_for_version && error.kind() == ErrorKind::MissingRequiredArgument => {
             definition.try_get_matches_from_mut(["fleetctl", VERSION])?
         }
-        matches => matches?,
+        matches => matches.map_err(|error| without_hidden_tips(error, &definition))?,
     };
     Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut definition))
+}
+
+/// Without tips that name hidden commands or prefixes.
+fn without_hidden_tips(mut error: clap::Error, definition: &clap::Command) -> clap::Error {
+    let kind = ContextKind::SuggestedSubcommand;
+    let Some(ContextValue::Strings(tips)) = error.remove(kind) else {
+        return error;
+    };
+    let is_shown = |tip: &String| {
+        let mut commands = definition.get_subcommands();
+        commands.any(|command| command.get_name() == tip && !command.is_hide_set())
+    };
+    let tips: Vec<_> = tips.into_iter().filter(is_shown).collect();
+    if !tips.is_empty() {
+        error.insert(kind, ContextValue::Strings(tips));
+    }
+    error
 }
 
 const VERSION: &str = "--version";
@@ -227,6 +252,19 @@ mod tests {
                 "submit",
             ],
             &["destroy", "--debug"],
+            &["list-units", "-no-legend", "-fields=unit,machine"],
+            &["-debug=true", "list-machines", "-full"],
+            &[
+                "-endpoint",
+                "http://h",
+                "-strict-host-key-checking=false",
+                "list-units",
+            ],
+            &["journal", "-lines=5", "-f", "a"],
+            &["journal", "-lines", "5", "-follow", "-output=cat", "a"],
+            &["start", "-no-block", "-block-attempts=3", "a"],
+            &["drain", "--deadline", "3", "m"],
+            &["rebalance", "--timeout=2.5"],
         ] {
             if let Err(error) = parsed(args) {
                 panic!("{args:?}: {error}");
@@ -241,6 +279,29 @@ mod tests {
             &["--driver=sql", "list-machines"],
         ] {
             assert_eq!(parsed(args).unwrap_err().exit_code(), 2, "{args:?}");
+        }
+    }
+
+    #[test]
+    fn tips_name_shown_commands_only() {
+        for (typed, tip) in [
+            ("versio", None),
+            ("frobnicate", None),
+            ("strat", Some("start")),
+        ] {
+            let said = match parsed(&[typed]) {
+                Ok(cli) => {
+                    assert!(matches!(cli.command, Some(Command::Version(_))), "{typed}");
+                    continue;
+                }
+                Err(error) => error.to_string(),
+            };
+            for hidden in ["'verify'", "'reference'", "'r'", "'ver'"] {
+                assert!(!said.contains(hidden), "{typed}: {said}");
+            }
+            if let Some(tip) = tip {
+                assert!(said.contains(&format!("'{tip}'")), "{typed}: {said}");
+            }
         }
     }
 

@@ -35,10 +35,12 @@ impl Client {
             .map(drop)
     }
 
+    /// Drains a machine. The server counts whole seconds.
     pub(crate) async fn drain(&self, machine: &str, deadline: Duration) -> Result<(), Error> {
+        let seconds = deadline.as_secs() + u64::from(deadline.subsec_nanos() > 0);
         let url = self.transport.url(&["machines", machine, "drain"], &[]);
         self.transport
-            .put(url, &json!({"deadlineSeconds": deadline.as_secs()}))
+            .put(url, &json!({"deadlineSeconds": seconds}))
             .await
     }
 

@@ -15,8 +15,8 @@ pub(crate) enum Error {
         humantime::format_duration(*.time)
     )]
     TimedOut { endpoint: String, time: Duration },
-    /// The server refused. Scripts may rely on these words of the older fleetctl.
-    #[error("googleapi: Error {status}: {}", refusal_text(*.status, .message))]
+    /// The server refused.
+    #[error("{} (status {status})", refusal_text(*.status, .message))]
     Refused { status: u16, message: String },
     #[error("the answer of {endpoint} is too long: it is not that of a fleet API")]
     TooLong { endpoint: String },
@@ -35,6 +35,7 @@ fn refusal_text(status: u16, message: &str) -> &str {
     let name = status.and_then(|status| status.canonical_reason());
     match name {
         Some(name) if message.is_empty() => name,
+        None if message.is_empty() => "refused",
         _ => message,
     }
 }
@@ -89,9 +90,9 @@ mod tests {
     #[test]
     fn refusals_without_a_message_have_the_name_of_their_status() {
         for (status, message, text) in [
-            (503, "stopping", "googleapi: Error 503: stopping"),
-            (503, "", "googleapi: Error 503: Service Unavailable"),
-            (599, "", "googleapi: Error 599: "),
+            (503, "stopping", "stopping (status 503)"),
+            (503, "", "Service Unavailable (status 503)"),
+            (599, "", "refused (status 599)"),
         ] {
             let message = message.to_owned();
             assert_eq!(Error::Refused { status, message }.to_string(), text);

@@ -99,6 +99,15 @@ impl Client {
             .map(drop)
     }
 
+    /// Requests a stop from every machine that has loaded a unit.
+    pub(crate) async fn stop_unit(&self, name: &str) -> Result<(), Error> {
+        let url = self.transport.url(&["units", name, "stop"], &[]);
+        self.transport
+            .done(self.transport.request(Method::POST, url))
+            .await
+            .map(drop)
+    }
+
     // === States ===
 
     /// States of units, page by page; of one unit if it is named.

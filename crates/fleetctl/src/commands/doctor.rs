@@ -3,16 +3,21 @@
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
+use reqwest::Response;
 use serde::Serialize;
 
 use super::version::VERSION;
 use crate::cli::OutputArgs;
 use crate::client::{Client, Error};
-use crate::machines::{HALTED_HINT, halted, state};
+use crate::machines::{Detail, HALTED_HINT, halted, id_legend, state};
 use crate::output::{self, Colour, coloured, counted, printable};
 use crate::session::Session;
 use hyperfleet_fleet_model::wire::MachineView;
 
+/// Header with the id of the server's own machine.
+const OWN_MACHINE: &str = "fleet-machine-id";
+/// Header that says whether that machine is a member of the cluster.
+const IS_MEMBER: &str = "fleet-machine-member";
 /// Clock difference above which logs and certificates become hard to understand.
 const CLOCK_DIFFERENCE_MAX: Duration = Duration::from_secs(5);
 
@@ -109,6 +114,7 @@ async fn checks(client: &Client) -> Vec<Check> {
         .get("server")
         .and_then(|server| server.to_str().ok());
     let server = server.map(str::to_owned);
+    let agent = membership(&response);
     drop(response);
     match client.machines().await {
         Ok(machines) => {
@@ -119,6 +125,7 @@ async fn checks(client: &Client) -> Vec<Check> {
             checks.push(Check::ok("etcd", "the server reads its store"));
             checks.push(versions(server.as_deref(), &machines));
             checks.push(cluster(&machines));
+            checks.extend(agent);
             checks.extend(halted(&machines).map(|text| Check::fail("agents", text, HALTED_HINT)));
         }
         Err(error) => checks.extend(refused(&error)),
@@ -216,6 +223,22 @@ fn cluster(machines: &[MachineView]) -> Check {
         ),
         _ => Check::ok("machines", text),
     }
+}
+
+/// Whether the machine of the server that answers is a member; `None` if it runs no agent, or is older.
+fn membership(response: &Response) -> Option<Check> {
+    let header = |name| response.headers().get(name)?.to_str().ok();
+    let (id, is_member) = (header(OWN_MACHINE)?, header(IS_MEMBER)?);
+    let id = id_legend(id, Detail::Short);
+    Some(if is_member == "true" {
+        Check::ok("member", format!("the server's machine {id} is a member"))
+    } else {
+        Check::fail(
+            "member",
+            format!("the server's machine {id} is no member of the cluster, and runs no units"),
+            "give each machine its own /etc/machine-id, for instance after copying an image; journalctl -u fleetd on that machine says what is wrong",
+        )
+    })
 }
 
 fn clock(server: SystemTime, here: SystemTime) -> Check {

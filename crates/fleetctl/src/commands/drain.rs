@@ -17,6 +17,8 @@ use crate::wait::Progress;
 use hyperfleet_fleet_model::wire::{DrainView, LeftUnit};
 
 const POLL: Duration = Duration::from_secs(1);
+/// How often the progress is printed where there is no terminal, if it has changed.
+const REPORT: Duration = Duration::from_secs(5);
 /// A drain that is not in progress after this time has ended, even if it was never seen in progress.
 const BEGINNING: Duration = Duration::from_secs(3);
 
@@ -111,6 +113,7 @@ fn say(id: &str, drain: &DrainView) -> anyhow::Result<()> {
 async fn follow(client: &Client, id: &str) -> anyhow::Result<DrainView> {
     let since = Instant::now();
     let (mut progress, mut was_draining) = (Progress::new(), false);
+    let (mut reported, mut reported_at) = (String::new(), since);
     let mut reasons = BTreeMap::new();
     loop {
         match client.drain_progress(id).await {
@@ -120,7 +123,13 @@ async fn follow(client: &Client, id: &str) -> anyhow::Result<DrainView> {
                 if has_ended(&drain, was_draining || since.elapsed() >= BEGINNING) {
                     return Ok(drain);
                 }
-                progress.say(&text(id, &drain));
+                let text = text(id, &drain);
+                progress.say(&text);
+                let is_due = !progress.is_on() && reported_at.elapsed() >= REPORT;
+                if is_due && text != reported {
+                    output::notice(&text);
+                    (reported, reported_at) = (text, Instant::now());
+                }
             }
             // The engine carries out the drain: a short outage of the server does not end it.
             Err(error) if error.is_passing() => progress.say(&error.words()),

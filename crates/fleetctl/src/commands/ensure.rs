@@ -1,5 +1,7 @@
 //! Stores units before they are loaded or started.
 
+use std::process::ExitCode;
+
 use anyhow::Context as _;
 use hyperfleet_fleet_model::unit::{DesiredState, Options};
 use hyperfleet_fleet_model::wire::UnitView;
@@ -10,19 +12,26 @@ use crate::client::Client;
 use crate::output;
 use crate::session::Session;
 use crate::source::{
-    SourceError, Stored, UnitArgument, check, decide_stored, differing_instances, local_file,
-    read_file, stored_options,
+    Source, SourceError, Stored, UnitArgument, check, decide_stored, differing_instances,
+    differing_template, local_file, read_file, stored_options,
 };
 use crate::wait::Goal;
 
+/// Units that exist now.
+pub(super) struct Ensured {
+    pub(super) names: Vec<String>,
+    /// Fails if a unit was not replaced as asked.
+    pub(super) exit: ExitCode,
+}
+
 /// Stores each missing unit, and with `--replace` replaces others whose desired state is at most `highest`.
-/// Waits until stored ones are inactive. Returns the names of all.
+/// Waits until stored ones are inactive.
 pub(super) async fn ensure(
     session: &Session,
     args: &SubmitArgs,
     highest: DesiredState,
     waiting: Waiting,
-) -> anyhow::Result<Vec<String>> {
+) -> anyhow::Result<Ensured> {
     if args.sign {
         output::notice(
             "WARNING: The signed/verified units feature is DEPRECATED and cannot be used.",
@@ -33,6 +42,7 @@ pub(super) async fn ensure(
         client,
         replace_up_to: args.replace.then_some(highest),
         compared: Vec::new(),
+        has_refused: false,
     };
     let (mut names, mut stored) = (Vec::new(), Vec::new());
     for argument in &args.names.units {
@@ -53,7 +63,14 @@ pub(super) async fn ensure(
         let goal = Goal::State(DesiredState::Inactive);
         states::wait(session, &stored, goal, patience).await?;
     }
-    Ok(names)
+    Ok(Ensured {
+        names,
+        exit: if ensuring.has_refused {
+            ExitCode::FAILURE
+        } else {
+            ExitCode::SUCCESS
+        },
+    })
 }
 
 struct Ensuring<'c> {
@@ -61,6 +78,8 @@ struct Ensuring<'c> {
     replace_up_to: Option<DesiredState>,
     /// Templates whose instances were compared with them.
     compared: Vec<String>,
+    /// Whether a unit could not be replaced.
+    has_refused: bool,
 }
 
 impl Ensuring<'_> {
@@ -70,21 +89,15 @@ impl Ensuring<'_> {
         let options = match self.client.unit(name).await? {
             None => self.options_of_new(argument).await?,
             Some(stored) => {
-                let local = match (local_file(argument), self.replace_up_to) {
-                    (Err(error), None) => {
-                        // The unit is stored: its file is not needed.
-                        output::notice(&format!("WARNING: {error}"));
-                        None
-                    }
-                    (local, _) => local?,
-                };
+                let local = self.source_of_stored(argument).await?;
                 let hash = stored_options(&stored)?.hash();
                 match decide_stored(name, hash, stored.desired, local, self.replace_up_to) {
                     Stored::Replace(options) => options,
-                    Stored::Keep { notice } => {
+                    Stored::Keep { notice, is_refused } => {
                         if let Some(notice) = notice {
                             output::notice(&notice);
                         }
+                        self.has_refused |= is_refused;
                         return Ok(false);
                     }
                 }
@@ -94,7 +107,43 @@ impl Ensuring<'_> {
             output::notice(&format!("WARNING: {warning}"));
         }
         self.client.put_unit(name, options.list()).await?;
+        if argument.is_template() {
+            self.compare_instances(name, &options).await?;
+        }
         Ok(true)
+    }
+
+    /// The file to compare a stored unit with, or to replace its file by: a local one, or for `--replace` also the
+    /// stored template.
+    async fn source_of_stored(&self, argument: &UnitArgument) -> anyhow::Result<Option<Source>> {
+        let replaces = self.replace_up_to.is_some();
+        match local_file(argument) {
+            Ok(Some(file)) => return Ok(Some(file)),
+            Ok(None) if replaces => {}
+            Ok(None) => return Ok(None),
+            Err(error) if replaces => return Err(error.into()),
+            Err(error) => {
+                // The unit is stored: its file is not needed.
+                output::notice(&format!("WARNING: {error}"));
+                return Ok(None);
+            }
+        }
+        let stored = match argument.template() {
+            Some(template) => self.client.unit(&template).await?,
+            None => None,
+        };
+        let Some(template) = stored else {
+            output::notice(&format!(
+                "WARNING: Unit {} has no local unit file {}: it is not replaced",
+                argument.name,
+                argument.path.display()
+            ));
+            return Ok(None);
+        };
+        Ok(Some(Source {
+            options: stored_options(&template)?,
+            path: template.name.into(),
+        }))
     }
 
     /// The file of a unit that is not stored.
@@ -105,12 +154,24 @@ impl Ensuring<'_> {
         let Some(template) = argument.template() else {
             return Err(SourceError::NoUnit(argument.name.clone()).into());
         };
-        let options = if let Some(stored) = self.client.unit(&template).await? {
-            stored_options(&stored)?
-        } else {
-            let path = argument.template_path();
-            let file = path.map(|path| read_file(&path)).transpose()?.flatten();
-            file.ok_or_else(|| SourceError::NoTemplate(template.clone()))?
+        let path = argument.template_path();
+        let local = match path {
+            Some(path) => read_file(&path)?.map(|options| Source { path, options }),
+            None => None,
+        };
+        let stored = match self.client.unit(&template).await? {
+            Some(stored) => Some(stored_options(&stored)?),
+            None => None,
+        };
+        let options = match (stored, local) {
+            (None, None) => return Err(SourceError::NoTemplate(template).into()),
+            (None, Some(local)) => local.options,
+            (Some(stored), Some(local)) if stored.hash() != local.options.hash() => {
+                let replaces = self.replace_up_to.is_some();
+                output::notice(&differing_template(&template, &local.path, replaces));
+                if replaces { local.options } else { stored }
+            }
+            (Some(stored), _) => stored,
         };
         self.compare_instances(&template, &options).await?;
         Ok(options)

@@ -14,12 +14,15 @@ use super::named_units::{self, Running};
 use super::remote::{self, TextPrinter};
 use crate::cli::JournalArgs;
 use crate::client::{Client, Error, Event, Events, Text};
-use crate::output;
+use crate::machines::{Detail, id_legend};
+use crate::output::{self, counted};
 use crate::session::Session;
 use crate::wait::Outage;
 use hyperfleet_fleet_model::wire::MachineView;
 
 const OLDER_SERVER: &str = "the fleetd of the unit's machine is older than this fleetctl: lines are lost when the connection ends";
+/// How many machines a message names.
+const EXAMPLES_MAX: usize = 5;
 /// Pause before an ended stream is opened again.
 const RETRY: Duration = Duration::from_secs(1);
 
@@ -35,11 +38,17 @@ pub(super) async fn run(session: &Session, args: &JournalArgs) -> anyhow::Result
     let machines = session.machines().await?;
     let machine = match (&args.machine, &unit.machines[..]) {
         (Some(name), _) => machines.find(name)?,
-        (None, [machine]) if !unit.is_global => machine,
-        (None, _) => {
+        (None, [machine]) => machine,
+        (None, several) => {
+            let some = several.iter().take(EXAMPLES_MAX);
+            let some: Vec<_> = some
+                .map(|machine| id_legend(&machine.id, Detail::Short))
+                .collect();
             bail!(
-                "Unable to retrieve journal of global unit {}: name a machine with --machine.",
-                unit.name
+                "Unable to retrieve journal of global unit {}: name a machine with --machine; it runs on {}: {}",
+                unit.name,
+                counted(several.len(), "machine"),
+                some.join(", ")
             )
         }
     };

@@ -41,14 +41,19 @@ const COLUMNS: [Column<MachineView, Shown>; 5] = [
     },
 ];
 const USUAL: &str = "machine,ip,metadata";
+/// If units are not placed on every machine.
+const WITH_STATE: &str = "machine,ip,metadata,state";
 
 pub(super) async fn run(session: &Session, args: &ListArgs) -> anyhow::Result<ExitCode> {
     let listing = Listing::new(args, &COLUMNS, USUAL)?;
+    let with_state = Listing::new(args, &COLUMNS, WITH_STATE)?;
     let mut screen = Screen::default();
     let client = session.client().await?;
     let text = async || {
         let machines = client.machines().await;
         let machines = machines.context("Error retrieving list of active machines")?;
+        let are_ready = machines.iter().all(|machine| state(machine) == "ready");
+        let listing = if are_ready { &listing } else { &with_state };
         let text = listing.text(machines.iter())?;
         anyhow::Ok((text, machines))
     };

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use hyperfleet_fleet_model::unit::DesiredState;
+use hyperfleet_fleet_model::wire::UnitView;
 
 use super::states::{self, Waiting};
 use super::{ensure, named_units};
@@ -18,10 +19,15 @@ pub(super) async fn run(session: &Session, args: &EnsureArgs) -> anyhow::Result<
         return Ok(ExitCode::SUCCESS);
     }
     let (waiting, loaded) = (Waiting::of(args.block), DesiredState::Loaded);
-    let names = ensure::ensure(session, submit, loaded, waiting).await?;
-    let units = named_units::find(session.client().await?, &names).await?;
+    let ensured = ensure::ensure(session, submit, loaded, waiting).await?;
+    let units = named_units::find(session.client().await?, &ensured.names).await?;
     let changed = states::set(session, &units, loaded, "load").await;
-    let changed = changed.context("Error loading units")?;
-    states::settle(session, &changed, Goal::State(loaded), "load", waiting).await?;
-    Ok(ExitCode::SUCCESS)
+    let mut names = changed.context("Error loading units")?;
+    // An earlier command has ordered it.
+    let is_under_way =
+        |unit: &&UnitView| unit.desired == loaded && unit.current == Some(DesiredState::Inactive);
+    let under_way = units.iter().filter(is_under_way);
+    names.extend(under_way.map(|unit| unit.name.clone()));
+    states::settle(session, &names, Goal::State(loaded), "load", waiting).await?;
+    Ok(ensured.exit)
 }

@@ -1,5 +1,6 @@
 //! Looks up the units that a command names.
 
+use anyhow::bail;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use hyperfleet_fleet_model::unit::{DesiredState, FleetSection, NameParts, UnitOption};
 use hyperfleet_fleet_model::wire::UnitView;
@@ -14,41 +15,85 @@ use hyperfleet_fleet_model::wire::MachineView;
 /// Parallel requests.
 const CALLS_MAX: usize = 16;
 
-/// Reports that a command names no units. Scripts rely on its status of 0.
+/// Reports that a command names no units. Scripts rely on its status of 0: a list that they expand may be empty.
 pub(super) fn report_no_units() {
     output::notice("No units given");
 }
 
-/// The named units that exist, in the order of the arguments, without repetitions.
-pub(super) async fn find(client: &Client, arguments: &[String]) -> anyhow::Result<Vec<UnitView>> {
+/// The names of units in the order of the arguments, without repetitions.
+///
+/// # Errors
+/// A pattern, which the shell has not expanded because it fits no file.
+fn names(arguments: &[String]) -> anyhow::Result<Vec<String>> {
     let mut names: Vec<String> = Vec::new();
     for argument in arguments {
         let name = UnitArgument::new(argument).name;
+        if name.contains(['*', '?', '[']) {
+            bail!(
+                "{name} is no unit name: patterns are not expanded; fleetctl list-unit-files --no-legend --fields=unit lists names"
+            );
+        }
         if !names.contains(&name) {
             names.push(name);
         }
     }
-    let calls = stream::iter(names).map(async |name| client.unit(&name).await);
+    Ok(names)
+}
+
+/// The named units that exist, in the order of the arguments, without repetitions.
+pub(super) async fn find(client: &Client, arguments: &[String]) -> anyhow::Result<Vec<UnitView>> {
+    let calls = stream::iter(names(arguments)?).map(async |name| client.unit(&name).await);
     let found: Vec<Option<UnitView>> = calls.buffered(CALLS_MAX).try_collect().await?;
     Ok(found.into_iter().flatten().collect())
 }
 
-/// Like [`find`], for commands that need at least one unit; `None` without any, which is printed. Scripts rely
-/// on the status of 0 then.
+/// The units that a command names.
+#[derive(Debug)]
+pub(super) enum Named {
+    /// There are no arguments.
+    None,
+    Units {
+        /// Those that exist.
+        found: Vec<UnitView>,
+        /// Whether others are missing, which is printed.
+        some_missing: bool,
+    },
+}
+
+/// Like [`find`], and prints which units are missing.
+pub(super) async fn find_named(session: &Session, arguments: &[String]) -> anyhow::Result<Named> {
+    if arguments.is_empty() {
+        report_no_units();
+        return Ok(Named::None);
+    }
+    let names = names(arguments)?;
+    let found = find(session.client().await?, &names).await?;
+    let is_missing = |name: &&String| !found.iter().any(|unit| unit.name == **name);
+    let missing: Vec<_> = names.iter().filter(is_missing).collect();
+    let some_missing = !missing.is_empty();
+    if found.is_empty() {
+        output::notice("Units not found in registry");
+    } else {
+        for name in missing {
+            output::notice(&format!("Unit {name} not found in registry"));
+        }
+    }
+    Ok(Named::Units {
+        found,
+        some_missing,
+    })
+}
+
+/// Like [`find_named`], for commands that need at least one unit, and have nothing to do for missing ones: scripts
+/// rely on the status of 0 then.
 pub(super) async fn find_any(
     session: &Session,
     arguments: &[String],
 ) -> anyhow::Result<Option<Vec<UnitView>>> {
-    if arguments.is_empty() {
-        report_no_units();
-        return Ok(None);
-    }
-    let units = find(session.client().await?, arguments).await?;
-    if units.is_empty() {
-        output::notice("Units not found in registry");
-        return Ok(None);
-    }
-    Ok(Some(units))
+    Ok(match find_named(session, arguments).await? {
+        Named::Units { found, .. } if !found.is_empty() => Some(found),
+        Named::Units { .. } | Named::None => None,
+    })
 }
 
 /// Whether a unit runs on every matching machine.
@@ -70,7 +115,6 @@ pub(super) enum Running {
 #[derive(Debug)]
 pub(super) struct RunningUnit {
     pub(super) name: String,
-    pub(super) is_global: bool,
     pub(super) machines: Vec<MachineView>,
 }
 
@@ -81,8 +125,7 @@ pub(super) async fn running(session: &Session, argument: &str) -> anyhow::Result
     let Some(unit) = client.unit(&name).await? else {
         return Ok(Running::Unknown(name));
     };
-    let is_global = is_global(&unit);
-    let ids: Vec<String> = if is_global {
+    let ids: Vec<String> = if is_global(&unit) {
         client
             .states(&name)
             .await?
@@ -99,11 +142,7 @@ pub(super) async fn running(session: &Session, argument: &str) -> anyhow::Result
     }
     let known = session.machines().await?;
     let machines = ids.iter().map(|id| machine(&known, id)).collect();
-    Ok(Running::On(RunningUnit {
-        name,
-        is_global,
-        machines,
-    }))
+    Ok(Running::On(RunningUnit { name, machines }))
 }
 
 /// A machine, of which at least the ID is known.

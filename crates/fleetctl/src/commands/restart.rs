@@ -8,8 +8,9 @@ use hyperfleet_fleet_model::unit::DesiredState;
 use hyperfleet_fleet_model::wire::UnitView;
 use tokio::time::{Instant, sleep};
 
+use super::named_units::{self, Named};
+use super::start;
 use super::states::{WaitFailed, Waiting};
-use super::{named_units, start};
 use crate::cli::RestartArgs;
 use crate::client::{Client, Error};
 use crate::output;
@@ -17,8 +18,13 @@ use crate::session::Session;
 use crate::wait::{Goal, Patience, WaitError, wait_for};
 
 pub(super) async fn run(session: &Session, args: &RestartArgs) -> anyhow::Result<ExitCode> {
-    let Some(units) = named_units::find_any(session, &args.names.units).await? else {
-        return Ok(ExitCode::SUCCESS);
+    let (units, mut exit) = match named_units::find_named(session, &args.names.units).await? {
+        Named::None => return Ok(ExitCode::SUCCESS),
+        Named::Units {
+            found,
+            some_missing: false,
+        } => (found, ExitCode::SUCCESS),
+        Named::Units { found, .. } => (found, ExitCode::FAILURE),
     };
     let client = session.client().await?;
     let (global, ordinary): (Vec<_>, Vec<_>) = units.into_iter().partition(named_units::is_global);
@@ -35,15 +41,22 @@ pub(super) async fn run(session: &Session, args: &RestartArgs) -> anyhow::Result
             "Unable to restart unit {} in state inactive",
             unit.name
         ));
+        exit = ExitCode::FAILURE;
     }
     let patience = Patience::attempts(args.block_attempts);
-    restart(session, &active, patience).await?;
-    Ok(ExitCode::SUCCESS)
+    let names = stop_and_start(session, &active, patience).await?;
+    start::settle(session, &names, "restart", Waiting::For(patience)).await?;
+    Ok(exit)
 }
 
-/// Restarts units. Whatever happens after the first order to stop, stopped units are ordered to start again,
-/// and those that cannot be are named.
-async fn restart(session: &Session, units: &[UnitView], patience: Patience) -> anyhow::Result<()> {
+/// Stops units, waits until they have stopped, and orders them to start again. Whatever happens after the first
+/// order to stop, stopped units are ordered to start again, and those that cannot be are named. Returns the
+/// units to wait for.
+pub(super) async fn stop_and_start(
+    session: &Session,
+    units: &[UnitView],
+    patience: Patience,
+) -> anyhow::Result<Vec<String>> {
     let mut stopped = StoppedUnits::default();
     let ended = tokio::select! {
         ended = stop(session, units, &mut stopped, patience) => ended,
@@ -53,7 +66,7 @@ async fn restart(session: &Session, units: &[UnitView], patience: Patience) -> a
     let started = stopped.start(session.client().await?).await;
     ended?;
     started.context(FAILED)?;
-    start::settle(session, &names, "restart", Waiting::For(patience)).await
+    Ok(names)
 }
 
 async fn stop(

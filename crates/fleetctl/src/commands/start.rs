@@ -1,13 +1,17 @@
-//! `start`: stores units and starts them on machines.
+//! `start`: stores units and starts them on machines. A unit that is to run and does not is started again.
 
 use std::process::ExitCode;
 
 use anyhow::Context as _;
 use hyperfleet_fleet_model::unit::DesiredState;
+use hyperfleet_fleet_model::wire::{StateView, UnitView};
 
 use super::states::{self, Waiting};
-use super::{ensure, named_units};
+use super::{ensure, named_units, restart};
 use crate::cli::EnsureArgs;
+use crate::client::Client;
+use crate::machines::{Detail, id_legend};
+use crate::output;
 use crate::session::Session;
 use crate::wait::{Goal, wait_for};
 
@@ -18,13 +22,107 @@ pub(super) async fn run(session: &Session, args: &EnsureArgs) -> anyhow::Result<
         return Ok(ExitCode::SUCCESS);
     }
     let (waiting, launched) = (Waiting::of(args.block), DesiredState::Launched);
-    let names = ensure::ensure(session, submit, launched, waiting).await?;
-    let units = named_units::find(session.client().await?, &names).await?;
-    let changed = states::set(session, &units, launched, "start").await;
-    let changed = changed.context("Error starting units")?;
-    settle(session, &changed, "start", waiting).await?;
-    Ok(ExitCode::SUCCESS)
+    let ensured = ensure::ensure(session, submit, launched, waiting).await?;
+    let client = session.client().await?;
+    let units = named_units::find(client, &ensured.names).await?;
+    let (launched_before, others): (Vec<_>, Vec<_>) =
+        units.into_iter().partition(|unit| unit.desired == launched);
+    let (global, ordinary): (Vec<_>, Vec<_>) = launched_before
+        .into_iter()
+        .partition(named_units::is_global);
+    let changed = states::set(session, &others, launched, "start").await;
+    let mut names = changed.context(FAILED)?;
+    let again = LaunchedUnits::of(client, ordinary).await.context(FAILED)?;
+    names.extend(again.under_way);
+    match waiting {
+        Waiting::For(patience) => {
+            names.extend(restart::stop_and_start(session, &again.stopped, patience).await?);
+        }
+        Waiting::No => {
+            for unit in again.stopped {
+                let ordered = client.restart_unit(&unit.name).await;
+                let doing = || format!("unable to start unit {}", unit.name);
+                ordered.with_context(doing).context(FAILED)?;
+                names.push(unit.name);
+            }
+        }
+    }
+    settle(session, &names, "start", waiting).await?;
+    let mut exit = ensured.exit;
+    for unit in &global {
+        if let Some(text) = not_running(client, unit).await.context(FAILED)? {
+            output::notice(&text);
+            exit = ExitCode::FAILURE;
+        }
+    }
+    Ok(exit)
 }
+
+const FAILED: &str = "Error starting units";
+
+/// Units that were to run before the command, unless they do.
+#[derive(Default)]
+struct LaunchedUnits {
+    /// Not placed yet, or starting.
+    under_way: Vec<String>,
+    /// Failed, finished, or stopped by hand on their machines.
+    stopped: Vec<UnitView>,
+}
+
+impl LaunchedUnits {
+    async fn of(client: &Client, units: Vec<UnitView>) -> anyhow::Result<Self> {
+        let mut found = Self::default();
+        for unit in units {
+            let report = client.state(&unit.name).await?;
+            let active = report.as_ref().map(|state| state.active.as_str());
+            match (&unit.machine, active) {
+                (Some(_), Some("active" | "reloading"))
+                    if unit.current == Some(DesiredState::Launched) => {}
+                (Some(_), Some("inactive" | "failed" | "deactivating")) => {
+                    found.stopped.push(unit);
+                }
+                _ => found.under_way.push(unit.name),
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// Why a launched global unit does not run; `None` if it runs on each machine that reports it. It is not started
+/// again, because that would restart it on the others.
+async fn not_running(client: &Client, unit: &UnitView) -> anyhow::Result<Option<String>> {
+    let name = &unit.name;
+    let states = client.states(name).await?;
+    if states.is_empty() {
+        let explanation = client.explanation(name).await?;
+        let reason = explanation.map_or_else(String::new, |explanation| explanation.reason);
+        return Ok(Some(format!("Unit {name} runs on no machine: {reason}")));
+    }
+    let runs =
+        |state: &StateView| matches!(state.active.as_str(), "active" | "reloading" | "activating");
+    let (count, mut failed) = (states.len(), states);
+    failed.retain(|state| !runs(state));
+    if failed.is_empty() {
+        return Ok(None);
+    }
+    let some = failed.iter().take(EXAMPLES_MAX).map(|state| {
+        let machine = id_legend(&state.machine, Detail::Short);
+        format!("{machine} ({}/{})", state.active, state.sub)
+    });
+    let some = some.collect::<Vec<_>>().join(", ");
+    let more = if failed.len() > EXAMPLES_MAX {
+        ", …"
+    } else {
+        ""
+    };
+    Ok(Some(format!(
+        "Unit {name} does not run on {} of {count} machines: {some}{more}; to start it again on all machines, run fleetctl restart {name}",
+        failed.len()
+    )))
+}
+
+/// How many machines a message names.
+const EXAMPLES_MAX: usize = 5;
 
 /// Waits until agents have started the units, and then until systemd runs them.
 pub(super) async fn settle(

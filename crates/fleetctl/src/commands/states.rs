@@ -103,6 +103,14 @@ pub(super) async fn wait(
     waited.context(WaitFailed)
 }
 
+/// Reports units that have reached their goal. Without waiting it is unknown whether they have.
+pub(super) fn report_success(done: &str, units: &[String], waiting: Waiting) {
+    if waiting != Waiting::No && !units.is_empty() {
+        let units = units.join(" ");
+        output::notice(&format!("Successfully {done} units [{units}]."));
+    }
+}
+
 /// A failed wait. Scripts rely on these words.
 #[derive(Debug, thiserror::Error)]
 #[error("Error waiting for units")]

@@ -16,6 +16,6 @@ pub(super) async fn run(session: &Session, args: &SubmitArgs) -> anyhow::Result<
         return Ok(ExitCode::SUCCESS);
     }
     let waiting = Waiting::For(Patience::attempts(0));
-    ensure::ensure(session, args, DesiredState::Inactive, waiting).await?;
-    Ok(ExitCode::SUCCESS)
+    let ensured = ensure::ensure(session, args, DesiredState::Inactive, waiting).await?;
+    Ok(ensured.exit)
 }

@@ -6,9 +6,10 @@ use hyperfleet_fleet_model::unit::Options;
 
 use super::{SourceError, UnitArgument};
 
-/// A unit from a file.
+/// The text for a unit, and where it is from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct LocalFile {
+pub(crate) struct Source {
+    /// A local file, or the name of a stored template.
     pub path: PathBuf,
     pub options: Options,
 }
@@ -17,11 +18,11 @@ pub(crate) struct LocalFile {
 ///
 /// # Errors
 /// The file cannot be read, or is no unit file.
-pub(crate) fn local_file(argument: &UnitArgument) -> Result<Option<LocalFile>, SourceError> {
+pub(crate) fn local_file(argument: &UnitArgument) -> Result<Option<Source>, SourceError> {
     let candidates = [Some(argument.path.clone()), argument.template_path()];
     for path in candidates.into_iter().flatten() {
         if let Some(options) = read_file(&path)? {
-            return Ok(Some(LocalFile { path, options }));
+            return Ok(Some(Source { path, options }));
         }
     }
     Ok(None)

@@ -4,22 +4,23 @@
 //! stored unit ─▶ local file ─▶ stored template ─▶ template file beside the argument
 //! ```
 //!
-//! The first that exists counts. `--replace` compares a stored unit with the local file.
+//! The first that exists counts. With `--replace` the local files come first, and a stored template before a stored
+//! instance.
 
 mod files;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use hyperfleet_fleet_model::unit::validity::{self, Contradiction};
 use hyperfleet_fleet_model::unit::{
-    DesiredState, FleetSection, InvalidName, InvalidOptions, NameParts, Options, UNIT_TYPES,
-    UnitHash, UnitName, UnitOption,
+    DesiredState, InvalidName, InvalidOptions, NameParts, Options, UNIT_TYPES, UnitHash, UnitName,
+    UnitOption,
 };
 use hyperfleet_fleet_model::wire::UnitView;
 
 use crate::output::counted;
 
-pub(crate) use files::{LocalFile, local_file, read_file};
+pub(crate) use files::{Source, local_file, read_file};
 
 /// A unit as an argument names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,6 +53,12 @@ impl UnitArgument {
         parts.template().filter(|template| *template != self.name)
     }
 
+    /// Whether it is a template.
+    pub(crate) fn is_template(&self) -> bool {
+        let template = NameParts::of(&self.name).and_then(|parts| parts.template());
+        template.is_some_and(|template| template == self.name)
+    }
+
     /// The file of its template, beside its own.
     pub(crate) fn template_path(&self) -> Option<PathBuf> {
         Some(self.path.with_file_name(self.template()?))
@@ -74,6 +81,8 @@ pub(crate) enum SourceError {
     Options { name: String, cause: InvalidOptions },
     #[error("{name}: {cause}")]
     Name { name: String, cause: InvalidName },
+    #[error("{0}: the unit file is empty")]
+    Empty(String),
     #[error("{name}: {cause}")]
     Contradiction { name: String, cause: Contradiction },
 }
@@ -99,21 +108,28 @@ pub(crate) fn check(name: &str, options: &Options) -> Result<Vec<String>, Source
         name: name.to_owned(),
         cause,
     })?;
+    if options.list().is_empty() {
+        return Err(SourceError::Empty(name.to_owned()));
+    }
     validity::check(options).map_err(|cause| SourceError::Contradiction {
         name: name.to_owned(),
         cause,
     })?;
-    let unknown = FleetSection::of(options.list()).unknown();
-    let warning =
-        |key| format!("Unit {name}: unrecognized requirement in [X-Fleet] section: {key:?}");
-    Ok(unknown.into_iter().map(warning).collect())
+    let warnings = options.warnings().into_iter();
+    Ok(warnings
+        .map(|warning| format!("Unit {name}: {warning}"))
+        .collect())
 }
 
 /// The action for a stored unit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Stored {
     /// Leave its file unchanged, and print this.
-    Keep { notice: Option<String> },
+    Keep {
+        notice: Option<String>,
+        /// Whether it differs, and was to be replaced.
+        is_refused: bool,
+    },
     /// Replace its file by the local one.
     Replace(Options),
 }
@@ -124,11 +140,14 @@ pub(crate) fn decide_stored(
     name: &str,
     stored: UnitHash,
     desired: DesiredState,
-    local: Option<LocalFile>,
+    local: Option<Source>,
     replace_up_to: Option<DesiredState>,
 ) -> Stored {
     let Some(local) = local else {
-        return Stored::Keep { notice: None };
+        return Stored::Keep {
+            notice: None,
+            is_refused: false,
+        };
     };
     let is_same = local.options.hash() == stored;
     let notice = match replace_up_to {
@@ -147,7 +166,23 @@ pub(crate) fn decide_stored(
             "Warning: can not replace Unit({name}) in state '{desired}', use the appropriate command"
         )),
     };
-    Stored::Keep { notice }
+    Stored::Keep {
+        notice,
+        is_refused: replace_up_to.is_some() && !is_same,
+    }
+}
+
+/// A warning about a stored template that differs from its local file, of which an instance is created.
+pub(crate) fn differing_template(template: &str, path: &Path, replaces: bool) -> String {
+    let path = path.display();
+    if replaces {
+        return format!(
+            "WARNING: Template {template} in registry differs from local unit file {path}, which is used. Run fleetctl submit --replace {path} to replace the template, too."
+        );
+    }
+    format!(
+        "WARNING: Template {template} in registry differs from local unit file {path}. Add --replace to use the local file."
+    )
 }
 
 /// A warning about instances whose files differ from that of their template.
@@ -175,9 +210,9 @@ pub(crate) fn differing_instances(
     } else {
         ""
     };
-    (!names.is_empty()).then(|| {
+    names.first().map(|first| {
         format!(
-            "WARNING: {} of template {template} differ from it: {some}{more}. Replace them to make all instances equal: fleetctl submit, load or start with --replace.",
+            "WARNING: {} of template {template} differ from it: {some}{more}. Replace them one after the other, so that a wrong file stops one of them only: fleetctl start --replace {first}",
             counted(names.len(), "instance")
         )
     })
@@ -226,7 +261,7 @@ mod tests {
     #[test]
     fn stored_units_are_replaced_only_when_asked_and_allowed() {
         use DesiredState::{Inactive, Launched, Loaded};
-        let local = LocalFile {
+        let local = Source {
             path: "a.service".into(),
             options: options("/bin/new"),
         };
@@ -239,7 +274,7 @@ mod tests {
             replace,
         ) {
             Stored::Replace(_) => "replace".to_owned(),
-            Stored::Keep { notice } => notice.unwrap_or_default(),
+            Stored::Keep { notice, .. } => notice.unwrap_or_default(),
         };
         assert_eq!(decided(new, Launched, None), "");
         assert_eq!(
@@ -266,7 +301,8 @@ mod tests {
             "Warning: can not replace Unit(a.service) in state 'launched', use the appropriate command"
         );
         let kept = decide_stored("a.service", old, Launched, None, Some(Launched));
-        assert_eq!(kept, Stored::Keep { notice: None });
+        let (notice, is_refused) = (None, false);
+        assert_eq!(kept, Stored::Keep { notice, is_refused });
     }
 
     #[test]

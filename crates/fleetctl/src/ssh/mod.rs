@@ -78,7 +78,8 @@ impl SshOptions {
         if let Some(bastion) = bastion {
             let mut jump = vec![OsString::from("ssh")];
             jump.extend(self.arguments());
-            jump.extend(["-W".into(), "%h:%p".into()]);
+            // Brackets, because an IPv6 address has colons.
+            jump.extend(["-W".into(), "[%h]:%p".into()]);
             jump.extend(self.login(bastion));
             let jump: Vec<_> = jump
                 .iter()
@@ -221,7 +222,7 @@ mod tests {
         let arguments = words(&options(true).destination(&host, Some(&bastion)));
         assert!(
             arguments.contains("ProxyCommand=ssh -o ConnectTimeout=10 ")
-                && arguments.contains("-W %h:%p -p 2222 -l core -- bastion -p 22"),
+                && arguments.contains("-W '[%h]:%p' -p 2222 -l core -- bastion -p 22"),
             "{arguments}"
         );
     }

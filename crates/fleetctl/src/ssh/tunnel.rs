@@ -74,7 +74,8 @@ impl Tunnel {
                 bail!(
                     "unable to open a tunnel to {}: ssh ended with {status}: {}",
                     host.host,
-                    said.trim()
+                    // ssh ends its lines as a terminal needs them.
+                    said.replace('\r', "").trim()
                 );
             }
             if Instant::now() >= deadline {

@@ -8,6 +8,8 @@ use tokio::time::Instant;
 
 /// Another order that is visible for this long is newer than this one.
 const SETTLED: Duration = Duration::from_secs(1);
+/// A stopped unit that has run for this long was started again.
+const RUNNING: Duration = Duration::from_secs(10);
 
 /// The goal of a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,6 +20,8 @@ pub(crate) enum Goal {
     Stopped,
     /// It is launched, and systemd runs it, or has run it successfully.
     Active,
+    /// It is inactive, and no machine reports it.
+    Unloaded,
     /// It does not exist, and no machine reports it.
     Gone,
 }
@@ -41,6 +45,8 @@ pub(crate) enum Verdict {
         sub: String,
     },
     NotYet,
+    /// systemd runs it although the agent has stopped it, if it stays so: the stop may still be queued.
+    Running,
     /// Another client has given another order, if it stays so: the response may be older than this order.
     Overruled(Order),
     Destroyed,
@@ -73,8 +79,8 @@ pub(crate) fn judge(goal: Goal, seen: &Observation) -> Verdict {
 fn judge_reports(goal: Goal, seen: &Observation) -> Verdict {
     let Some(unit) = &seen.unit else {
         return match goal {
-            Goal::Gone if seen.states.is_empty() => Verdict::Reached,
-            Goal::Gone => Verdict::NotYet,
+            Goal::Gone | Goal::Unloaded if seen.states.is_empty() => Verdict::Reached,
+            Goal::Gone | Goal::Unloaded => Verdict::NotYet,
             _ => Verdict::Destroyed,
         };
     };
@@ -85,19 +91,24 @@ fn judge_reports(goal: Goal, seen: &Observation) -> Verdict {
         // The agent has unloaded it, and the engine has not withdrawn it yet.
         Goal::State(DesiredState::Inactive) if unit.machine.is_some() => Verdict::NotYet,
         Goal::State(goal) if current == goal => Verdict::Reached,
-        Goal::Stopped if current == DesiredState::Loaded && !state.is_some_and(is_busy) => {
-            Verdict::Reached
-        }
+        Goal::Stopped if current == DesiredState::Loaded => match state {
+            Some(state) if state.active == "active" => Verdict::Running,
+            Some(state) if is_busy(state) => Verdict::NotYet,
+            _ => Verdict::Reached,
+        },
+        Goal::Unloaded if unit.machine.is_none() && seen.states.is_empty() => Verdict::Reached,
         Goal::Active if current == DesiredState::Launched => {
             let state = state.filter(|state| is_of_file(state, unit));
             state.map_or(Verdict::NotYet, judge_active)
         }
-        Goal::State(_) | Goal::Stopped | Goal::Active | Goal::Gone => Verdict::NotYet,
+        Goal::State(_) | Goal::Stopped | Goal::Active | Goal::Unloaded | Goal::Gone => {
+            Verdict::NotYet
+        }
     }
 }
 
 /// Whether systemd runs, starts or stops a unit.
-fn is_busy(state: &StateView) -> bool {
+pub(crate) fn is_busy(state: &StateView) -> bool {
     !matches!(state.active.as_str(), "inactive" | "failed" | "")
 }
 
@@ -126,6 +137,7 @@ impl Goal {
             Self::State(state) => Some(state),
             Self::Stopped => Some(DesiredState::Loaded),
             Self::Active => Some(DesiredState::Launched),
+            Self::Unloaded => Some(DesiredState::Inactive),
             Self::Gone => None,
         }
     }
@@ -137,7 +149,7 @@ impl Goal {
             Self::State(DesiredState::Launched) => "report state launched",
             Self::Stopped => "stop",
             Self::Active => "become active",
-            Self::Gone => "leave its machines",
+            Self::Unloaded | Self::Gone => "leave its machines",
         }
     }
 }
@@ -152,7 +164,12 @@ pub(super) struct Settling {
 pub(super) enum Decision {
     Wait,
     Reached,
-    Failed { active: String, sub: String },
+    Failed {
+        active: String,
+        sub: String,
+    },
+    /// systemd runs the stopped unit.
+    Running,
     Overruled(Order),
     Destroyed,
 }
@@ -166,7 +183,7 @@ impl Settling {
                 self.since = None;
                 return Decision::Wait;
             }
-            Verdict::Failing { .. } | Verdict::Overruled(_) => {}
+            Verdict::Failing { .. } | Verdict::Running | Verdict::Overruled(_) => {}
         }
         let since = match &self.since {
             Some((before, since)) if *before == verdict => *since,
@@ -178,6 +195,7 @@ impl Settling {
         match verdict {
             // Seen twice: a report from before the order would be gone.
             Verdict::Failing { active, sub } => Decision::Failed { active, sub },
+            Verdict::Running if now - since >= RUNNING => Decision::Running,
             Verdict::Overruled(order) if now - since >= SETTLED => Decision::Overruled(order),
             _ => Decision::Wait,
         }
@@ -253,6 +271,12 @@ mod tests {
             ),
             (
                 Goal::Stopped,
+                Some(Loaded),
+                Some(("loaded", "active")),
+                Verdict::Running,
+            ),
+            (
+                Goal::Stopped,
                 Some(Launched),
                 Some(("loaded", "inactive")),
                 Verdict::NotYet,
@@ -309,6 +333,19 @@ mod tests {
             ..observation(None, Some(("loaded", "active")))
         };
         assert_eq!(judge(Goal::Gone, &reported), Verdict::NotYet);
+    }
+
+    #[test]
+    fn a_unit_is_unloaded_when_no_machine_reports_it() {
+        let mut seen = observation(Some(DesiredState::Inactive), Some(("loaded", "active")));
+        seen.unit.as_mut().unwrap().desired = DesiredState::Inactive;
+        assert_eq!(judge(Goal::Unloaded, &seen), Verdict::NotYet);
+        seen.states.clear();
+        assert_eq!(judge(Goal::Unloaded, &seen), Verdict::Reached);
+        assert_eq!(
+            judge(Goal::Unloaded, &Observation::default()),
+            Verdict::Reached
+        );
     }
 
     #[test]
@@ -374,5 +411,13 @@ mod tests {
         }
         let failed = settling.decide(failing(), start + 2 * SETTLED + LATER);
         assert!(matches!(failed, Decision::Failed { .. }), "{failed:?}");
+        for (after, decision) in [
+            (Duration::ZERO, Decision::Wait),
+            (RUNNING / 2, Decision::Wait),
+            (RUNNING, Decision::Running),
+        ] {
+            let decided = settling.decide(Verdict::Running, start + after);
+            assert_eq!(decided, decision, "{after:?}");
+        }
     }
 }

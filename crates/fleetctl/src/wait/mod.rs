@@ -14,12 +14,16 @@ use tokio::time::{Instant, sleep};
 use crate::client::{Client, Error};
 use goal::{Decision, Order, Settling, judge};
 
-pub(crate) use goal::{Goal, Observation};
+pub(crate) use goal::{Goal, Observation, is_busy};
 pub(crate) use progress::Progress;
 
 /// One of `--block-attempts`.
 const ATTEMPT: Duration = Duration::from_secs(2);
 const POLL: Duration = Duration::from_millis(250);
+/// How often the server is asked why units have not reached the goal.
+const REASON_POLL: Duration = Duration::from_secs(1);
+/// A unit that is blocked for this long stays so: agents have tried it three times by then.
+const BLOCKED: Duration = Duration::from_secs(5);
 /// Parallel requests.
 const CALLS_MAX: usize = 16;
 /// Most units whose reason is requested.
@@ -34,7 +38,7 @@ pub(crate) struct Patience {
 }
 
 impl Patience {
-    /// This many attempts; 0 waits for ever.
+    /// This many attempts; 0 waits until the goal is reached, or the server knows why it cannot be.
     pub(crate) fn attempts(attempts: u32) -> Self {
         Self { attempts }
     }
@@ -48,13 +52,17 @@ impl Patience {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum WaitError {
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\nError waiting for units: "))]
-    TimedOut(Vec<Late>),
+    Unreached(Vec<Unreached>),
     #[error("unit {unit} has failed: systemd reports {active}/{sub}; see fleetctl status {unit}")]
     Failed {
         unit: String,
         active: String,
         sub: String,
     },
+    #[error(
+        "systemd runs unit {unit} again: another unit, a timer or a socket starts it; stop that first, or run fleetctl unload {unit}"
+    )]
+    Running { unit: String },
     #[error("unit {unit} was destroyed meanwhile")]
     Destroyed { unit: String },
     #[error(
@@ -65,27 +73,39 @@ pub(crate) enum WaitError {
     Created { unit: String },
 }
 
-/// A unit that has not reached the goal in time.
+/// A unit that has not reached the goal.
 #[derive(Debug)]
-pub(crate) struct Late {
+pub(crate) struct Unreached {
     unit: String,
     goal: Goal,
+    /// Whether it cannot reach the goal until something else changes. Otherwise it was not in time.
+    is_blocked: bool,
     /// The server's explanation; may be empty.
     reason: String,
 }
 
-impl fmt::Display for Late {
+impl fmt::Display for Unreached {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (unit, goal) = (&self.unit, self.goal.words());
+        let Self {
+            unit, goal, reason, ..
+        } = self;
+        let goal = goal.words();
+        if self.is_blocked {
+            return write!(
+                formatter,
+                "unit {unit} does not {goal}: {reason}; its desired state stays, and is reached when that changes"
+            );
+        }
         write!(formatter, "timed out waiting for unit {unit} to {goal}")?;
-        if self.reason.is_empty() {
+        if reason.is_empty() {
             return Ok(());
         }
-        write!(formatter, ": {}", self.reason)
+        write!(formatter, ": {reason}")
     }
 }
 
-/// Waits for units, and passes each that reaches the goal to `tell`. Ends at once when a unit has failed.
+/// Waits for units, and passes each that reaches the goal to `tell`. Ends at once when a unit has failed, and
+/// without a limit also when one is blocked.
 ///
 /// # Errors
 /// A unit that failed, or those that were not in time; others may be on their way.
@@ -102,6 +122,8 @@ pub(crate) async fn wait_for(
         client,
         goal,
         units: units.collect(),
+        blocked: BTreeMap::new(),
+        reasons_at: Instant::now() + REASON_POLL,
         progress: Progress::new(),
         outage: Outage::default(),
     };
@@ -110,8 +132,12 @@ pub(crate) async fn wait_for(
         if wait.units.is_empty() {
             return Ok(());
         }
-        if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
-            return Err(wait.timed_out().await.into());
+        match deadline {
+            Some(deadline) if Instant::now() >= deadline => {
+                return Err(wait.timed_out().await.into());
+            }
+            Some(_) => {}
+            None => wait.end_if_blocked().await?,
         }
         wait.show_progress().await;
         sleep(POLL).await;
@@ -124,6 +150,10 @@ struct Wait<'c> {
     goal: Goal,
     /// Units that have not reached the goal.
     units: BTreeMap<String, Settling>,
+    /// Since when units are blocked.
+    blocked: BTreeMap<String, Instant>,
+    /// When the server is asked for reasons next.
+    reasons_at: Instant,
     progress: Progress,
     outage: Outage,
 }
@@ -156,6 +186,7 @@ impl Wait<'_> {
                 Decision::Failed { active, sub } => {
                     return Err(WaitError::Failed { unit, active, sub }.into());
                 }
+                Decision::Running => return Err(WaitError::Running { unit }.into()),
                 Decision::Destroyed => return Err(WaitError::Destroyed { unit }.into()),
                 Decision::Overruled(Order::State(desired)) => {
                     return Err(WaitError::Reordered { unit, desired }.into());
@@ -177,10 +208,53 @@ impl Wait<'_> {
             } else {
                 String::new()
             };
-            let (unit, goal) = (unit.clone(), self.goal);
-            late.push(Late { unit, goal, reason });
+            late.push(Unreached {
+                unit: unit.clone(),
+                goal: self.goal,
+                is_blocked: false,
+                reason,
+            });
         }
-        WaitError::TimedOut(late)
+        WaitError::Unreached(late)
+    }
+
+    /// Ends the wait when units are blocked, and have been for a while.
+    async fn end_if_blocked(&mut self) -> Result<(), WaitError> {
+        let now = Instant::now();
+        if now < self.reasons_at {
+            return Ok(());
+        }
+        self.reasons_at = now + REASON_POLL;
+        let (client, names) = (self.client, self.units.keys().cloned());
+        let calls = stream::iter(names.collect::<Vec<_>>()).map(async |name| {
+            let found = client.explanation(&name).await;
+            (name, found)
+        });
+        let explanations: Vec<_> = calls.buffered(CALLS_MAX).collect().await;
+        let mut stuck = Vec::new();
+        for (unit, found) in explanations {
+            match found {
+                Ok(Some(explanation)) if explanation.blocked => {
+                    let since = *self.blocked.entry(unit.clone()).or_insert(now);
+                    if now - since >= BLOCKED {
+                        stuck.push(Unreached {
+                            unit,
+                            goal: self.goal,
+                            is_blocked: true,
+                            reason: explanation.reason,
+                        });
+                    }
+                }
+                // The poll sees an outage of the server.
+                Err(error) if error.is_passing() => {}
+                _ => _ = self.blocked.remove(&unit),
+            }
+        }
+        if stuck.is_empty() {
+            return Ok(());
+        }
+        self.progress.clear();
+        Err(WaitError::Unreached(stuck))
     }
 
     async fn show_progress(&mut self) {
@@ -210,7 +284,7 @@ async fn observe(client: &Client, goal: Goal, name: &str) -> Result<Observation,
     let unit = client.unit(name).await?;
     let states = match goal {
         Goal::State(_) => Vec::new(),
-        Goal::Gone => client.states(name).await?,
+        Goal::Unloaded | Goal::Gone => client.states(name).await?,
         // A missing report is a 404.
         Goal::Stopped | Goal::Active => Vec::from_iter(client.state(name).await?),
     };
@@ -249,7 +323,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn attempts_are_two_seconds_and_none_are_for_ever() {
+    fn attempts_are_two_seconds_and_none_have_no_limit() {
         assert_eq!(Patience::attempts(3).limit(), Some(Duration::from_secs(6)));
         assert_eq!(Patience::attempts(0).limit(), None);
     }

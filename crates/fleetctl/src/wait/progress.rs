@@ -27,6 +27,11 @@ impl Progress {
         }
     }
 
+    /// Whether there is a terminal.
+    pub(crate) fn is_on(&self) -> bool {
+        self.is_on
+    }
+
     /// Whether there is a terminal, and a new text is due.
     pub(crate) fn is_due(&self) -> bool {
         self.is_on

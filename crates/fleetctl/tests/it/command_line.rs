@@ -350,9 +350,8 @@ async fn orders_that_fail_name_their_unit() {
     let endpoint = stub.base();
     for command in ["stop", "unload"] {
         let failed = run(&[("FLEETCTL_ENDPOINT", &endpoint)], &[command, "a"]).await;
-        let words = format!(
-            "unable to {command} unit a.service: googleapi: Error 503: Service Unavailable\n"
-        );
+        let words =
+            format!("unable to {command} unit a.service: Service Unavailable (status 503)\n");
         failed.is(1, "", &words);
     }
 }

@@ -15,6 +15,8 @@ mod operations;
 mod program;
 mod remote;
 mod restarting;
+mod starting;
+mod stopping;
 mod stub;
 mod terminal;
 mod units;

@@ -55,6 +55,10 @@ async fn machines_are_cordoned_and_uncordoned_by_prefixes_of_their_ids() {
         changes[..2],
         [format!("PUT {path}"), format!("DELETE {path}")]
     );
+    // Columns that are not asked for are at the end.
+    let listed = ask(&stub, &["list-machines", "--no-legend"]).await;
+    let line = "1f1e2d3c...\t192.0.2.2\t-\tdraining\n";
+    assert!(listed.output.contains(line), "{listed:?}");
     let listed = ask(&stub, &["list-machines", "--fields=machine,state,version"]).await;
     let lines = concat!(
         "MACHINE\t\tSTATE\t\tVERSION\n0f1e2d3c...\tready\t\t",
@@ -164,6 +168,17 @@ async fn a_drain_that_ends_with_units_left_lists_them() {
         (json.status, result, json.errors.as_str()),
         (1, expected, "")
     );
+}
+
+#[tokio::test]
+async fn a_drain_that_waits_says_for_what() {
+    let stuck = json!([{"name": "a.service", "reason": "no machine can run it"}]);
+    let stub = draining(vec![progress(true, &stuck)]).await;
+    let endpoint = stub.base();
+    let command = command(&[("FLEETCTL_ENDPOINT", &endpoint)], &["drain", FIRST]);
+    let mut program = RunningProgram::start(command.into_std());
+    let words = format!("draining {FIRST}: 1 unit left; a.service: no machine can run it\n");
+    program.until_output(&words).await;
 }
 
 #[tokio::test]
@@ -335,6 +350,29 @@ async fn the_doctor_says_what_is_wrong_and_what_to_do() {
             .contains("WARN  clock     the server's clock differs by "),
         "{late:?}"
     );
+    // A machine with the id of another one: the id itself is in the list.
+    for (is_member, status, line) in [
+        (
+            "true",
+            0,
+            "OK    member    the server's machine 0f1e2d3c... is a member\n",
+        ),
+        (
+            "false",
+            1,
+            "FAIL  member    the server's machine 0f1e2d3c... is no member of the cluster, and runs no units -> give each machine its own /etc/machine-id",
+        ),
+    ] {
+        let headers = vec![
+            ("Fleet-Machine-ID", FIRST.to_owned()),
+            ("Fleet-Machine-Member", is_member.to_owned()),
+        ];
+        let listed = json!({"machines": [{"id": FIRST}]}).to_string();
+        let stub = Stub::spawn(move |_| Reply::Text(200, headers.clone(), listed.clone())).await;
+        let asked = ask(&stub, &["doctor"]).await;
+        assert_eq!(asked.status, status, "{asked:?}");
+        assert!(asked.output.contains(line), "{asked:?}");
+    }
     let nowhere = run(&[], &["doctor", "--endpoint=unix:///nowhere/fleet.sock"]).await;
     assert_eq!(nowhere.status, 1);
     assert!(

@@ -46,7 +46,7 @@ async fn restart_stops_units_and_starts_them_again() {
         restarted.errors,
         "Unable to restart unit d.service in state inactive\n"
     );
-    assert_eq!(restarted.status, 0);
+    assert_eq!(restarted.status, 1);
     let mut stopped = cluster.machines[0].stopped();
     stopped.sort();
     assert_eq!(stopped, ["a.service", "b.service"]);
@@ -156,7 +156,7 @@ async fn a_unit_that_cannot_be_started_again_is_named() {
         1,
         "",
         "Unit a.service is left loaded: run fleetctl start a.service\n\
-         Error restarting units: googleapi: Error 403: not allowed\n",
+         Error restarting units: not allowed (status 403)\n",
     );
 }
 

@@ -39,7 +39,7 @@ async fn a_unit_goes_through_its_whole_life() {
         "Successfully stopped units [hello.service].\n",
     );
     let again = cluster.run(&["stop", "hello.service"]).await;
-    again.is(0, "", "Successfully stopped units [].\n");
+    again.is(0, "", "Successfully stopped units [hello.service].\n");
     let unloaded = cluster.run(&["unload", "hello.service"]).await;
     unloaded.is(
         0,
@@ -84,7 +84,12 @@ async fn units_that_do_not_exist_are_named() {
         (&["destroy", "x"], 0, "Units not found in registry\n"),
         (&["stop", "x"], 0, "Units not found in registry\n"),
         (&["unload", "x"], 0, "Units not found in registry\n"),
-        (&["restart", "x"], 0, "Units not found in registry\n"),
+        (&["restart", "x"], 1, "Units not found in registry\n"),
+        (
+            &["destroy", "x@*"],
+            1,
+            "x@*.service is no unit name: patterns are not expanded; fleetctl list-unit-files --no-legend --fields=unit lists names\n",
+        ),
         (&["explain", "x"], 1, "Unit x.service does not exist.\n"),
         (&["status", "x"], 1, "Unit x.service does not exist.\n"),
         (&["journal", "x"], 1, "Unit x.service does not exist.\n"),
@@ -137,7 +142,7 @@ async fn instances_are_made_from_templates() {
     refused.is(
         1,
         "",
-        "Error starting units: unable to start unit t@.service: googleapi: Error 400: cannot activate template \"t@.service\"\n",
+        "Error starting units: unable to start unit t@.service: cannot activate template \"t@.service\" (status 400)\n",
     );
 }
 
@@ -202,7 +207,7 @@ async fn a_stored_unit_is_replaced_by_the_command_that_fits_its_state() {
         let refused = cluster.run(&[command, "--replace", "a.service"]).await;
         let words = "Warning: can not replace Unit(a.service) in state 'launched', use the appropriate command\n";
         assert_eq!(refused.errors, words, "{command}");
-        assert_eq!(refused.status, 0, "{command}");
+        assert_eq!(refused.status, 1, "{command}");
         cluster.run(&["start", "a.service"]).await.succeeded();
     }
     let replaced = cluster.run(&["start", "--replace", "a.service"]).await;
@@ -244,12 +249,17 @@ async fn units_that_cannot_be_are_refused_before_they_are_sent() {
     }
     cluster.file(
         "d.service",
-        "[Service]\nExecStart=/bin/true\n[X-Fleet]\nBogus=1\n",
+        "[Service]\nExecStart=/bin/true\n[X-Fleet]\nBogus=1\nGlobal=of course\nMachineMetadata=host=%H\n",
     );
     let warned = cluster.run(&["submit", "--sign", "d.service"]).await;
     assert_eq!(warned.status, 0, "{warned:?}");
-    let words = "Unit d.service: unrecognized requirement in [X-Fleet] section: \"Bogus\"\n";
-    assert!(warned.errors.contains(words), "{warned:?}");
+    for words in [
+        "WARNING: Unit d.service: unrecognized requirement in [X-Fleet] section: \"Bogus\"\n",
+        "WARNING: Unit d.service: Global=of course in [X-Fleet] section is not a boolean",
+        "WARNING: Unit d.service: MachineMetadata=host=%H in [X-Fleet] section: %H is not a specifier",
+    ] {
+        assert!(warned.errors.contains(words), "{warned:?}");
+    }
     assert!(
         warned
             .errors
@@ -290,17 +300,9 @@ async fn global_units_are_triggered_and_not_waited_for() {
     })
     .await;
     let stopped = cluster.run(&["stop", "g.service"]).await;
-    stopped.is(
-        0,
-        "Triggered global unit g.service stop\n",
-        "Successfully stopped units [].\n",
-    );
+    stopped.is(0, "Triggered global unit g.service stop\n", "");
     let unloaded = cluster.run(&["unload", "g.service"]).await;
-    unloaded.is(
-        0,
-        "Triggered global unit g.service unload\n",
-        "Successfully unloaded units [].\n",
-    );
+    unloaded.is(0, "Triggered global unit g.service unload\n", "");
     cluster
         .run(&["destroy", "g.service"])
         .await
@@ -326,17 +328,9 @@ async fn without_blocking_units_are_triggered() {
     })
     .await;
     let stopped = cluster.run(&["stop", "--no-block", "a.service"]).await;
-    stopped.is(
-        0,
-        "Triggered unit a.service stop\n",
-        "Successfully stopped units [a.service].\n",
-    );
+    stopped.is(0, "Triggered unit a.service stop\n", "");
     let unloaded = cluster.run(&["unload", "--no-block", "a.service"]).await;
-    unloaded.is(
-        0,
-        "Triggered unit a.service unload\n",
-        "Successfully unloaded units [a.service].\n",
-    );
+    unloaded.is(0, "Triggered unit a.service unload\n", "");
     cluster
         .run(&["destroy", "--no-block", "a.service"])
         .await
@@ -393,6 +387,71 @@ async fn a_file_that_cannot_be_read_does_not_matter_to_a_stored_unit() {
     );
     let replaced = cluster.run(&["load", "--replace", "a"]).await;
     assert_eq!(replaced.status, 1, "{replaced:?}");
+    cluster.file("empty.service", "# nothing\n");
+    let refused = cluster.run(&["submit", "empty"]).await;
+    let words = "Error creating units: empty.service: the unit file is empty\n";
+    refused.is(1, "", words);
+}
+
+#[tokio::test]
+async fn missing_units_among_others_are_named() {
+    let cluster = Cluster::of(&[FIRST]).await;
+    cluster.service("a.service");
+    cluster.run(&["start", "a"]).await.succeeded();
+    let missing = "Unit x.service not found in registry\n";
+    let stopped = cluster.run(&["stop", "a", "x"]).await;
+    let done = "Successfully stopped units [a.service].\n";
+    stopped.is(
+        0,
+        &format!("Unit a.service loaded on {SHORT}\n"),
+        &format!("{missing}{done}"),
+    );
+    let restarted = cluster.run(&["restart", "a", "x"]).await;
+    restarted.is(1, &format!("Unit a.service launched on {SHORT}\n"), missing);
+    let destroyed = cluster.run(&["destroy", "a", "x"]).await;
+    destroyed.is(0, "Destroyed a.service\n", missing);
+}
+
+/// The command that a template's edited file needs.
+#[tokio::test]
+async fn an_edited_template_is_used_or_reported() {
+    let cluster = Cluster::of(&[FIRST]).await;
+    let write = |command: &str| {
+        let text = format!("[Service]\nExecStart={command}\n");
+        cluster.file("units/web@.service", &text);
+    };
+    let cat = async |unit: &str| cluster.run(&["cat", unit]).await.succeeded();
+    write("/bin/1");
+    cluster.run(&["submit", "units/web@"]).await.succeeded();
+    write("/bin/2");
+    let warned = cluster.run(&["start", "units/web@1"]).await;
+    let words = "WARNING: Template web@.service in registry differs from local unit file units/web@.service. Add --replace to use the local file.\n";
+    assert_eq!((warned.status, warned.errors.as_str()), (0, words));
+    assert_eq!(cat("web@1").await, "[Service]\nExecStart=/bin/1\n");
+    cluster.run(&["destroy", "web@1"]).await.succeeded();
+    let replaced = cluster
+        .run(&["start", "--replace", "./units/web@1.service"])
+        .await;
+    let words = "WARNING: Template web@.service in registry differs from local unit file ./units/web@.service, which is used. Run fleetctl submit --replace ./units/web@.service to replace the template, too.\n";
+    assert_eq!((replaced.status, replaced.errors.as_str()), (0, words));
+    assert_eq!(cat("web@1").await, "[Service]\nExecStart=/bin/2\n");
+    // Instances keep the file that they were created with.
+    write("/bin/3");
+    let submitted = cluster
+        .run(&["submit", "--replace", "units/web@.service"])
+        .await;
+    let words = "WARNING: 1 instance of template web@.service differ from it: web@1.service. Replace them one after the other, so that a wrong file stops one of them only: fleetctl start --replace web@1.service\n";
+    assert_eq!((submitted.status, submitted.errors.as_str()), (0, words));
+    // By its name, without a file: from the stored template.
+    let replaced = cluster.run(&["start", "--replace", "web@1.service"]).await;
+    assert_eq!((replaced.status, replaced.errors.as_str()), (0, ""));
+    assert_eq!(cat("web@1").await, "[Service]\nExecStart=/bin/3\n");
+    cluster.service("a.service");
+    cluster.run(&["start", "a"]).await.succeeded();
+    std::fs::remove_file(cluster.file("a.service", "")).unwrap();
+    let kept = cluster.run(&["start", "--replace", "a"]).await;
+    let words = "WARNING: Unit a.service has no local unit file a.service: it is not replaced\n";
+    kept.is(0, "", words);
 }
 
 #[tokio::test]

@@ -158,11 +158,22 @@ impl Units {
         Ok(())
     }
 
-    pub(super) async fn stop(&mut self, systemd: &impl Systemd, unit: &str) -> Result<(), Undone> {
+    /// Stops a unit; without orders its next order stays to be carried out.
+    pub(super) async fn stop(
+        &mut self,
+        systemd: &impl Systemd,
+        unit: &str,
+        orders: Option<&Orders>,
+    ) -> Result<(), Undone> {
         self.check_origin(systemd, unit).await?;
         self.is_about_to_stop(unit);
         systemd.stop(unit).await?;
-        self.change(unit, |known| known.may_run = false);
+        self.change(unit, |known| {
+            known.may_run = false;
+            if let Some(orders) = orders {
+                known.restarts = orders.restarts(unit);
+            }
+        });
         Ok(())
     }
 

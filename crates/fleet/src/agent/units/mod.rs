@@ -261,7 +261,7 @@ impl Units {
         let running: Vec<String> = self.running_singletons().cloned().collect();
         let resting = self.troubles.resting();
         for unit in running.into_iter().filter(|unit| !resting.contains(unit)) {
-            match self.stop(systemd, &unit).await {
+            match self.stop(systemd, &unit, None).await {
                 Ok(()) => tracing::warn!(
                     unit,
                     "machine lease not kept: stopping a unit that must not run twice"
@@ -287,8 +287,8 @@ impl Units {
         let before = self.memory.clone();
         let done = self.pass(systemd, orders, files).await;
         for (unit, known) in &mut self.memory.units {
-            // An agent of an older version started it without a restart count: counting starts here.
-            if known.state == DesiredState::Launched && known.restarts.is_none() {
+            // Counting starts here, also for a unit that an agent of an older version started without a count.
+            if known.state.is_active() && known.restarts.is_none() {
                 known.restarts = orders.restarts(unit);
             }
         }
@@ -332,7 +332,7 @@ impl Units {
                 AgentTask::Reload => self.reload(systemd).await,
                 AgentTask::Unload(_) => self.unload(systemd, &unit).await,
                 AgentTask::Load(_) => self.load(systemd, &unit, orders, files).await,
-                AgentTask::Stop(_) => self.stop(systemd, &unit).await,
+                AgentTask::Stop(_) => self.stop(systemd, &unit, Some(orders)).await,
                 AgentTask::Start(_) => self.start(systemd, &unit, orders).await,
                 AgentTask::Restart(_) => self.restart(systemd, &unit, orders).await,
             };

@@ -165,6 +165,10 @@ fn why(generation: u64, explanation: &Explanation<'_>) -> Why {
     });
     Why {
         generation,
+        is_blocked: !matches!(
+            explanation,
+            Explanation::Stopping(_) | Explanation::NotYet(_)
+        ),
         reason: shortened(explanation, REASON_BYTES_MAX),
         refusals: refusals.collect(),
     }

@@ -4,11 +4,14 @@
 use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
+use super::cluster::{fleet_of, launch, until_on};
 use super::{error, unit};
-use hyperfleet_testkit::{Answer, TestFleet};
+use hyperfleet_testkit::{Answer, PATIENCE, TestFleet, until};
 
 /// As the older client sends requests: `alt=json` at each of them, names with every `@` encoded.
 async fn stock(fleet: &TestFleet, method: &str, path: &str, body: &Value) -> Answer {
@@ -115,6 +118,60 @@ async fn the_calls_of_the_older_client_are_answered_as_it_knows_them() {
     assert_eq!(stock(&fleet, "GET", "units", &nothing).await.bytes, b"{}");
 }
 
+/// Asks for a unit as the older client waits: four times a second, until its current state is this.
+async fn wait_as_stock(fleet: &TestFleet, unit: &str, state: &str) {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let found = stock(fleet, "GET", &format!("units/{unit}"), &Value::Null).await;
+        if found.body["currentState"] == state {
+            return;
+        }
+        assert!(
+            Instant::now() < deadline,
+            "{unit} is not {state}: {found:?}"
+        );
+        tokio::time::sleep(Duration::from_millis(250)).await;
+    }
+}
+
+/// Its `restart` sets the unit to loaded, waits until it is launched, sets it to launched and waits again.
+#[tokio::test]
+async fn the_older_client_restarts_units_and_stops_them() {
+    let (fleet, machines) = fleet_of(&["m1"]).await;
+    launch(&fleet, "a.service", &[]).await;
+    until_on(&fleet, "a.service", "m1").await;
+    let systemd = &machines[0].systemd;
+    let count = |word: &str| {
+        let call = format!("{word} a.service");
+        systemd.with(|state| state.calls.iter().filter(|made| **made == call).count())
+    };
+    wait_as_stock(&fleet, "a.service", "launched").await;
+    for restarts in 1..=3 {
+        for state in ["loaded", "launched"] {
+            let body = json!({"desiredState": state, "name": "a.service"});
+            let set = stock(&fleet, "PUT", "units/a.service", &body).await;
+            assert_eq!(set.status, 204);
+            wait_as_stock(&fleet, "a.service", "launched").await;
+        }
+        // One order after the other, or both as one.
+        until("it has restarted", async || {
+            count("stop") + count("restart") == restarts
+                && machines[0].running().contains("a.service")
+        })
+        .await;
+    }
+    let body = json!({"desiredState": "loaded", "name": "a.service"});
+    assert_eq!(
+        stock(&fleet, "PUT", "units/a.service", &body).await.status,
+        204
+    );
+    wait_as_stock(&fleet, "a.service", "loaded").await;
+    assert!(machines[0].running().is_empty());
+    // Others see what is.
+    let unit = fleet.get("/fleet/v1/units/a.service").await.body;
+    assert_eq!(unit["currentState"], "loaded");
+}
+
 #[tokio::test]
 async fn everything_that_the_discovery_document_describes_answers() {
     let fleet = TestFleet::spawn().await;
@@ -205,6 +262,10 @@ async fn everything_that_the_openapi_document_describes_answers_as_it_says() {
             .keys()
             .filter(|method| *method != "delete")
         {
+            if path.ends_with("/stop") {
+                let loaded = json!({"desiredState": "loaded"});
+                fleet.put("/units/a.service", &loaded).await;
+            }
             let answer = match method.as_str() {
                 "get" => fleet.get(&path).await,
                 "put" => fleet.put(&path, &json!({"desiredState": "launched"})).await,
@@ -228,7 +289,7 @@ async fn everything_that_the_openapi_document_describes_answers_as_it_says() {
             }
         }
     }
-    assert_eq!(called, 17);
+    assert_eq!(called, 18);
 }
 
 struct Ran {

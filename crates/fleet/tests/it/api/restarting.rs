@@ -1,4 +1,4 @@
-//! Restarts: an order to every machine that runs a unit.
+//! Restarts and stops: an order to every machine that has a unit.
 
 use serde_json::json;
 
@@ -7,7 +7,11 @@ use super::error;
 use hyperfleet_testkit::{SimulatedMachine, TestFleet, until};
 
 async fn restart(fleet: &TestFleet, unit: &str) -> (u16, serde_json::Value) {
-    let path = format!("/fleet/v1/units/{unit}/restart");
+    order(fleet, unit, "restart").await
+}
+
+async fn order(fleet: &TestFleet, unit: &str, order: &str) -> (u16, serde_json::Value) {
+    let path = format!("/fleet/v1/units/{unit}/{order}");
     let answer = fleet.send("POST", &path, &[], "").await;
     (answer.status, answer.body)
 }
@@ -90,4 +94,43 @@ async fn what_is_not_to_run_is_not_restarted() {
         restart(&fleet, "a.service").await,
         (409, error(409, message))
     );
+}
+
+#[tokio::test]
+async fn a_loaded_unit_that_systemd_started_is_stopped() {
+    let (fleet, machines) = fleet_of(&["m1"]).await;
+    launch(&fleet, "a.service", &[]).await;
+    until_on(&fleet, "a.service", "m1").await;
+    let message = "cannot stop a.service: its desired state is not loaded";
+    let refused = order(&fleet, "a.service", "stop").await;
+    assert_eq!(refused, (409, error(409, message)));
+    let body = json!({"desiredState": "loaded"});
+    assert_eq!(fleet.put("/units/a.service", &body).await.status, 204);
+    until("it is stopped", async || machines[0].running().is_empty()).await;
+    for count in 2..=3 {
+        machines[0].systemd.start_by_itself("a.service");
+        assert_eq!(order(&fleet, "a.service", "stop").await.0, 202);
+        until("it is stopped again", async || {
+            machines[0].running().is_empty() && machines[0].stopped().len() == count
+        })
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn a_stop_and_a_start_that_arrive_together_are_a_restart() {
+    let (fleet, machines) = fleet_of(&["m1"]).await;
+    launch(&fleet, "a.service", &[]).await;
+    until_on(&fleet, "a.service", "m1").await;
+    for count in 1..=5 {
+        for state in ["loaded", "launched"] {
+            let body = json!({"desiredState": state});
+            assert_eq!(fleet.put("/units/a.service", &body).await.status, 204);
+        }
+        until("it has stopped and runs", async || {
+            restarts(&machines[0], "a.service") + machines[0].stopped().len() == count
+                && machines[0].running().contains("a.service")
+        })
+        .await;
+    }
 }

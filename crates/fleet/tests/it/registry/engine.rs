@@ -380,6 +380,7 @@ async fn steps_about_one_unit_follow_each_other<S: KeyStore>(world: World<S>) {
 fn why() -> Why {
     Why {
         generation: 1,
+        is_blocked: true,
         reason: "no machine can run it".into(),
         refusals: vec![RefusalRecord {
             requirement: "MachineMetadata=zone=west".into(),

@@ -41,7 +41,7 @@ pub(super) fn program() -> PathBuf {
 }
 
 /// Runs fleetctl on the socket of a machine, without a terminal.
-fn fleetctl(machine: &PrivateMachine, arguments: &[&str]) -> Ran {
+pub(super) fn fleetctl(machine: &PrivateMachine, arguments: &[&str]) -> Ran {
     let mut command = Command::new(program());
     command.env_clear().stdin(Stdio::null()).args(arguments);
     let endpoint = format!("unix://{}", machine.socket().display());

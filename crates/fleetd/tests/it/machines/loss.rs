@@ -7,6 +7,7 @@ use hyperfleet_testkit::{PrivateMachine, until};
 
 use super::super::fleet_socket::SLEEP;
 use super::cluster::{AGENT_TTL, Cluster, Placed, busy_time, files, names, units_on};
+use super::command_line::fleetctl;
 
 #[tokio::test]
 async fn units_of_a_machine_that_dies_run_elsewhere_and_the_others_are_not_touched() {
@@ -234,6 +235,14 @@ async fn a_second_machine_of_the_same_id_stays_out_until_the_first_is_gone() {
     let api = Cluster::api_of(&second);
     assert_eq!(api.list("machines").await.len(), 1);
     assert_eq!(api.metric("fleet_agent_registered").await, Some(0.0));
+    let doctor = fleetctl(&second, &["doctor"]);
+    assert_eq!(doctor.code, Some(1), "{}", doctor.out);
+    assert!(doctor.out.contains("FAIL  member "), "{}", doctor.out);
+    assert!(
+        fleetctl(&cluster.machines[0], &["doctor"])
+            .out
+            .contains("OK    member ")
+    );
     // Orders for the id reach both; a unit that the first has started was an order to the second, too.
     cluster.launch("later.service").await;
     cluster.until_active(3).await;
