@@ -194,6 +194,10 @@ fn is_transient(error: &sqlx::Error) -> bool {
         || code(error).is_some_and(|code| is_transient_code(&code))
 }
 
+/// `SQLSTATE`s of a server that ends the session: by an administrator, a crash, while it starts or stops, and by its
+/// timeouts for idle sessions, idle transactions and transactions.
+const SESSION_ENDED: [&str; 6] = ["57P01", "57P02", "57P03", "57P05", "25P03", "25P04"];
+
 fn code(error: &sqlx::Error) -> Option<Cow<'_, str>> {
     error.as_database_error()?.code()
 }
@@ -206,7 +210,7 @@ pub(super) fn is_connection_lost(error: &sqlx::Error) -> bool {
         // The last is sqlx's error for an answer that was cut off.
         sqlx::Error::Io(_) | sqlx::Error::Tls(_) | sqlx::Error::Protocol(_) => true,
         sqlx::Error::Database(db) => db.code().is_some_and(|code| {
-            code.starts_with("08") || matches!(&*code, "57P01" | "57P02" | "57P03" | "25006")
+            code.starts_with("08") || SESSION_ENDED.contains(&&*code) || code == "25006"
         }),
         _ => false,
     }
@@ -224,7 +228,9 @@ pub(super) fn is_closed(error: &sqlx::Error) -> bool {
 /// `SQLSTATE` classes: connection lost (08), rolled back for another transaction (40), out of connections, memory or
 /// disk (53), ended by an operator, starting up or over its time (57).
 fn is_transient_code(code: &str) -> bool {
-    matches!(code.get(..2), Some("08" | "40" | "53" | "57")) || code == "55P03" || code == "25006"
+    matches!(code.get(..2), Some("08" | "40" | "53" | "57"))
+        || SESSION_ENDED.contains(&code)
+        || matches!(code, "55P03" | "25006")
 }
 
 #[cfg(test)]
@@ -236,6 +242,9 @@ mod tests {
         for (code, transient) in [
             ("57P01", true),  // ended by an administrator
             ("57P03", true),  // starting up
+            ("57P05", true),  // idle for too long
+            ("25P03", true),  // idle in a transaction for too long
+            ("25P04", true),  // a transaction that takes too long
             ("57014", true),  // over its time
             ("53300", true),  // out of connections
             ("40P01", true),  // deadlock
