@@ -10,7 +10,7 @@
 use serde_json::{Map, Value, json};
 use strum::VariantNames as _;
 
-use super::names::pascal;
+use super::pascal;
 use crate::domain::Report;
 use crate::domain::audit::Action;
 use crate::domain::explain::{AdapterState, RuleState};

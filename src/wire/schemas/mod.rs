@@ -32,6 +32,19 @@ pub use names::{KindNames, Names};
 
 const AUDIT_ACTION: &str = "AuditAction";
 
+/// `node-pool` is `NodePool`.
+fn pascal(text: &str) -> String {
+    let mut name = String::new();
+    for word in text.split(['-', '_']) {
+        let first = name.len();
+        name.push_str(word);
+        if let Some(first) = name.get_mut(first..=first) {
+            first.make_ascii_uppercase();
+        }
+    }
+    name
+}
+
 /// The schemas of answers: of each kind, of resources of any kind, of reports and of the audit trail.
 pub fn answers(registry: &EntityRegistry, names: &Names) -> Components {
     let mut builder = fixed_answers();

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::fixed;
+use super::{fixed, pascal};
 use crate::domain::{Entity, EntityRegistry};
 
 /// Names of responses. Some generators make a type of each, beside those of schemas.
@@ -98,19 +98,6 @@ fn schemas_of(one: &str) -> impl Iterator<Item = String> {
     SUFFIXES
         .map(|suffix| format!("{one}{suffix}").to_lowercase())
         .into_iter()
-}
-
-/// `node-pool` is `NodePool`.
-pub(super) fn pascal(text: &str) -> String {
-    let mut name = String::new();
-    for word in text.split(['-', '_']) {
-        let first = name.len();
-        name.push_str(word);
-        if let Some(first) = name.get_mut(first..=first) {
-            first.make_ascii_uppercase();
-        }
-    }
-    name
 }
 
 /// The plural with the capitals of the kind, up to the first difference: `NodePool` and `nodepools` are `NodePools`,
