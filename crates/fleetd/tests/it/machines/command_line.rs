@@ -159,3 +159,90 @@ async fn operators_do_all_by_fleetctl() {
     succeed(second, &destroy);
     cluster.until_empty().await;
 }
+
+/// What `start`, `stop` and `unload` say is what systemd does.
+#[tokio::test]
+async fn start_stop_and_unload_say_what_systemd_has_done() {
+    let Some(cluster) = Cluster::boot(1, &[]).await else {
+        return;
+    };
+    let machine = &cluster.machines[0];
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.display().to_string()
+    };
+    let sleep = "ExecStart=/bin/sleep infinity\n";
+    let state = |unit: &str| machine.property(unit, "ActiveState");
+
+    // A unit that systemd started for another one is stopped.
+    let cache = file("cache.service", &format!("[Service]\n{sleep}"));
+    let app = format!("[Unit]\nWants=cache.service\nAfter=cache.service\n[Service]\n{sleep}");
+    let app = file("app.service", &app);
+    succeed(machine, &["load", &cache]);
+    succeed(machine, &["start", &app]);
+    until("systemd runs it", async || {
+        succeed(
+            machine,
+            &["list-units", "--no-legend", "--fields=unit,active"],
+        )
+        .contains("cache.service\tactive")
+    })
+    .await;
+    succeed(machine, &["stop", "app"]);
+    let stopped = fleetctl(machine, &["stop", "cache"]);
+    assert_eq!(stopped.code, Some(0), "{}", stopped.err);
+    let done = "Successfully stopped units [cache.service].\n";
+    assert_eq!(stopped.err, done);
+    assert_eq!(state("cache.service"), "inactive");
+
+    // A slow stop is waited for.
+    let slow = "[Service]\nExecStart=/bin/sh -c 'trap \"\" TERM; sleep 1000 & wait; sleep 1000'\nTimeoutStopSec=2\n";
+    let slow = file("slow.service", slow);
+    for command in ["stop", "unload"] {
+        succeed(machine, &["start", &slow]);
+        succeed(machine, &[command, "slow"]);
+        let left = state("slow.service");
+        assert!(left == "inactive" || left == "failed", "{command}: {left}");
+    }
+
+    // A launched unit that does not run is started again, or its failure is reported.
+    let once = format!("[Unit]\nConditionPathExists=!/no\n[Service]\n{sleep}");
+    let once = file("once.service", &once);
+    succeed(machine, &["start", &once]);
+    machine.systemctl(&["stop", "once.service"]);
+    until("it is reported", async || {
+        succeed(
+            machine,
+            &["list-units", "--no-legend", "--fields=unit,active"],
+        )
+        .contains("once.service\tinactive")
+    })
+    .await;
+    succeed(machine, &["start", "once"]);
+    assert_eq!(state("once.service"), "active");
+    let failing = file(
+        "fail.service",
+        "[Service]\nType=oneshot\nExecStart=/bin/false\n",
+    );
+    for name in [failing.as_str(), "fail"] {
+        let failed = fleetctl(machine, &["start", name]);
+        assert_eq!(failed.code, Some(1), "{}{}", failed.out, failed.err);
+        assert!(failed.err.contains("fail.service"), "{}", failed.err);
+    }
+    // Commands end when a unit cannot run.
+    let bad = file("bad.service", "[Service]\nType=nonsense\n");
+    let refused = fleetctl(machine, &["start", &bad]);
+    assert_eq!(refused.code, Some(1), "{}{}", refused.out, refused.err);
+    assert!(
+        refused.err.contains("bad unit file setting"),
+        "{}",
+        refused.err
+    );
+    succeed(
+        machine,
+        &["destroy", "app", "cache", "slow", "once", "fail", "bad"],
+    );
+    cluster.until_empty().await;
+}
