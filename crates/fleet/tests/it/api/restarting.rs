@@ -1,5 +1,7 @@
 //! Restarts and stops: an order to every machine that has a unit.
 
+use std::time::Duration;
+
 use serde_json::json;
 
 use super::cluster::{fleet_of, launch, until_on};
@@ -120,9 +122,19 @@ async fn a_loaded_unit_that_systemd_started_is_stopped() {
 #[tokio::test]
 async fn a_stop_and_a_start_that_arrive_together_are_a_restart() {
     let (fleet, machines) = fleet_of(&["m1"]).await;
-    launch(&fleet, "a.service", &[]).await;
-    until_on(&fleet, "a.service", "m1").await;
-    for count in 1..=5 {
+    for unit in ["a.service", "b.service"] {
+        launch(&fleet, unit, &[]).await;
+        until_on(&fleet, unit, "m1").await;
+    }
+    // While the agent is busy with another unit, both orders arrive.
+    let delay = Duration::from_millis(200);
+    machines[0].systemd.with(|state| state.delay = delay);
+    for count in 1..=2 {
+        assert_eq!(restart(&fleet, "b.service").await.0, 202);
+        until("the agent is busy", async || {
+            restarts(&machines[0], "b.service") == count
+        })
+        .await;
         for state in ["loaded", "launched"] {
             let body = json!({"desiredState": state});
             assert_eq!(fleet.put("/units/a.service", &body).await.status, 204);
