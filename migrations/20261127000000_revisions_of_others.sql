@@ -1,6 +1,6 @@
 -- A row that an operator changes by hand gets another revision, because tags name it: a client that has the state before
--- would be told that nothing has changed. Such a writer leaves `computed_revision` alone. The trigger for `tenancy` did the
--- same for that column only.
+-- would be told that nothing has changed. Such a writer leaves `computed_revision` alone. The trigger for `tenancy`, which did
+-- the same for that column only, has nothing left to do.
 CREATE OR REPLACE FUNCTION compute_condition_columns() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF TG_OP = 'UPDATE' THEN
@@ -21,5 +21,3 @@ BEGIN
     NEW.last_known_generation := condition_generation(NEW.conditions, 'LastKnownReconciled');
     RETURN NEW;
 END $$;
-DROP TRIGGER resources_given_revision ON resources;
-DROP FUNCTION raise_revision();

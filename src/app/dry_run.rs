@@ -11,7 +11,6 @@ use std::borrow::Borrow;
 
 use super::deletion::{DecidedFamily, states};
 use super::keyed::{Claim, KeyedAnswer, WriteAnswer};
-use super::reports::ConditionalReport;
 use super::resources::PatchedResource;
 use super::{Deleted, Error, ResourcePath, Service};
 use crate::domain::audit::{Action, Change, ChangeOrigin};
@@ -20,7 +19,9 @@ use crate::domain::idempotency::KeyedRequest;
 use crate::domain::lifecycle::Outcome;
 use crate::domain::precondition::Preconditions;
 use crate::domain::tenancy::{Tenant, TenantScope};
-use crate::domain::{Entity, Report, RequestedPatch, RequestedResource, Resource, ResourceState};
+use crate::domain::{
+    ConditionalReport, Entity, Report, RequestedPatch, RequestedResource, Resource, ResourceState,
+};
 use crate::storage::postgres::{Turn, Tx};
 
 /// What a dry run takes beside its change.

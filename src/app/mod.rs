@@ -36,7 +36,6 @@ pub use error::Error;
 pub use keyed::{KeyedAnswer, WriteAnswer};
 pub use list::ListRequest;
 pub use path::{Collection, ResourcePath};
-pub use reports::ConditionalReport;
 pub use sealing::{SealedPass, UnsealedTail};
 pub use watch::{HandedChange, WatchEnd, WatchRequest, WatchStep, Watcher};
 

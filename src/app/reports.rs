@@ -8,8 +8,9 @@ use super::{Error, ResourcePath, Service, UNLOCKED_ATTEMPTS_MAX};
 use crate::domain::audit::ChangeOrigin;
 use crate::domain::lifecycle::{self, Outcome, ReportDecision};
 use crate::domain::page::{Listing, PageRequest};
-use crate::domain::precondition::Preconditions;
-use crate::domain::{InvalidReport, Report, ReportOutcome, ResourceSnapshot, ResourceState};
+use crate::domain::{
+    ConditionalReport, InvalidReport, Report, ReportOutcome, ResourceSnapshot, ResourceState,
+};
 use crate::storage::postgres::{ResourceScope, RowAccess, Tx};
 
 /// The adapter's stored report, `None` if the incoming one was discarded; and the effects to emit after commit.
@@ -17,12 +18,6 @@ type ReportResult = (Option<Report>, Effects);
 
 /// The stored report, as in [`ReportResult`], and what the report changed.
 type TriedReport = (Option<Report>, TriedChange);
-
-/// A report as its request sends it, with what the request demands of the state of the resource.
-pub struct ConditionalReport<'a> {
-    pub report: Report,
-    pub conditions: &'a Preconditions,
-}
 
 /// A decision about a report, not carried out yet.
 struct JudgedReport {

@@ -181,7 +181,7 @@ mod tests {
         let schema = "server-openapi-schema-path";
         assert_eq!(
             flags(&["openapi"]),
-            ["output", "fleet", "config", schema, "help"]
+            ["output", "fleet", "plain", "config", schema, "help"]
         );
         assert_eq!(
             flags(&["healthcheck"]),

@@ -48,7 +48,7 @@ pub use list::{ListFilter, ListFilterKind};
 pub use report::{
     Discard, InvalidReport, Metadata, Report, ReportOutcome, ReportState, ReportedCondition,
 };
-pub use requested::{RequestedPatch, RequestedResource};
+pub use requested::{ConditionalReport, RequestedPatch, RequestedResource};
 pub use resource::{
     Deletion, Reference, References, Resource, ResourceId, ResourceName, ResourceState,
     StoredResource, Tenancy,

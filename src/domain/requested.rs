@@ -3,8 +3,9 @@
 
 use serde_json::{Map, Value};
 
+use super::precondition::Preconditions;
 use super::reference::RequestedReferences;
-use super::{Labels, ResourceName};
+use super::{Labels, Report, ResourceName};
 
 /// A resource to be created.
 #[derive(Debug, Clone)]
@@ -21,4 +22,10 @@ pub struct RequestedPatch {
     pub spec: Option<Map<String, Value>>,
     pub labels: Option<Labels>,
     pub references: Option<RequestedReferences>,
+}
+
+/// A report, with what the request demands of the state of the resource.
+pub struct ConditionalReport<'a> {
+    pub report: Report,
+    pub conditions: &'a Preconditions,
 }

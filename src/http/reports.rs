@@ -5,8 +5,8 @@ use actix_web::web::Bytes;
 
 use super::dry_run::kept_report;
 use super::request::Call;
-use crate::app::{ConditionalReport, DryRun};
-use crate::domain::Report;
+use crate::app::DryRun;
+use crate::domain::{ConditionalReport, Report};
 use crate::wire::{self, Views};
 use hyperfleet_server_kit::http::{PendingResponse, Problem, log_body};
 

@@ -152,6 +152,10 @@ async fn head_answers_as_get_does_without_the_body() {
         assert!(!get.bytes.is_empty(), "{path}");
         for answer in [&mut get, &mut head] {
             answer.headers.remove("date");
+            if path.ends_with("/audit") {
+                // Its position may have moved in between: transactions of other databases move it, too.
+                answer.headers.remove("content-length");
+            }
         }
         assert_eq!(head.headers, get.headers, "{path}");
     }

@@ -9,8 +9,7 @@ use hyperfleet_fleet_model::wire::UnitView;
 use tokio::time::{Instant, sleep};
 
 use super::named_units::{self, Named};
-use super::start;
-use super::states::{WaitFailed, Waiting};
+use super::states::{self, WaitFailed, Waiting};
 use crate::cli::RestartArgs;
 use crate::client::{Client, Error};
 use crate::output;
@@ -45,7 +44,7 @@ pub(super) async fn run(session: &Session, args: &RestartArgs) -> anyhow::Result
     }
     let patience = Patience::attempts(args.block_attempts);
     let names = stop_and_start(session, &active, patience).await?;
-    start::settle(session, &names, "restart", Waiting::For(patience)).await?;
+    states::settle_running(session, &names, "restart", Waiting::For(patience)).await?;
     Ok(exit)
 }
 

@@ -13,7 +13,6 @@ use crate::client::Client;
 use crate::machines::{Detail, id_legend};
 use crate::output;
 use crate::session::Session;
-use crate::wait::{Goal, wait_for};
 
 pub(super) async fn run(session: &Session, args: &EnsureArgs) -> anyhow::Result<ExitCode> {
     let submit = &args.submit;
@@ -47,7 +46,7 @@ pub(super) async fn run(session: &Session, args: &EnsureArgs) -> anyhow::Result<
             }
         }
     }
-    settle(session, &names, "start", waiting).await?;
+    states::settle_running(session, &names, "start", waiting).await?;
     let mut exit = ensured.exit;
     for unit in &global {
         if let Some(text) = not_running(client, unit).await.context(FAILED)? {
@@ -123,20 +122,3 @@ async fn not_running(client: &Client, unit: &UnitView) -> anyhow::Result<Option<
 
 /// How many machines a message names.
 const EXAMPLES_MAX: usize = 5;
-
-/// Waits until agents have started the units, and then until systemd runs them.
-pub(super) async fn settle(
-    session: &Session,
-    units: &[String],
-    verb: &str,
-    waiting: Waiting,
-) -> anyhow::Result<()> {
-    let launched = Goal::State(DesiredState::Launched);
-    states::settle(session, units, launched, verb, waiting).await?;
-    if let Waiting::For(patience) = waiting {
-        let client = session.client().await?;
-        let running = wait_for(client, units, Goal::Active, patience, async |_, _| Ok(())).await;
-        running.context("Error waiting for systemd unit states, err")?;
-    }
-    Ok(())
-}

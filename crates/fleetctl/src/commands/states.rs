@@ -115,3 +115,20 @@ pub(super) fn report_success(done: &str, units: &[String], waiting: Waiting) {
 #[derive(Debug, thiserror::Error)]
 #[error("Error waiting for units")]
 pub(super) struct WaitFailed;
+
+/// Waits until agents have started the units, and then until systemd runs them.
+pub(super) async fn settle_running(
+    session: &Session,
+    units: &[String],
+    verb: &str,
+    waiting: Waiting,
+) -> anyhow::Result<()> {
+    let launched = Goal::State(DesiredState::Launched);
+    settle(session, units, launched, verb, waiting).await?;
+    if let Waiting::For(patience) = waiting {
+        let client = session.client().await?;
+        let running = wait_for(client, units, Goal::Active, patience, async |_, _| Ok(())).await;
+        running.context("Error waiting for systemd unit states, err")?;
+    }
+    Ok(())
+}
