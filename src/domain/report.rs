@@ -160,13 +160,17 @@ impl ReportState {
         (self.observed_generation, self.reported_at)
     }
 
-    /// Whether both have the same conditions in the same order, whenever their statuses changed.
+    /// Whether both have the same conditions, in whatever order, and whenever their statuses changed.
     fn has_conditions_of(&self, other: &Self) -> bool {
-        let pairs = self.conditions.iter().zip(&other.conditions);
+        let says = |condition: &ReportedCondition| {
+            let text = |text: &Option<String>| text.clone().unwrap_or_default();
+            let texts = (text(&condition.reason), text(&condition.message));
+            (condition.status, texts)
+        };
         self.conditions.len() == other.conditions.len()
-            && pairs.into_iter().all(|(one, other)| {
-                (&one.kind, one.status, &one.reason, &one.message)
-                    == (&other.kind, other.status, &other.reason, &other.message)
+            && self.conditions.iter().all(|one| {
+                let other = other.condition(&one.kind);
+                other.is_some_and(|other| says(one) == says(other))
             })
     }
 }

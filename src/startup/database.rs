@@ -11,9 +11,7 @@ use sqlx::ConnectOptions as _;
 use sqlx::postgres::{PgConnectOptions, PgSslMode};
 
 use crate::config::{Database, SslMode, may_be_password};
-use crate::storage::postgres::{
-    self, ConnectionLifetime, Error, Probe, SchemaStatus, Settings, Store,
-};
+use crate::storage::postgres::{ConnectionLifetime, Error, Probe, SchemaStatus, Settings, Store};
 use hyperfleet_server_kit::causes::chain;
 use hyperfleet_server_kit::files;
 
@@ -190,6 +188,8 @@ pub(super) async fn reach(probe: &mut Probe, database: &Database) -> anyhow::Res
                 tokio::time::sleep(database.pool.conn_retry_interval).await;
             }
             other => {
+                // Behind such a pooler anything may have failed.
+                refuse_transaction_pooler(probe).await?;
                 return other.with_context(|| {
                     format!(
                         "cannot use {}: check --database-url, or the --db-… flags",
@@ -202,12 +202,8 @@ pub(super) async fn reach(probe: &mut Probe, database: &Database) -> anyhow::Res
 }
 
 /// Refuses a database behind a pooler that leads each transaction to another session: requests would fail by chance.
-///
-/// # Errors
-///
-/// The pooler is one, or does not answer.
-pub(super) async fn refuse_transaction_pooler(connections: &Settings) -> anyhow::Result<()> {
-    if postgres::shares_sessions(connections).await? {
+async fn refuse_transaction_pooler(probe: &Probe) -> anyhow::Result<()> {
+    if probe.shares_sessions().await? {
         bail!(
             "a pooler leads each transaction to another session of PostgreSQL, but sessions keep prepared statements \
              and settings: use session pooling (PgBouncer: pool_mode = session), or connect to PostgreSQL directly"

@@ -181,7 +181,6 @@ impl Process {
         let gate = self.gate.clone();
         let before = async {
             readiness::wait(&mut probe, settings, &gate).await?;
-            database::refuse_transaction_pooler(&connections).await?;
             if let Authentication::On(authenticator) = &authentication {
                 // An issuer that does not answer is tolerated: its tokens are refused until it does.
                 authenticator.settle(SETTLE_TIME_MAX).await;

@@ -1,4 +1,4 @@
-//! Query parameters of reads. Unknown ones are ignored. A parameter with one value may be repeated only with the same
+//! Query parameters of reads. Unknown ones are ignored, and known ones where they have no effect. A parameter with one value may be repeated only with the same
 //! value: which of two values a client means is unknown, and the wrong one may show it more than it asked for.
 
 use chrono::{DateTime, Utc};

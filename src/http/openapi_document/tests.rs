@@ -492,7 +492,7 @@ fn a_query_parameter_with_two_values_is_refused_unless_it_is_a_list() {
     let shared = document["components"]["parameters"].as_object().unwrap();
     let items = document["paths"].as_object().unwrap().values();
     let operations = items.flat_map(|item| item.as_object().unwrap().values());
-    let own = operations.flat_map(|operation| operation["parameters"].as_array());
+    let own = operations.filter_map(|operation| operation["parameters"].as_array());
     let queries = shared.values().chain(own.flatten());
     let queries = queries.filter(|given| given["in"] == "query");
     let names: BTreeSet<_> = queries

@@ -81,7 +81,6 @@ pub use list::{ListQuery, TrailRows};
 pub use measure::count_from_zero;
 pub use past_list::PastListing;
 pub use pool::{ConnectionLifetime, Settings};
-pub use pooler::shares_sessions;
 pub use probe::Probe;
 pub use resources::Created;
 pub use row_access::{ChangeInProgress, RowAccess, TogetherAccess};

@@ -1,4 +1,4 @@
-//! Recognizes a pooler that leads each transaction to another session of the server, such as PgBouncer with
+//! Recognizes a pooler that leads each transaction to another session of the server, such as `PgBouncer` with
 //! `pool_mode = transaction`. Prepared statements, settings, locks and notifications belong to sessions.
 
 use std::time::Duration;
@@ -20,7 +20,7 @@ const ROUNDS: usize = 5;
 /// # Errors
 ///
 /// The database is unreachable, or does not answer.
-pub async fn shares_sessions(settings: &Settings) -> Result<bool, Error> {
+pub(super) async fn shares_sessions(settings: &Settings) -> Result<bool, Error> {
     let time = Duration::from_secs(settings.acquire_seconds_max);
     let pair = timeout(time, async {
         let first = pool::connect(settings, NAME).await.ok()?;

@@ -4,18 +4,23 @@
 use std::time::Duration;
 
 use deadpool::managed::{PoolError, TimeoutType};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::pool::{self, Link, Settings};
+use super::pooler;
 use super::{DatabaseStatus, Db, Error, Migration, SchemaStatus};
 
+/// How long a connection is kept. A session keeps the settings that its role and database had when it began, read-only ones
+/// among them.
+const AGE_MAX: Duration = Duration::from_mins(1);
 /// The connection's name in `pg_stat_activity`.
 const NAME: &str = "hyperfleet-api-probe";
 
 /// One connection, made on demand and kept while it works.
 pub struct Probe {
     settings: Settings,
-    link: Option<Link>,
+    /// With the time at which it was made.
+    link: Option<(Link, Instant)>,
 }
 
 impl Probe {
@@ -34,13 +39,10 @@ impl Probe {
     /// The database is unreachable, refuses the login, or does not answer.
     pub async fn status(&mut self) -> Result<DatabaseStatus, Error> {
         let schema = SchemaStatus::of(&self.migrations().await?);
-        let mut link = match self.link.take() {
-            Some(link) => link,
-            None => self.connect().await?,
-        };
+        let (mut link, since) = self.take_link().await?;
         let is_read_only = Db { link: &mut link }.is_read_only().await?;
-        // A session keeps the default of the time at which it began: only a new one shows that writes are possible again.
-        self.link = Some(link).filter(|_| !is_read_only);
+        // Otherwise the next answer would not show that writes are possible again.
+        self.link = Some((link, since)).filter(|_| !is_read_only);
         Ok(DatabaseStatus {
             schema,
             is_read_only,
@@ -53,13 +55,26 @@ impl Probe {
     ///
     /// As for [`Probe::status`].
     pub async fn migrations(&mut self) -> Result<Vec<Migration>, Error> {
-        let mut link = match self.link.take() {
-            Some(link) => link,
-            None => self.connect().await?,
-        };
+        let (mut link, since) = self.take_link().await?;
         let migrations = Db { link: &mut link }.migrations().await?;
-        self.link = Some(link);
+        self.link = Some((link, since));
         Ok(migrations)
+    }
+
+    /// Whether a pooler leads two connections to one session of the server; `false` if there is no second connection.
+    ///
+    /// # Errors
+    ///
+    /// The database does not answer.
+    pub async fn shares_sessions(&self) -> Result<bool, Error> {
+        pooler::shares_sessions(&self.settings).await
+    }
+
+    async fn take_link(&mut self) -> Result<(Link, Instant), Error> {
+        match self.link.take() {
+            Some((link, since)) if since.elapsed() < AGE_MAX => Ok((link, since)),
+            _ => Ok((self.connect().await?, Instant::now())),
+        }
     }
 
     async fn connect(&self) -> Result<Link, Error> {
