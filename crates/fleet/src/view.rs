@@ -46,6 +46,7 @@ pub(super) fn state_view((key, state): ReportedState) -> StateView {
         load: state.load,
         active: state.active,
         sub: state.sub,
+        error: state.error,
     }
 }
 

@@ -35,6 +35,7 @@ fn state(unit: &str, hash: &str, active: &str) -> StateView {
         load: "loaded".to_owned(),
         active: active.to_owned(),
         sub: "running".to_owned(),
+        error: String::new(),
     }
 }
 

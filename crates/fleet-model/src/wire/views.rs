@@ -135,6 +135,10 @@ pub struct StateView {
     )]
     #[schema(required = false, example = "running")]
     pub sub: String,
+    /// Why the unit is not in its desired state, if the machine has failed to bring it there.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[schema(required = false, example = "systemd refused its stop")]
+    pub error: String,
 }
 
 /// A machine.
@@ -439,6 +443,7 @@ mod tests {
             active: of("a"),
             load: of("l"),
             sub: of("s"),
+            error: String::new(),
         };
         let machine = MachineView {
             cordoned: true,

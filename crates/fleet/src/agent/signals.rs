@@ -18,9 +18,9 @@ const SERVICE: &str = "org.freedesktop.systemd1";
 const UNITS: &str = "/org/freedesktop/systemd1/unit/";
 const UNIT_INTERFACE: &str = "org.freedesktop.systemd1.Unit";
 const MANAGER_INTERFACE: &str = "org.freedesktop.systemd1.Manager";
-/// Results of jobs that are no failure. `skipped`: the unit's state made the job unnecessary. A start that a `Condition…=`
-/// prevents is `done`.
-const SUCCEEDED: [&str; 2] = ["done", "skipped"];
+/// Results of jobs that are no failure. `skipped`: the unit's state made the job unnecessary. `canceled`: an operator has
+/// stopped the unit while it started. A start that a `Condition…=` prevents is `done`.
+const SUCCEEDED: [&str; 3] = ["done", "skipped", "canceled"];
 /// How many signals zbus may queue. They are read immediately.
 const SIGNALS_MAX: NonZeroUsize = NonZeroUsize::new(8192).expect("more than none");
 

@@ -34,6 +34,18 @@ impl Troubles {
         self.0.retain(|unit, trouble| trouble.hash == hash_of(unit));
     }
 
+    /// Forgets a unit: it is tried immediately.
+    pub(super) fn forget(&mut self, unit: &str) {
+        self.0.remove(unit);
+    }
+
+    /// Whether systemd has not started a unit.
+    pub(super) fn is_not_started(&self, unit: &str) -> bool {
+        self.0
+            .get(unit)
+            .is_some_and(|trouble| trouble.is_not_started)
+    }
+
     /// Forgets units that have nothing left to do. A unit that is retried and fails again keeps its longer
     /// pause.
     pub(super) fn retain(&mut self, left: &BTreeSet<&str>, is_tried: impl Fn(&str) -> bool) {
@@ -146,6 +158,16 @@ mod tests {
         assert!(troubles.retry_at().is_some());
         troubles.forget_others(|_| "2");
         assert_eq!(troubles.retry_at(), None, "another file may succeed");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_new_order_ends_the_pause_of_a_unit() {
+        let mut troubles = Troubles::default();
+        troubles.not_started("a", "1", "an option is not met");
+        assert!(troubles.is_not_started("a") && !troubles.resting().is_empty());
+        troubles.forget("a");
+        assert!(!troubles.is_not_started("a") && troubles.resting().is_empty());
+        assert_eq!(troubles.errors().count(), 0);
     }
 
     #[tokio::test(start_paused = true)]

@@ -89,9 +89,14 @@ pub(super) fn with_newer_spellings(
     let is_switch = |arg: &&Arg| matches!(arg.get_action(), ArgAction::SetTrue);
     let switches = names(all.iter().copied().filter(is_switch));
     let mut is_behind = false;
-    let mut kept = Vec::new();
+    let mut words = 0;
+    let mut kept: Vec<OsString> = Vec::new();
     for argument in arguments {
-        is_behind |= argument == "--";
+        // What follows the unit or machine of `ssh` is the command to run there.
+        let is_word = argument.to_str().is_none_or(|text| !text.starts_with('-'));
+        let is_ssh = kept.iter().skip(1).any(|word| word == "ssh");
+        is_behind |= argument == "--" || (is_ssh && words > 0);
+        words += usize::from(is_ssh && is_word);
         let argument = match argument.to_str() {
             Some(text) if !is_behind && has_one_dash(text, &flags) => format!("-{text}").into(),
             _ => argument,
@@ -138,6 +143,37 @@ fn boolean(text: &str) -> Option<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_command_behind_ssh_stays_as_it_is() {
+        let definition = super::super::definition();
+        let newer = |words: &str| {
+            let words = words.split(' ').map(OsString::from);
+            let words = with_newer_spellings(&definition, words);
+            let words = words.iter().map(|word| word.to_str().unwrap());
+            words.collect::<Vec<_>>().join(" ")
+        };
+        for (older, expected) in [
+            (
+                "fleetctl ssh m1 java -version",
+                "fleetctl ssh m1 java -version",
+            ),
+            (
+                "fleetctl ssh m1 x --debug=true",
+                "fleetctl ssh m1 x --debug=true",
+            ),
+            (
+                "fleetctl -debug=true ssh -machine m1 mvn -debug",
+                "fleetctl --debug ssh --machine m1 mvn -debug",
+            ),
+            (
+                "fleetctl list-units -no-legend",
+                "fleetctl list-units --no-legend",
+            ),
+        ] {
+            assert_eq!(newer(older), expected);
+        }
+    }
 
     #[test]
     fn prefixes_of_older_commands_keep_their_meaning() {

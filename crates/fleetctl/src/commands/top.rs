@@ -113,6 +113,7 @@ mod tests {
                     active: active.to_owned(),
                     load: "loaded".to_owned(),
                     sub: String::new(),
+                    error: String::new(),
                 },
             );
         }

@@ -8,8 +8,9 @@ use tokio::time::Instant;
 
 /// Another order that is visible for this long is newer than this one.
 const SETTLED: Duration = Duration::from_secs(1);
-/// A stopped unit that has run for this long was started again.
-const RUNNING: Duration = Duration::from_secs(10);
+/// A stopped unit that has run for this long was started again. Its stop may be queued until other units have stopped, which
+/// takes them 90 s at most unless they ask for more (`TimeoutStopSec=`).
+const RUNNING: Duration = Duration::from_secs(100);
 
 /// The goal of a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -226,6 +227,7 @@ mod tests {
             active: active.to_owned(),
             load: load.to_owned(),
             sub: "x".to_owned(),
+            error: String::new(),
         });
         Observation {
             unit: Some(unit),

@@ -12,6 +12,7 @@ use hyperfleet_fleet_model::unit::DesiredState;
 use tokio::time::{Instant, sleep};
 
 use crate::client::{Client, Error};
+use crate::machines::{Detail, id_legend};
 use goal::{Decision, Order, Settling, judge};
 
 pub(crate) use goal::{Goal, Observation, is_busy};
@@ -204,7 +205,7 @@ impl Wait<'_> {
         let mut late = Vec::new();
         for (index, unit) in self.units.keys().enumerate() {
             let reason = if index < REASONS_MAX {
-                reason(self.client, unit).await
+                reason(self.client, self.goal, unit).await
             } else {
                 String::new()
             };
@@ -225,23 +226,23 @@ impl Wait<'_> {
             return Ok(());
         }
         self.reasons_at = now + REASON_POLL;
-        let (client, names) = (self.client, self.units.keys().cloned());
+        let (client, goal, names) = (self.client, self.goal, self.units.keys().cloned());
         let calls = stream::iter(names.collect::<Vec<_>>()).map(async |name| {
-            let found = client.explanation(&name).await;
+            let found = blocked_by(client, goal, &name).await;
             (name, found)
         });
         let explanations: Vec<_> = calls.buffered(CALLS_MAX).collect().await;
         let mut stuck = Vec::new();
         for (unit, found) in explanations {
             match found {
-                Ok(Some(explanation)) if explanation.blocked => {
+                Ok(Some(reason)) => {
                     let since = *self.blocked.entry(unit.clone()).or_insert(now);
                     if now - since >= BLOCKED {
                         stuck.push(Unreached {
                             unit,
                             goal: self.goal,
                             is_blocked: true,
-                            reason: explanation.reason,
+                            reason,
                         });
                     }
                 }
@@ -265,14 +266,39 @@ impl Wait<'_> {
             1 => String::new(),
             count => format!(" and {} more", count - 1),
         };
-        let reason = reason(self.client, first).await;
+        let reason = reason(self.client, self.goal, first).await;
         self.progress
             .say(&format!("waiting for {first}{more}: {reason}"));
     }
 }
 
-/// The server's explanation of a unit; may be empty.
-async fn reason(client: &Client, unit: &str) -> String {
+/// Why a unit cannot reach a goal until something else changes, if that is so.
+async fn blocked_by(client: &Client, goal: Goal, unit: &str) -> Result<Option<String>, Error> {
+    if let Goal::Unloaded | Goal::Gone = goal {
+        return not_left(client, unit).await;
+    }
+    let explanation = client.explanation(unit).await?;
+    let blocked = explanation.filter(|explanation| explanation.blocked);
+    Ok(blocked.map(|explanation| explanation.reason))
+}
+
+/// Why a machine has not unloaded a unit. There is no explanation of a unit that was destroyed.
+async fn not_left(client: &Client, unit: &str) -> Result<Option<String>, Error> {
+    let states = client.states(unit).await?;
+    let failed = states.into_iter().find(|state| !state.error.is_empty());
+    Ok(failed.map(|state| {
+        let machine = id_legend(&state.machine, Detail::Short);
+        format!("still on {machine}: {}", state.error)
+    }))
+}
+
+/// Why a unit has not reached a goal; may be empty.
+async fn reason(client: &Client, goal: Goal, unit: &str) -> String {
+    if let Goal::Unloaded | Goal::Gone = goal
+        && let Ok(Some(reason)) = not_left(client, unit).await
+    {
+        return reason;
+    }
     let explanation = client.explanation(unit).await.ok().flatten();
     explanation
         .map(|explanation| explanation.reason)

@@ -162,3 +162,24 @@ async fn the_longest_name_runs_and_a_longer_one_is_refused() {
         "{message}"
     );
 }
+
+/// Otherwise whoever destroys it waits, and does not know for what.
+#[tokio::test]
+async fn a_unit_that_systemd_does_not_stop_says_why() {
+    let Some(machine) = Machine::new().await else {
+        return;
+    };
+    let fleetd = machine.start().await;
+    let api = fleetd.api();
+    let manual = ["Unit RefuseManualStop=true", SLEEP[0]];
+    api.put("a.service", &manual, "launched").await;
+    api.until_state("a.service", "active").await;
+    api.destroy("a.service").await;
+    until("its state has the error", async || {
+        let error = api.state("a.service").await["error"].clone();
+        error
+            .as_str()
+            .is_some_and(|error| error.contains("dependency only"))
+    })
+    .await;
+}

@@ -24,6 +24,8 @@ pub(super) struct Units {
     /// The unit files in the folder; `None` for one that cannot be read.
     on_disk: BTreeMap<String, Option<OnDisk>>,
     troubles: Troubles,
+    /// The desired state and the restarts of each unit at the last pass.
+    ordered: BTreeMap<String, (DesiredState, u64)>,
     /// Results of jobs of units that were not started, until their states show why.
     not_started: BTreeMap<String, String>,
     /// Units that run although the machine has its own files of their names, each with the run that was found.
@@ -80,6 +82,7 @@ impl Units {
             memory,
             on_disk,
             troubles: Troubles::default(),
+            ordered: BTreeMap::new(),
             not_started: BTreeMap::new(),
             left_to_host: BTreeMap::new(),
             results: BTreeMap::new(),
@@ -190,9 +193,10 @@ impl Units {
             let Some(state) = states.get(&unit) else {
                 continue;
             };
-            // A unit that fails while it starts has this result, too.
+            // A unit that fails while it starts has this result, too. A service does nothing else before it runs, and systemd
+            // may have forgotten it since (`CollectMode=`).
             let has_run = match result.as_str() {
-                "failed" | "timeout" => state.active != "inactive",
+                "failed" | "timeout" => unit.ends_with(".service") || state.active != "inactive",
                 _ => !state.has_stopped(),
             };
             if has_run {
@@ -208,6 +212,19 @@ impl Units {
             self.is_unsaved = true;
         }
         Ok(())
+    }
+
+    /// Units for which a user has ordered something since the last pass: it may succeed now.
+    fn ordered_anew(&mut self, orders: &Orders) -> Vec<String> {
+        let ordered = orders.desired.iter();
+        let ordered: BTreeMap<_, _> = ordered
+            .map(|(unit, desired)| (unit.clone(), (desired.state, desired.restarts)))
+            .collect();
+        let before = std::mem::replace(&mut self.ordered, ordered);
+        let changed = before
+            .into_iter()
+            .filter(|(unit, order)| self.ordered.get(unit) != Some(order));
+        changed.map(|(unit, _)| unit).collect()
     }
 
     fn current(&self) -> BTreeMap<String, Current> {
@@ -320,6 +337,10 @@ impl Units {
         files: &Files,
     ) -> Result<(), Error> {
         self.troubles.forget_others(|unit| orders.hash(unit));
+        for unit in self.ordered_anew(orders) {
+            self.troubles.forget(&unit);
+        }
+        let mut has_loaded = false;
         let mut skipped = self.troubles.resting();
         skipped.extend(orders.pinned.keys().cloned());
         for (task, reason) in self.planned(orders) {
@@ -339,7 +360,8 @@ impl Units {
             match done {
                 Ok(()) => {
                     telemetry::task_completed(&task, reason);
-                    if task == AgentTask::Reload {
+                    has_loaded |= matches!(task, AgentTask::Load(_));
+                    if task == AgentTask::Reload && has_loaded {
                         // What they need may be among the units that were loaded.
                         let due = self.troubles.retry_starts();
                         let is_due = |unit: &String| due.contains(unit);
@@ -439,6 +461,11 @@ impl Units {
             self.remember();
         }
         for (unit, hash, error) in self.troubles.errors() {
+            let is_started = self.is_launched(unit);
+            if is_started && self.troubles.is_not_started(unit) {
+                // Started since, after an earlier refusal. It keeps its pause in case it is refused again.
+                continue;
+            }
             let failed = || UnitState {
                 load: "error".to_owned(),
                 active: "inactive".to_owned(),
