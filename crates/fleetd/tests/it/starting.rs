@@ -163,7 +163,7 @@ async fn the_longest_name_runs_and_a_longer_one_is_refused() {
     );
 }
 
-/// Otherwise whoever destroys it waits, and does not know for what.
+/// Without it, the client that destroys the unit waits and shows no reason.
 #[tokio::test]
 async fn a_unit_that_systemd_does_not_stop_says_why() {
     let Some(machine) = Machine::new().await else {
