@@ -487,7 +487,7 @@ fn examples_fit_their_schemas() {
 
 /// A new parameter must not be forgotten among those that have one value.
 #[test]
-fn a_query_parameter_with_two_values_is_refused_unless_it_is_a_list() {
+fn only_list_parameters_may_have_two_values() {
     let document = document(&registry(&built_in()).unwrap());
     let shared = document["components"]["parameters"].as_object().unwrap();
     let items = document["paths"].as_object().unwrap().values();
