@@ -3,18 +3,15 @@
 //! The rest of an unread body is kept until the response is sent. actix then closes the connection; otherwise
 //! it would read a chunked body for as long as the client sends it.
 
-use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use actix_web::body::{BodySize, BoxBody, EitherBody, MessageBody};
+use actix_web::body::{BodySize, EitherBody, MessageBody};
 use actix_web::dev::{Payload, ServiceRequest, ServiceResponse};
 use actix_web::error::PayloadError;
 use actix_web::http::Method;
-use actix_web::http::header::{
-    CONTENT_ENCODING, CONTENT_LENGTH, HeaderValue, TRANSFER_ENCODING, UPGRADE,
-};
+use actix_web::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, TRANSFER_ENCODING, UPGRADE};
 use actix_web::web::{Bytes, BytesMut};
 use actix_web::{Error, HttpMessage as _, HttpRequest};
 use futures_util::StreamExt as _;
@@ -22,7 +19,6 @@ use tokio::time::{Instant, timeout_at};
 
 use super::connection::{BYTES_PER_SECOND_MIN, UnderWay};
 use super::encoding::Packing;
-use super::endless::is_chunked;
 use super::memory::{Reservation, ResponseBudget, SMALL};
 use super::problem::{BODY_BYTES_MAX, Problem};
 use super::refusals::resize;
@@ -101,34 +97,6 @@ pub(super) fn leave_unless_read(request: &mut ServiceRequest) {
     }
 }
 
-/// The body of the response to a HEAD request: no bytes (RFC 9110, section 9.3.2).
-struct HeadBody;
-
-/// Drops the body of the response to a HEAD request, with whatever it holds, and says in the head how long it is.
-///
-/// actix would not send it, but wait for its end: that of a watch never comes. It also forgets that the request is a HEAD
-/// as soon as it has read another one, so the length is a header here, and not the size of the body.
-pub(super) fn without_body_if_head<B: MessageBody>(
-    response: ServiceResponse<B>,
-) -> ServiceResponse<EitherBody<B, BoxBody>> {
-    if response.request().method() != Method::HEAD {
-        return response.map_into_left_body();
-    }
-    let may_be_chunked = is_chunked(response.request());
-    response.map_body(|head, body| {
-        let (name, value) = match body.size() {
-            BodySize::None => return EitherBody::left(body),
-            BodySize::Sized(bytes) => (CONTENT_LENGTH, HeaderValue::from(bytes)),
-            BodySize::Stream => (TRANSFER_ENCODING, HeaderValue::from_static("chunked")),
-        };
-        if name == CONTENT_LENGTH || may_be_chunked {
-            head.headers_mut().insert(name, value);
-        }
-        head.no_chunking(true);
-        EitherBody::right(HeadBody.boxed())
-    })
-}
-
 /// The response to a request, with the unread rest of its body.
 pub(super) fn attended<B: MessageBody + 'static>(
     response: ServiceResponse<B>,
@@ -149,22 +117,6 @@ pub(super) fn attended<B: MessageBody + 'static>(
         };
         EitherBody::right(attended.boxed())
     })
-}
-
-impl MessageBody for HeadBody {
-    type Error = Infallible;
-
-    /// Unknown to actix, which then writes neither a length nor an end.
-    fn size(&self) -> BodySize {
-        BodySize::Stream
-    }
-
-    fn poll_next(
-        self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Bytes, Self::Error>>> {
-        Poll::Ready(None)
-    }
 }
 
 impl<B: MessageBody> MessageBody for Attended<B> {

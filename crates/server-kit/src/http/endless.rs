@@ -2,7 +2,6 @@
 
 use std::rc::Rc;
 
-use actix_web::http::Version;
 use actix_web::http::header::HeaderName;
 use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder};
 
@@ -25,11 +24,6 @@ pub fn endless(request: &HttpRequest, admission: &Admission) -> HttpResponseBuil
     // Without it nginx buffers the response.
     response.insert_header((HeaderName::from_static("x-accel-buffering"), "no"));
     response
-}
-
-/// Whether the client can read a response without a length: HTTP/1.0 has no chunked encoding (RFC 9112 §6.1).
-pub fn is_chunked(request: &HttpRequest) -> bool {
-    request.version() >= Version::HTTP_11
 }
 
 /// The `Last-Event-ID` of a request, if it has one.

@@ -23,6 +23,7 @@ use super::admission;
 use super::body;
 use super::caching;
 use super::connection::{Connection, UnderWay};
+use super::ending;
 use super::headers::ResponseHeaders;
 use super::problem::Problem;
 use super::request_id::{RequestId, X_REQUEST_ID};
@@ -114,7 +115,7 @@ pub async fn frame(
         // close it.
         head.set_connection_type(ConnectionType::Close);
     }
-    let response = body::without_body_if_head(response);
+    let response = ending::without_body_if_head(response);
     Ok(body::attended(response, under_way))
 }
 
