@@ -6,7 +6,7 @@ use super::mirror::Picture;
 use super::view::{current, unit_view};
 use super::{Error, ExplanationView, Fleet};
 use crate::keys::KeyStore;
-use crate::registry::{self, Key, RunKey, StateKey, UnitRecord, UnitState, Why};
+use crate::registry::{self, Key, Moved, RunKey, StateKey, UnitRecord, UnitState, Why};
 use hyperfleet_fleet_model::schedule::{
     self, Availability, EXAMPLES_MAX, Job, MachineId, Refusal, globals_on,
 };
@@ -35,7 +35,12 @@ impl<S: KeyStore> Fleet<S> {
             (None, _, Some(machine)) => {
                 let state = state.as_ref().map(|state| &state.value);
                 let is_blocked = state.is_some_and(|state| !state.error.is_empty());
-                let reason = self.explain_placed(name, machine, state);
+                let moved = unit.placement.as_ref();
+                let moved = moved.and_then(|placement| placement.value.moved.as_ref());
+                let moved = moved.map_or_else(String::new, |Moved { from, reason }| {
+                    format!("; moved from {from} ({reason})")
+                });
+                let reason = self.explain_placed(name, machine, state) + &moved;
                 let (reason, refusals) = match self.stuck(&unit, machine) {
                     Some(why) => (format!("{reason}; {}", why.reason), why.refusals),
                     None => (reason, Vec::new()),

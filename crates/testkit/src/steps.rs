@@ -52,5 +52,6 @@ fn step(unit: &UnitRecord, from: Option<&str>, to: Option<&str>) -> Step {
         },
         desired: unit.desired.revision,
         placement: unit.placement.as_ref().map_or(0, |place| place.revision),
+        moved: None,
     }
 }

@@ -37,8 +37,8 @@ pub use lists::{LISTED_MAX, ListedUnit, Page, ReportedState, StateFilter};
 pub use machines::{BriefDrain, KnownMachine, LABELS_MAX, Registered, Registration};
 pub use record::{
     Body, DesiredRecord, EngineVersion, Global, GlobalRule, Label, Leader, MachineRecord,
-    MoveOrder, Placement, Record, RefusalRecord, ReplacesOrder, Resume, Run, Stored, UnitState,
-    Why, is_newer,
+    MoveOrder, Moved, Placement, Record, RefusalRecord, ReplacesOrder, Resume, Run, Stored,
+    UnitState, Why, is_newer,
 };
 pub use reports::Reports;
 pub use snapshot::{Snapshot, UnreadableKeys};

@@ -108,6 +108,18 @@ pub struct Placement {
     pub hash: String,
     /// Term of the deciding engine.
     pub epoch: Revision,
+    /// The move that brought the unit here; `None` if it was on no machine before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub moved: Option<Moved>,
+}
+
+/// Where a unit was before it came to its machine, and why it left.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Moved {
+    /// The machine that it left.
+    pub from: String,
+    /// For people, in the words of the engine's log.
+    pub reason: String,
 }
 
 /// An order to one agent about a unit.

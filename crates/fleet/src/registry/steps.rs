@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use super::engine::Leading;
 use super::key::{Key, check_part};
-use super::record::{Placement, Run, Why};
+use super::record::{Moved, Placement, Run, Why};
 use super::units::Written;
 use super::{Error, Registry};
 use crate::keys::{
@@ -23,6 +23,8 @@ pub enum Step {
     /// a machine is lost is stale once that machine is registered.
     Planned {
         task: Task,
+        /// For a unit that leaves one machine for another, also if its two steps are separate.
+        moved: Option<Moved>,
         /// The order to its machine, if it is placed. The epoch is the writer's.
         run: Run,
         /// Revision of the desired state that was decided on.
@@ -161,6 +163,7 @@ impl<S: KeyStore> Registry<S> {
         let (guards, then) = match step {
             Step::Planned {
                 task,
+                moved,
                 run,
                 desired,
                 placement,
@@ -180,7 +183,13 @@ impl<S: KeyStore> Registry<S> {
                     Some(machine) => {
                         let run_key = Key::run(machine.as_str(), unit);
                         guards.push(self.guard_at(&run_key, *run_to));
-                        self.placement_operations(leading, unit, machine.as_str(), run)
+                        let placement = Placement {
+                            machine: machine.to_string(),
+                            hash: run.hash.clone(),
+                            epoch: leading.epoch,
+                            moved: moved.clone(),
+                        };
+                        self.placement_operations(unit, &placement, run)
                     }
                     None => vec![self.delete(&placement_key)],
                 };
@@ -213,24 +222,17 @@ impl<S: KeyStore> Registry<S> {
 
     fn placement_operations(
         &self,
-        leading: &Leading,
         unit: &str,
-        machine: &str,
+        placement: &Placement,
         run: &Run,
     ) -> Vec<KeyOperation> {
-        let epoch = leading.epoch;
-        let placement = Placement {
-            machine: machine.to_owned(),
-            hash: run.hash.clone(),
-            epoch,
-        };
         let run = Run {
-            epoch,
+            epoch: placement.epoch,
             ..run.clone()
         };
         vec![
-            self.put(&Key::Placement(unit.to_owned()), &placement),
-            self.put(&Key::run(machine, unit), &run),
+            self.put(&Key::Placement(unit.to_owned()), placement),
+            self.put(&Key::run(&placement.machine, unit), &run),
             self.delete(&Key::Why(unit.to_owned())),
         ]
     }

@@ -21,9 +21,9 @@ use futures_util::FutureExt as _;
 
 use super::admission;
 use super::body;
+use super::body_length;
 use super::caching;
 use super::connection::{Connection, UnderWay};
-use super::ending;
 use super::headers::ResponseHeaders;
 use super::problem::Problem;
 use super::request_id::{RequestId, X_REQUEST_ID};
@@ -115,7 +115,7 @@ pub async fn frame(
         // close it.
         head.set_connection_type(ConnectionType::Close);
     }
-    let response = ending::without_body_if_head(response);
+    let response = body_length::without_body_if_head(response);
     Ok(body::attended(response, under_way))
 }
 

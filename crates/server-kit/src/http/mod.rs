@@ -9,11 +9,11 @@
 mod admission;
 mod answer;
 mod body;
+mod body_length;
 mod caching;
 mod capacity;
 mod connection;
 mod encoding;
-mod ending;
 mod endless;
 mod frame;
 mod gate;
@@ -34,11 +34,11 @@ pub use admission::{
 };
 pub use answer::{PendingResponse, pieces};
 pub use body::leave;
+pub use body_length::is_chunked;
 pub use caching::{CallerHeaders, FOR_EVERYBODY, FOR_ITS_CALLER};
 pub use capacity::WatcherRefusal;
 pub use connection::Connection;
 pub use encoding::{PLAIN, UNDERSTOOD, gzip_below, gzip_in_place, weight};
-pub use ending::is_chunked;
 pub use endless::{BadLastEventId, endless, last_event_id};
 pub use frame::{Arrival, ChooseWording, ErrorResponse, Wording, frame};
 pub use gate::{Gate, Phase, Readiness};

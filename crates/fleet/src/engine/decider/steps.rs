@@ -19,7 +19,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 
 use super::Decider;
 use crate::keys::Revision;
-use crate::registry::{Run, RunKey, Snapshot, Step, Stored};
+use crate::registry::{Moved, Run, RunKey, Snapshot, Step, Stored};
 use hyperfleet_fleet_model::schedule::{MachineId, Task};
 use hyperfleet_fleet_model::unit::{DesiredState, UnitName};
 
@@ -83,17 +83,18 @@ impl Decider {
         let mut ranks: HashMap<&str, usize> = HashMap::new();
         for task in tasks {
             match (&task.to, leave_of_moved(&task.unit)) {
-                (None, None) => leaving.push((0, self.step(snapshot, task.clone()))),
+                (None, None) => leaving.push((0, self.step(snapshot, task.clone(), None))),
                 (None, Some(_)) => {}
                 (Some(_), leave) => {
                     let rank = self.rank(&task.unit, &ranks);
                     ranks.insert(task.unit.as_str(), rank);
+                    let moved = leaves.get(&task.unit).and_then(|(_, leave)| moved(leave));
                     let mut task = task.clone();
                     if let Some(leave) = leave {
                         task.from.clone_from(&leave.from);
                         task.reason.clone_from(&leave.reason);
                     }
-                    coming.push((rank, self.step(snapshot, task)));
+                    coming.push((rank, self.step(snapshot, task, moved)));
                 }
             }
         }
@@ -120,7 +121,7 @@ impl Decider {
         })
     }
 
-    fn step(&self, snapshot: &Snapshot, task: Task) -> Step {
+    fn step(&self, snapshot: &Snapshot, task: Task, moved: Option<Moved>) -> Step {
         let unit = task.unit.as_str();
         let (body, desired) = (snapshot.bodies.get(unit), snapshot.desired.get(unit));
         let run_on = |machine: &Option<MachineId>| {
@@ -140,6 +141,15 @@ impl Decider {
             desired: self.guarded(desired),
             placement: self.guarded(snapshot.placements.get(unit)),
             task,
+            moved,
         }
     }
+}
+
+/// What is stored of a move, by the task in which the unit leaves its machine.
+fn moved(leave: &Task) -> Option<Moved> {
+    Some(Moved {
+        from: leave.from.as_ref()?.to_string(),
+        reason: leave.reason.to_string(),
+    })
 }

@@ -108,6 +108,7 @@ impl World {
             machine: machine.to_owned(),
             hash: "hash".into(),
             epoch,
+            moved: None,
         });
         self.placements.insert(unit.to_owned(), machine.to_owned());
         self.see(KeyChange::Placement(unit.to_owned(), placement));

@@ -49,6 +49,13 @@ async fn a_drained_machine_is_left_by_what_others_can_run() {
     }
     assert_eq!(drain(&fleet, "m1", "").await, 204);
     until_on(&fleet, "a.service", "m2").await;
+    until("the unit that moved says why", async || {
+        let explained = fleet.get("/fleet/v1/units/a.service/explain").await.body;
+        let reason =
+            "placed on m2, and launched there; moved from m1 (target Machine(m1) is being drained)";
+        explained["reason"] == reason
+    })
+    .await;
     until("what stays is explained", async || {
         let left = progress(&fleet, "m1").await;
         let units = left["units"].as_array().unwrap();

@@ -182,6 +182,15 @@ impl<S: KeyStore> World<S> {
         .await;
     }
 
+    /// The machine that a unit left for its present one, and why.
+    pub(super) async fn moved(&self, unit: &str) -> Option<(String, String)> {
+        let placement = self.find(unit).await.placement?;
+        placement
+            .value
+            .moved
+            .map(|moved| (moved.from, moved.reason))
+    }
+
     pub(super) async fn until_explained(&self, unit: &str, reason: &str) {
         until(&format!("{unit}: {reason}"), async || {
             let why = self.registry.find_why(unit).await.unwrap();

@@ -54,8 +54,11 @@ async fn what_was_on_a_machine_that_is_lost_moves() {
         .registry
         .watch(&WatchScope::Everything, before.revision)
         .unwrap();
+    assert_eq!(world.moved("a.service").await, None);
     world.registry.deregister_machine(lost).await.unwrap();
     world.until_placed(&on("m2")).await;
+    let why = ("m1".to_owned(), "target Machine(m1) went away".to_owned());
+    assert_eq!(world.moved("a.service").await, Some(why));
     // At most one transaction each: never unplaced.
     let mut moved = 0;
     while moved < 3 {
@@ -91,6 +94,9 @@ async fn metadata_that_is_set_while_a_machine_runs_counts() {
         .unwrap();
     registry.set_labels("m1", &labels(None)).await.unwrap();
     world.until_placed(&[("a.service", "m2")]).await;
+    let reason = "target Machine(m1) unable to run unit: local Machine metadata insufficient";
+    let why = ("m1".to_owned(), reason.to_owned());
+    assert_eq!(world.moved("a.service").await, Some(why));
     registry.set_labels("m2", &labels(None)).await.unwrap();
     world.until_placed(&[]).await;
     let reason = "no machine can run it: MachineMetadata=zone=east: 2 machines (m1, m2)";
