@@ -6,13 +6,18 @@ ARGS ?=
 
 .PHONY: help
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-19s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 # ---- Use ------------------------------------------------------------------------------------
 
-.PHONY: setup run run-auth run-fleet services demo conformance demo-fleet demo-fleet-api
-setup: ## Install what is missing, or say exactly what to install
-	@scripts/setup
+SETUPS := setup-demo setup-fleet setup-test setup-bench setup-containers setup-kubernetes setup-all
+.PHONY: setup $(SETUPS) run run-auth run-fleet services demo conformance demo-fleet demo-fleet-api
+setup: ## Install what `make run` needs, or say exactly what to install
+	@scripts/setup run
+
+setup-all: ## The same for everything that contributors need (scripts/setup lists the groups)
+$(SETUPS): setup-%:
+	@scripts/setup run $*
 
 run: setup ## Build and serve on 127.0.0.1:8000 with a private PostgreSQL (Ctrl-C stops; ARGS="…")
 	@cargo build --bin hyperfleet-api
@@ -24,24 +29,24 @@ run-auth: setup ## The same, for callers with a token; says how to get one (ARGS
 	@target/debug/hyperfleet-api dev-token > /dev/null
 	@exec cargo run --quiet --bin hyperfleet-api -- dev --config examples/auth.yaml $(ARGS)
 
-run-fleet: setup ## Build fleetd and run it on a throw-away etcd; says how to call it (Ctrl-C stops both)
+run-fleet: setup-fleet ## Build fleetd and run it on a throw-away etcd; says how to call it (Ctrl-C stops both)
 	@cargo build --quiet --bin fleetd
 	@exec scripts/run-fleet
 
-services: setup ## Start a throw-away PostgreSQL and etcd on free ports, and say where (Ctrl-C stops)
+services: setup-fleet ## Start a throw-away PostgreSQL and etcd on free ports, and say where (Ctrl-C stops)
 	@scripts/services
 
-demo: ## Play a cluster's whole life against `make run`, checking each answer (BASE=http://host:port)
+demo: setup-demo ## Play a cluster's whole life against `make run`, checking each answer (BASE=http://host:port)
 	@examples/demo
 
 conformance: setup ## Play the API's rules against a server (BASE=http://host:port ARGS="--only search")
 	@cargo build --quiet -p hyperfleet-conformance
 	@target/debug/hyperfleet-conformance --base $(or $(BASE),http://127.0.0.1:8000) $(ARGS)
 
-demo-fleet: setup ## Boot three machines, run units on them, kill a machine and watch its units move (root)
+demo-fleet: setup-test ## Boot three machines, run units on them, kill a machine and watch its units move (root)
 	@examples/demo-fleet
 
-demo-fleet-api: setup ## Boot three machines and the API; create, change and delete a node pool, kill a machine (root)
+demo-fleet-api: setup-test ## Boot three machines and the API; create, change and delete a node pool, kill a machine (root)
 	@examples/demo-fleet-api
 
 # ---- Package --------------------------------------------------------------------------------
@@ -63,22 +68,22 @@ release-check: setup ## Build the release twice, in two folders, and compare the
 # ---- Test -----------------------------------------------------------------------------------
 
 .PHONY: book test test-image test-kubernetes test-operations test-packages test-upgrade check chart chart-reference fuzz clients deny sbom chaos check-long fmt lint doc sqlx sqlx-check openapi etcd-protoset messages config-reference fleetctl-reference mutants fuzz-search fuzz-units test-cluster fleet-seeds
-test: setup ## Build and run every test; they start their own PostgreSQL
+test: setup-test ## Build and run every test; they start their own PostgreSQL
 	cargo test
 
-test-image: setup ## Run the container image and docker-compose.yml by podman, with programs as `make test` builds them (root)
+test-image: setup-containers ## Run the container image and docker-compose.yml by podman, with programs as `make test` builds them (root)
 	@tests/image/run
 
-test-kubernetes: setup ## Install, upgrade and remove the Helm chart on a Kubernetes of its own, built from Go modules, once (root)
+test-kubernetes: setup-kubernetes ## Install, upgrade and remove the Helm chart on a Kubernetes of its own, built from Go modules, once (root)
 	@tests/kubernetes/run
 
-test-operations: setup ## Run the commands of docs/operations/backup.md and restore.md on a real PostgreSQL and etcd (root)
+test-operations: setup-test ## Run the commands of docs/operations/backup.md and restore.md on a real PostgreSQL and etcd (root)
 	@tests/operations/run
 
-test-packages: setup ## Install, upgrade and purge the Debian packages on a machine with a systemd of its own (root)
+test-packages: setup-test ## Install, upgrade and purge the Debian packages on a machine with a systemd of its own (root)
 	@tests/packages/run
 
-test-upgrade: setup ## Upgrade from the previous release and back under load; builds it from its commit, once
+test-upgrade: setup-test ## Upgrade from the previous release and back under load; builds it from its commit, once
 	@tests/upgrade/run
 
 check: fmt lint doc book deny sqlx-check chart test test-upgrade fuzz clients test-image test-kubernetes test-operations test-packages ## Everything that CI runs
@@ -89,10 +94,10 @@ chart: setup ## Lint the Helm chart; builds helm from Go modules, once
 chart-reference: ## Renew the chart's README.md and known values after changing its values or their schema
 	@scripts/chart-generate
 
-fuzz: setup ## Fuzz the API from its OpenAPI document, and try a generated client (CASES=20 SEED=1)
+fuzz: setup-demo ## Fuzz the API from its OpenAPI document, and try a generated client (CASES=20 SEED=1)
 	@CASES=$(CASES) SEED=$(SEED) tests/fuzz/run
 
-clients: setup ## Lint the OpenAPI document, generate clients from it in Go, Java, TypeScript and Rust, and try each
+clients: setup-demo ## Lint the OpenAPI document, generate clients from it in Go, Java, TypeScript and Rust, and try each
 	@tests/clients/run
 
 deny: setup ## Check licences, banned and foreign crates, known vulnerabilities (cargo-deny)
@@ -101,7 +106,7 @@ deny: setup ## Check licences, banned and foreign crates, known vulnerabilities 
 sbom: setup ## List what the program is made of, as CycloneDX JSON in target/sbom (cargo-cyclonedx)
 	@scripts/sbom
 
-chaos: setup ## Break things around a release build and check that nothing is lost (ARGS="slow killed …")
+chaos: setup-test ## Break things around a release build and check that nothing is lost (ARGS="slow killed …")
 	@cargo build --quiet --release --bin hyperfleet-api
 	@tests/chaos/run $(ARGS)
 
@@ -177,52 +182,49 @@ fuzz-units: setup ## Look for a unit file that breaks a law of unit files (cargo
 	cargo fuzz run --sanitizer none unit_file fuzz/found/unit_file fuzz/corpus/unit_file -- -dict=fuzz/unit_file.dict \
 		-max_len=4200 -max_total_time=$(or $(SECONDS),60)
 
-test-cluster: setup ## Boot machines with a systemd of their own, and break fleet on them (root; OUTAGE_SECONDS=300 without etcd)
+test-cluster: setup-test ## Boot machines with a systemd of their own, and break fleet on them (root; OUTAGE_SECONDS=300 without etcd)
 	@cargo build --quiet --bin hyperfleet-api
 	SYSTEMD_REQUIRED=1 CLUSTER_ALONE=1 OUTAGE_SECONDS=$(or $(OUTAGE_SECONDS),300) RUST_TEST_THREADS=1 cargo test -p fleetd --test it -- machines:: agent:: --nocapture
 
-fleet-seeds: setup ## Simulate engines that freeze, fail and are killed, and machines that boot again (SEEDS=1000; FLEET_SEED=n repeats one)
+fleet-seeds: setup-fleet ## Simulate engines that freeze, fail and are killed, and machines that boot again (SEEDS=1000; FLEET_SEED=n repeats one)
 	FLEET_SEEDS=$(if $(SEEDS),$(SEEDS),1000) cargo test -p hyperfleet-fleet --test it -- engine::simulation reboots --nocapture
 
 # ---- Measure --------------------------------------------------------------------------------
 
-.PHONY: setup-bench bench bench-start bench-watch bench-history bench-import bench-search bench-engine bench-fleet bench-fleet-adapter
-setup-bench: setup ## Install the load generator
-	@bench/setup
-
+.PHONY: bench bench-start bench-watch bench-history bench-import bench-search bench-engine bench-fleet bench-fleet-adapter
 # With ARGS only what they name is measured, so no watchers.
 bench: setup-bench ## Measure a release build beside its database's ceiling, and watchers (N=1000000 SECONDS=5 ARGS="--beside OLD")
 	@cargo build --quiet --release --bin hyperfleet-api
 	@bench/run $(if $(N),--clusters $(N)) $(if $(SECONDS),--seconds $(SECONDS)) $(ARGS)
 	$(if $(ARGS),,@bench/watch $(if $(SECONDS),--seconds $(SECONDS)))
 
-bench-start: setup ## Measure how soon a release build answers after its start, and its memory at rest (ARGS="--starts 50")
+bench-start: setup-bench ## Measure how soon a release build answers after its start, and its memory at rest (ARGS="--starts 50")
 	@cargo build --quiet --release --bin hyperfleet-api
 	@bench/starts $(ARGS)
 
-bench-watch: setup ## Measure how soon watchers have a change of a release server, and what they cost (ARGS="--watchers 200")
+bench-watch: setup-bench ## Measure how soon watchers have a change of a release server, and what they cost (ARGS="--watchers 200")
 	@cargo build --quiet --release --bin hyperfleet-api
 	@bench/watch $(ARGS)
 
-bench-history: setup ## Measure the history of a million resources: size, reads, and PATCH beside retention (ARGS="--resources 10000")
+bench-history: setup-bench ## Measure the history of a million resources: size, reads, and PATCH beside retention (ARGS="--resources 10000")
 	@cargo build --quiet --release --bin hyperfleet-api
 	@bench/history $(ARGS)
 
-bench-import: setup ## Measure the import of the older service's database (ARGS="--resources 100000")
+bench-import: setup-bench ## Measure the import of the older service's database (ARGS="--resources 100000")
 	@cargo build --quiet --release --bin hyperfleet-api
 	@bench/import $(ARGS)
 
 bench-search: setup ## Measure that reading a search takes time in proportion to its length
 	cargo bench --quiet -p hyperfleet --bench search
 
-bench-engine: setup ## Measure what the engine's decisions cost, up to 10,000 machines and 100,000 units
+bench-engine: setup-fleet ## Measure what the engine's decisions cost, up to 10,000 machines and 100,000 units
 	cargo bench --quiet -p hyperfleet-fleet-model --bench engine
 
-bench-fleet: setup ## Measure fleet with 200 agents and 10,000 units on one etcd (ARGS="units=500 machines=10 idle=5")
+bench-fleet: setup-fleet ## Measure fleet with 200 agents and 10,000 units on one etcd (ARGS="units=500 machines=10 idle=5")
 	@cargo build --quiet --release --bin fleetctl
 	cargo bench --quiet -p fleetd --bench fleet -- $(ARGS)
 
-bench-fleet-adapter: setup ## Measure node pools that become units on 50 simulated machines (ARGS="pools=100 restart=300 idle=5")
+bench-fleet-adapter: setup-fleet ## Measure node pools that become units on 50 simulated machines (ARGS="pools=100 restart=300 idle=5")
 	cargo bench --quiet -p hyperfleet --bench fleet_adapter -- $(ARGS)
 
 FORCE:

@@ -26,7 +26,7 @@ impl Server {
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_hyperfleet-api"));
         command
-            .arg("dev")
+            .args(["dev", "--no-demo-adapter"])
             .arg("--data-dir")
             .arg(folder.path().join("postgres"));
         command.args([

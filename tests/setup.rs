@@ -1,28 +1,88 @@
 //! What `scripts/setup` says of programs that are missing.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::Path;
 use std::process::Command;
 
-/// Programs that are as good as there: `id` says that setup is not root, so that it installs nothing.
-const STAND_INS: [&str; 5] = ["cc", "setpriv", "curl", "jq", "id"];
+/// What the script itself needs.
+const TOOLS: [&str; 9] = [
+    "bash", "env", "sed", "sort", "head", "dirname", "cargo", "rustup", "rustc",
+];
 
-#[test]
-fn without_etcd_setup_says_so_and_succeeds() {
+/// The end of `setup GROUP` for a user who is not root, and what it says. Only these programs are there.
+fn setup(group: &str, programs: &[&str], variables: &[(&str, &str)]) -> (Option<i32>, String) {
     let folder = tempfile::tempdir().unwrap();
-    for name in STAND_INS {
-        let file = folder.path().join(name);
-        fs::write(&file, "#!/bin/sh\necho 1000\n").unwrap();
-        fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+    let path = std::env::var_os("PATH").unwrap();
+    for name in TOOLS {
+        let found = std::env::split_paths(&path).map(|folder| folder.join(name));
+        if let Some(found) = found.into_iter().find(|file| file.is_file()) {
+            symlink(found, folder.path().join(name)).unwrap();
+        }
     }
-    let path = std::env::var("PATH").unwrap();
-    let setup = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/setup");
-    let output = Command::new(setup)
-        .env("PATH", format!("{}:{path}", folder.path().display()))
-        .env("HYPERFLEET_ETCD", "/nowhere/etcd")
+    for name in programs.iter().chain(&["id"]) {
+        stand_in(&folder.path().join(name));
+    }
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/setup");
+    let output = Command::new(script)
+        .arg(group)
+        .env("PATH", folder.path())
+        .envs(variables.iter().copied())
         .output()
         .unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.contains("setup: etcd is missing"), "{said}");
-    assert!(output.status.success(), "{said}");
+    (output.status.code(), said)
+}
+
+/// A program that prints the number of a user who is not root.
+fn stand_in(file: &Path) {
+    fs::write(file, "#!/bin/sh\necho 1000\n").unwrap();
+    fs::set_permissions(file, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+#[test]
+fn setup_without_an_optional_program_says_so_and_succeeds() {
+    let (code, said) = setup("fleet", &[], &[("HYPERFLEET_ETCD", "/nowhere/etcd")]);
+    assert!(said.contains("setup: missing: etcd"), "{said}");
+    assert!(said.contains("sudo apt-get install etcd-server"), "{said}");
+    assert_eq!(code, Some(0), "{said}");
+}
+
+#[test]
+fn setup_without_an_essential_program_names_its_package() {
+    let (code, said) = setup("demo", &["curl"], &[]);
+    let words = "- curl and jq, for demos: sudo apt-get install curl jq";
+    assert!(said.contains(words), "{said}");
+    assert_eq!(code, Some(1), "{said}");
+    let (code, said) = setup("demo", &["curl", "jq"], &[]);
+    assert_eq!((code, said.as_str()), (Some(0), ""));
+}
+
+#[test]
+fn setup_of_run_asks_for_nothing_that_only_tests_need() {
+    let postgres = [("HYPERFLEET_PG_BINDIR", "/anywhere")];
+    let (code, said) = setup("run", &["cc"], &postgres);
+    assert_eq!((code, said.as_str()), (Some(0), ""));
+}
+
+#[test]
+fn setup_lists_its_groups() {
+    let (code, said) = setup("everything", &[], &[]);
+    assert_eq!(code, Some(2));
+    for group in [
+        "run",
+        "demo",
+        "fleet",
+        "test",
+        "bench",
+        "containers",
+        "kubernetes",
+        "all",
+    ] {
+        let begins = |line: &&str| line.split_whitespace().next() == Some(group);
+        assert!(
+            said.lines().any(|line| begins(&line)),
+            "no {group} in: {said}"
+        );
+    }
 }

@@ -11,7 +11,7 @@ use clap::{Parser, Subcommand};
 use humantime_serde::re::humantime::parse_duration;
 
 use super::scope::{
-    DevScope, HealthcheckScope, ImportScope, MigrateScope, OpenapiScope, ScopedArgs,
+    DemoScope, DevScope, HealthcheckScope, ImportScope, MigrateScope, OpenapiScope, ScopedArgs,
 };
 use super::{AuditCommand, DevTokenArgs, FleetAdapterCommand, ImportOptions, SettingsArgs};
 use hyperfleet_server_kit::settings::{CheckOptions, OpenapiOptions, OutputFormat};
@@ -56,7 +56,18 @@ pub enum Command {
     ///
     /// Starts a PostgreSQL of its own in a folder, on a Unix socket only, unless the settings name
     /// a database. Data is kept between runs. Ctrl-C stops everything.
+    ///
+    /// A demo adapter stands in for the required adapters, so that resources become Reconciled. It
+    /// needs callers without a token; otherwise start `hyperfleet-api demo-adapter` with one.
     Dev(DevArgs),
+    /// Stand in for the required adapters of all kinds, to try the service without any
+    ///
+    /// Reports work in progress, then success, and finalizes what is deleted; it creates nothing.
+    /// Never run it beside real adapters: resources would look ready that are not.
+    ///
+    /// A resource decides by its spec: {"demo": {"fail": true}} fails, {"demo": {"fail": "dns"}}
+    /// fails for one adapter, {"demo": {"manual": true}} is not touched.
+    DemoAdapter(Box<DemoAdapterArgs>),
     /// Check the health of the instance on this machine, for containers
     ///
     /// Sends one request to the health listener, whose address comes from the settings of `serve`:
@@ -129,8 +140,26 @@ pub struct DevArgs {
     /// [default: .dev/postgres]
     #[arg(long, value_name = "FOLDER")]
     pub data_dir: Option<PathBuf>,
+    /// Leave reports to you, or to adapters that you start
+    #[arg(long)]
+    pub no_demo_adapter: bool,
     #[command(flatten)]
     pub settings: ScopedArgs<DevScope>,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct DemoAdapterArgs {
+    /// URL of the API
+    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8000")]
+    pub api_url: String,
+    /// File with a token, which is read again before it expires
+    #[arg(long, value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
+    /// Time from the first report on a change to the result
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = parse_duration)]
+    pub work_time: Duration,
+    #[command(flatten)]
+    pub settings: ScopedArgs<DemoScope>,
 }
 
 #[derive(Debug, clap::Args)]

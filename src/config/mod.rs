@@ -26,8 +26,8 @@ use hyperfleet_server_kit::faults::Faults;
 
 pub use addresses::may_be_password;
 pub use args::{
-    Args, CheckArgs, Command, ConfigCommand, DevArgs, HealthcheckArgs, ImportArgs, MigrateArgs,
-    MigrateCommand, OpenapiArgs, StatusArgs,
+    Args, CheckArgs, Command, ConfigCommand, DemoAdapterArgs, DevArgs, HealthcheckArgs, ImportArgs,
+    MigrateArgs, MigrateCommand, OpenapiArgs, StatusArgs,
 };
 pub use audit::{AuditCommand, AuditExportArgs, AuditVerifyArgs};
 pub use dev_defaults::dev_defaults;

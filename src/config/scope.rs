@@ -49,6 +49,9 @@ pub struct AdapterScope;
 /// Other commands of the fleet adapter: settings only of a file or the environment.
 #[derive(Debug)]
 pub struct FileScope;
+/// `demo-adapter`: the kinds and the log.
+#[derive(Debug)]
+pub struct DemoScope;
 /// `dev`: everything, with defaults for trying the service on this machine.
 #[derive(Debug)]
 pub struct DevScope;
@@ -72,6 +75,12 @@ impl Scope for ImportScope {
 impl Scope for OpenapiScope {
     fn uses(setting: &Setting) -> bool {
         setting.key == "server.openapi_schema_path"
+    }
+}
+
+impl Scope for DemoScope {
+    fn uses(setting: &Setting) -> bool {
+        OpenapiScope::uses(setting) || is_of_log(setting)
     }
 }
 

@@ -9,25 +9,41 @@ use crate::config::{Settings, Tls};
 use crate::dev::token;
 use crate::domain::{Entity, EntityRegistry, tenancy};
 
+/// What `dev` has started.
+pub(super) struct Started<'a> {
+    pub(super) addresses: &'a Addresses,
+    /// Folder of the private PostgreSQL, if there is one.
+    pub(super) data: Option<&'a Path>,
+    pub(super) authentication: &'a Authentication,
+    /// The adapters that the demo adapter plays, or why it does not run.
+    pub(super) demo: Result<Vec<&'a str>, &'static str>,
+    pub(super) settings: &'a Settings,
+    pub(super) kinds: &'a EntityRegistry,
+}
+
 /// The text that `dev` prints once it serves.
-pub(super) fn banner(
-    addresses: &Addresses,
-    data: Option<&Path>,
-    authentication: &Authentication,
-    settings: &Settings,
-    kinds: &EntityRegistry,
-) -> String {
+pub(super) fn banner(started: &Started<'_>) -> String {
+    let Started {
+        addresses,
+        authentication,
+        settings,
+        ..
+    } = started;
     let (api, tenant) = (addresses.api, &settings.server.tenant);
     let base = format!("{}/api/hyperfleet/v1", origin(api, &settings.server.tls));
     let health = origin(addresses.health, &settings.health.tls);
     let metrics = origin(addresses.metrics, &settings.metrics.tls);
-    let database = match data {
+    let demo = match &started.demo {
+        Ok(adapters) => format!("plays {}", adapters.join(", ")),
+        Err(why) => format!("off ({why})"),
+    };
+    let database = match started.data {
         Some(folder) => format!("private PostgreSQL in {}", folder.display()),
         None => "the PostgreSQL that was named".to_owned(),
     };
     let (authentication, token, option) = protection(authentication, api);
     let curl = format!("curl -s{option}{}", tenant_options(tenant));
-    let first = first_steps(&curl, &base, kinds);
+    let first = first_steps(&curl, &base, started.kinds);
     format!(
         "
 HyperFleet API     {base}
@@ -36,6 +52,7 @@ HyperFleet API     {base}
   metrics          {metrics}/metrics
   authentication   {authentication}
   database         {database}
+  demo adapter     {demo}
   stop             Ctrl-C; data is kept
 
 Try it:
@@ -120,7 +137,14 @@ mod tests {
         let mut told = |api: bool, metrics: bool| {
             settings.server.tls.enabled = api;
             settings.metrics.tls.enabled = metrics;
-            banner(&addresses, None, &Authentication::Off, &settings, &kinds)
+            banner(&Started {
+                addresses: &addresses,
+                data: None,
+                authentication: &Authentication::Off,
+                demo: Err("--no-demo-adapter"),
+                settings: &settings,
+                kinds: &kinds,
+            })
         };
         let plain = told(false, false);
         assert!(!plain.contains("https:"), "{plain}");

@@ -9,7 +9,7 @@ use clap::CommandFactory as _;
 use super::BUILD;
 use super::plan::Plan;
 use super::process::{Addresses, Process};
-use super::{audit, database, dev, fleet_adapter, healthcheck, import, migrate, telemetry};
+use super::{audit, database, demo, dev, fleet_adapter, healthcheck, import, migrate, telemetry};
 use crate::config::{
     self, Args, CheckArgs, Command, ConfigCommand, DevTokenArgs, OpenapiArgs, Settings,
     SettingsArgs,
@@ -38,6 +38,7 @@ async fn carry_out(args: Args) -> anyhow::Result<ExitCode> {
         Command::Import(args) => return Box::pin(import::run(&args)).await,
         Command::Audit(command) => return Box::pin(audit::run(&command)).await,
         Command::Dev(args) => Box::pin(dev::run(args)).await?,
+        Command::DemoAdapter(args) => Box::pin(demo::run(&args)).await?,
         Command::Healthcheck(args) => healthcheck::run(&args).await?,
         Command::FleetAdapter(command) => Box::pin(fleet_adapter::carry_out(command)).await?,
         Command::Config(ConfigCommand::Check(args)) => check(&args)?,

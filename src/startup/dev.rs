@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 
-use super::banner::banner;
+use super::banner::{Started, banner};
+use super::demo::DemoAdapters;
 use super::plan::Plan;
 use super::process::{Addresses, Process};
 use super::{database, telemetry};
@@ -18,6 +19,7 @@ use hyperfleet_devkit::{Durability, PostgresFailed, PrivatePostgres};
 use hyperfleet_server_kit::ending::Misuse;
 use hyperfleet_server_kit::program::{print, print_to_stderr};
 use hyperfleet_server_kit::shutdown;
+use tokio::task::JoinSet;
 
 /// Default folder of the data.
 const DATA_FOLDER: &str = ".dev/postgres";
@@ -51,6 +53,14 @@ pub(super) async fn run(args: DevArgs) -> anyhow::Result<()> {
         settings.database.url = Some(postgres.url("postgres").into());
         private = Some(postgres);
     }
+    let demo = DemoAdapters::of_dev(
+        args.no_demo_adapter,
+        private.is_some(),
+        &settings,
+        &plan.registry,
+    );
+    // Ends with the shutdown of the API.
+    let mut demo_runs = JoinSet::new();
     let served = async {
         let store = database::store(&settings.database)?;
         let prepared = Box::pin(prepare(&settings, &store));
@@ -58,16 +68,20 @@ pub(super) async fn run(args: DevArgs) -> anyhow::Result<()> {
             None => return Ok(()),
             Some(prepared) => prepared?,
         }
-        let kinds = Arc::clone(&plan.registry);
+        let (kinds, gate) = (Arc::clone(&plan.registry), process.gate());
         let ready = |addresses: &Addresses, authentication: &Authentication| {
-            let banner = banner(
+            let banner = banner(&Started {
                 addresses,
-                folder.as_deref(),
+                data: folder.as_deref(),
                 authentication,
-                &settings,
-                &kinds,
-            );
+                demo: demo.as_ref().map(DemoAdapters::names).map_err(|why| *why),
+                settings: &settings,
+                kinds: &kinds,
+            });
             print(&banner);
+            if let Ok(demo) = demo {
+                demo_runs.spawn(demo.run_beside(addresses.api, gate));
+            }
         };
         process.serve(&settings, plan, store, ready).await
     };

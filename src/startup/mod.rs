@@ -5,6 +5,7 @@ mod authentication;
 mod banner;
 mod commands;
 mod database;
+mod demo;
 mod dev;
 mod fleet;
 mod fleet_adapter;

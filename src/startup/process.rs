@@ -129,6 +129,11 @@ impl Process {
         })
     }
 
+    /// The gate of the API, which knows when the shutdown starts.
+    pub(super) fn gate(&self) -> Gate {
+        self.gate.clone()
+    }
+
     /// Waits for a step of the start; `None` if a signal arrives first.
     pub(super) async fn unless_ended<T>(&mut self, step: impl Future<Output = T>) -> Option<T> {
         tokio::select! {

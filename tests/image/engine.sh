@@ -5,7 +5,7 @@ missing() { # missing [PROGRAM…]: what keeps containers from running here, if 
     [ "$(id -u)" = 0 ] || { echo 'containers and their network take root'; return; }
     local program
     for program in aardvark-dns curl debootstrap iptables jq netavark podman python3 runc strip "$@"; do
-        [ -n "$(PATH=$PATH:/usr/lib/podman type -p "$program")" ] || { echo "$program is missing: run \`make setup\` on Debian or Ubuntu"; return; }
+        [ -n "$(PATH=$PATH:/usr/lib/podman type -p "$program")" ] || { echo "$program is missing: run \`make setup-all\` on Debian or Ubuntu"; return; }
     done
     apt-get download --print-uris base-files >/dev/null 2>&1 || echo 'the lists of Debian packages are missing: apt-get update'
 }

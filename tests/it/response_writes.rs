@@ -20,7 +20,7 @@ fn segments_sent(connection: &TcpStream) -> usize {
     let client = connection.local_addr().unwrap().port();
     let filter = format!("sport = :{server} and dport = :{client}");
     let shown = Command::new("ss").args(["-tinH", &filter]).output();
-    let shown = shown.expect("ss of iproute2, which `make setup` installs");
+    let shown = shown.expect("ss of iproute2, which `make setup-all` installs");
     let shown = String::from_utf8(shown.stdout).unwrap();
     let count = shown
         .split_whitespace()

@@ -3,10 +3,12 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::LazyLock;
+use std::time::Duration;
 
+use hyperfleet::dev::demo::WORK_TIME;
 use regex::Regex;
 
-use crate::faults::program::Program;
+use crate::faults::program::{Folder, Program};
 use crate::support::TestDatabase;
 
 /// Where the pages call the service.
@@ -19,7 +21,7 @@ struct Step {
 }
 
 /// Blocks of `sh`, each with the block of `json` or `text` that follows it. Blocks of `python` become files of the folder: their
-/// first line has the name.
+/// first line has the name. Pictures, and blocks of `shell`, are not run.
 fn steps(page: &str, folder: &Path) -> Vec<Step> {
     let mut steps: Vec<Step> = Vec::new();
     for block in page.split("\n```").skip(1).step_by(2) {
@@ -29,6 +31,7 @@ fn steps(page: &str, folder: &Path) -> Vec<Step> {
                 commands: text.to_owned(),
                 output: None,
             }),
+            "shell" | "mermaid" => {}
             "python" => {
                 let name = text.lines().next().unwrap().strip_prefix("# ").unwrap();
                 std::fs::write(folder.join(name), text).unwrap();
@@ -62,17 +65,23 @@ async fn play(page: &str) -> usize {
     let database = TestDatabase::create().await;
     let mut program = Program::serve(&database);
     let api = program.serving(database).await;
-    let page = std::fs::read_to_string(format!("docs/{page}.md")).unwrap();
+    play_on(api.address(), &format!("docs/{page}.md"), Duration::ZERO)
+}
+
+/// The same with a service that runs, and after a pause before each block.
+fn play_on(address: &str, page: &str, pause: Duration) -> usize {
+    let page = std::fs::read_to_string(page).unwrap();
     let folder = tempfile::tempdir().unwrap();
-    let steps = steps(&page.replace(SHOWN, api.address()), folder.path());
+    let steps = steps(&page.replace(SHOWN, address), folder.path());
     assert!(
         steps.iter().any(|step| step.output.is_some()),
         "the page shows no output"
     );
     // One shell for all, because later commands use what earlier ones set.
+    let pause = pause.as_secs();
     let commands = steps
         .iter()
-        .map(|step| format!("{}\nprintf '\\0'\n", step.commands));
+        .map(|step| format!("sleep {pause}\n{}\nprintf '\\0'\n", step.commands));
     let script = commands.collect::<String>();
     let mut shell = Command::new("bash");
     shell.args(["-euo", "pipefail", "-c", &script]);
@@ -88,6 +97,17 @@ async fn play(page: &str) -> usize {
         }
     }
     steps.len()
+}
+
+#[tokio::test]
+async fn the_readme_shows_what_the_first_steps_print() {
+    let folder = Folder::new();
+    let mut program = Program::dev(&folder);
+    let api = program.serving(folder.database()).await;
+    // Readers take longer to type than the demo adapter to work.
+    let pause = WORK_TIME + Duration::from_secs(2);
+    let steps = play_on(api.address(), "README.md", pause);
+    assert_eq!(steps, 4);
 }
 
 #[tokio::test]

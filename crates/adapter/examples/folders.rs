@@ -1,7 +1,8 @@
 //! An adapter that keeps a folder for each cluster, with its spec in a file.
 //!
 //! ```sh
-//! make run                                            # the service, with `folders` among the required adapters
+//! echo 'entities: [{kind: Cluster, plural: clusters, required_adapters: [folders]}]' > folders.yaml
+//! make run ARGS="--no-demo-adapter --config folders.yaml"
 //! cargo run -p hyperfleet-adapter --example folders -- http://127.0.0.1:8000 /tmp/clusters
 //! ```
 

@@ -1,7 +1,12 @@
 //! An adapter that changes nothing: it checks whether a node pool is in the region of its cluster.
 //!
 //! ```sh
-//! make run                                            # the service, with `regions` among the required adapters
+//! cat > regions.yaml <<END
+//! entities:
+//!   - {kind: Cluster, plural: clusters}
+//!   - {kind: NodePool, plural: nodepools, parent_kind: Cluster, required_adapters: [regions]}
+//! END
+//! make run ARGS="--no-demo-adapter --config regions.yaml"
 //! TOKEN_FILE=token cargo run -p hyperfleet-adapter --example regions -- http://127.0.0.1:8000
 //! ```
 

@@ -268,7 +268,7 @@ fn instance(hostname: &str) -> String {
 }
 
 /// An address that reaches a listener from the same machine.
-fn reachable(listener: SocketAddr) -> SocketAddr {
+pub(crate) fn reachable(listener: SocketAddr) -> SocketAddr {
     let address = match listener.ip() {
         IpAddr::V4(address) if address.is_unspecified() => IpAddr::from([127, 0, 0, 1]),
         IpAddr::V6(address) if address.is_unspecified() => std::net::Ipv6Addr::LOCALHOST.into(),

@@ -3,8 +3,10 @@
 use std::os::unix::fs::MetadataExt as _;
 
 use rustix::process::Signal;
+use serde_json::{Value, json};
 
 use super::program::{Folder, Program};
+use super::until;
 use crate::support::TestDatabase;
 
 #[tokio::test]
@@ -76,7 +78,7 @@ async fn a_port_that_is_taken_is_named_and_postgres_is_not_left_running() {
         "{said}"
     );
     let left = folder.data().join("data/postmaster.pid");
-    super::until("PostgreSQL is gone", async || !left.exists()).await;
+    until("PostgreSQL is gone", async || !left.exists()).await;
 }
 
 #[tokio::test]
@@ -212,7 +214,8 @@ async fn a_dev_uses_the_database_that_any_setting_names() {
         assert!(!folder.data().exists(), "{named}");
         let said = program.output();
         let note = "--data-dir ignored: the settings name a database";
-        for part in ["the PostgreSQL that was named", note, named] {
+        let off = "demo adapter     off (the settings name a database)";
+        for part in ["the PostgreSQL that was named", note, named, off] {
             assert!(said.contains(part), "no {part} in: {said}");
         }
     }
@@ -235,11 +238,95 @@ async fn a_dev_whose_output_nobody_reads_serves_all_the_same() {
         .spawn()
         .unwrap();
     let ready = data.join("data/postmaster.pid");
-    super::until("PostgreSQL runs", async || ready.exists()).await;
+    until("PostgreSQL runs", async || ready.exists()).await;
     tokio::time::sleep(std::time::Duration::from_secs(3)).await;
     assert_eq!(child.try_wait().unwrap(), None);
     let pid = i32::try_from(child.id()).unwrap();
     let pid = rustix::process::Pid::from_raw(pid).unwrap();
     rustix::process::kill_process(pid, Signal::INT).unwrap();
     assert!(child.wait().unwrap().success());
+}
+
+/// The status of a resource's condition, with its reason.
+fn condition(resource: &Value, name: &str) -> (String, String) {
+    let conditions = resource["status"]["conditions"].as_array();
+    let found = conditions.and_then(|all| all.iter().find(|one| one["type"] == name));
+    let text = |member: &str| {
+        let text = found.and_then(|found| found[member].as_str());
+        text.unwrap_or_default().to_owned()
+    };
+    (text("status"), text("reason"))
+}
+
+#[tokio::test]
+async fn the_demo_adapter_reconciles_fails_and_finalizes() {
+    let folder = Folder::new();
+    let mut program = Program::dev(&folder);
+    let api = program.serving(folder.database()).await;
+    let body = |name: &str, demo: Value| json!({"kind": "Cluster", "name": name, "spec": {"region": "eu", "demo": demo}});
+    let mut made = Vec::new();
+    for (name, demo) in [
+        ("works", json!({})),
+        ("fails", json!({"fail": "dns"})),
+        ("manual", json!({"manual": true})),
+    ] {
+        let created = api.post("/clusters", body(name, demo)).await;
+        made.push(format!(
+            "/clusters/{}",
+            created.body["id"].as_str().unwrap()
+        ));
+    }
+    let [works, fails, manual] = &made[..] else {
+        unreachable!()
+    };
+    until("the cluster is reconciled", async || {
+        condition(&api.get(works).await.body, "Reconciled").0 == "True"
+    })
+    .await;
+    until("the other says why it is not", async || {
+        let explained = api.get(&format!("{fails}/explain")).await.body;
+        let adapters = explained["adapters"].as_array().unwrap().iter();
+        let failing = adapters.filter(|adapter| adapter["state"] == "failing");
+        let failing: Vec<_> = failing
+            .map(|adapter| (&adapter["adapter"], &adapter["condition"]["reason"]))
+            .collect();
+        failing == [(&json!("dns"), &json!("DemoFailure"))]
+    })
+    .await;
+    let repaired = json!({"spec": {"region": "eu"}});
+    assert_eq!(api.patch(fails, repaired).await.status, 200);
+    until("the repaired cluster is reconciled", async || {
+        condition(&api.get(fails).await.body, "Reconciled").0 == "True"
+    })
+    .await;
+    let (_, reason) = condition(&api.get(manual).await.body, "Reconciled");
+    assert_eq!(reason, "ReconciledMissingAdapters");
+    assert_eq!(api.delete(works).await.status, 202);
+    until("the deleted cluster is gone", async || {
+        api.get(works).await.status == 404
+    })
+    .await;
+    program.signal(Signal::INT);
+    assert!(program.ended().await.success(), "{}", program.output());
+    let said = program.output();
+    assert!(!said.contains(" WARN "), "{said}");
+}
+
+#[tokio::test]
+async fn dev_reports_nothing_where_it_may_not() {
+    let folder = Folder::new();
+    for (flag, why) in [
+        ("--no-demo-adapter", "off (--no-demo-adapter)"),
+        (
+            "--server-jwt-enabled=false",
+            "plays dns, hypershift, pullsecret, validation",
+        ),
+    ] {
+        let mut program = Program::dev_with(&folder, &["--server-port", "0", flag], &[]);
+        program.serving(folder.database()).await;
+        let said = program.output();
+        assert!(said.contains(&format!("demo adapter     {why}")), "{said}");
+        program.signal(Signal::INT);
+        assert!(program.ended().await.success(), "{}", program.output());
+    }
 }

@@ -10,6 +10,9 @@ use super::program::{Folder, Program};
 use super::until_alone;
 use crate::support::{TestDatabase, assert_sound};
 
+/// The load reports for the required adapters itself.
+const FLAGS: [&str; 3] = ["--server-port", "0", "--no-demo-adapter"];
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_service_that_is_killed_leaves_nothing_half_done_and_nothing_out() {
     let database = TestDatabase::create().await;
@@ -38,7 +41,7 @@ async fn a_service_that_is_killed_leaves_nothing_half_done_and_nothing_out() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_dev_that_is_killed_takes_postgres_along_and_the_next_one_goes_on() {
     let folder = Folder::new();
-    let mut program = Program::dev(&folder);
+    let mut program = Program::dev_with(&folder, &FLAGS, &[]);
     let load = Arc::new(Load::on_mortal(program.serving(folder.database()).await));
     let writers = load.start();
     load.until_acknowledged(150).await;
@@ -47,7 +50,7 @@ async fn a_dev_that_is_killed_takes_postgres_along_and_the_next_one_goes_on() {
     program.signal(Signal::KILL);
     program.ended().await;
     // At once: the predecessor may still be on its way out.
-    let mut next = Program::dev(&folder);
+    let mut next = Program::dev_with(&folder, &FLAGS, &[]);
     let known = load.end(writers).await;
     postgres.ended().await;
     let api = next.serving(folder.database()).await;

@@ -163,6 +163,7 @@ async fn dev_with_authentication_says_how_to_call_it() {
     for words in [
         "on: tokens of http://localhost/dev-token",
         "dev-token)",
+        "demo adapter     off (callers need a token",
         "Authorization: Bearer $TOKEN",
     ] {
         assert!(said.contains(words), "no {words} in: {said}");
