@@ -51,9 +51,12 @@ demo-fleet-api: setup-test ## Boot three machines and the API; create, change an
 
 # ---- Package --------------------------------------------------------------------------------
 
-.PHONY: image packages
+.PHONY: image image-try packages
 image: setup ## Build the container image with docker or podman, and check it (IMAGE=hyperfleet:dev BASE_IMAGE=…)
 	@scripts/image
+
+image-try: image ## The same with a private PostgreSQL inside: docker run --rm -p 127.0.0.1:8000:8000 hyperfleet:try
+	@"$$(scripts/container-engine)" build --quiet --tag hyperfleet:try --build-arg "HYPERFLEET_IMAGE=$(or $(IMAGE),hyperfleet:dev)" deploy/try
 
 packages: setup ## Build Debian packages into target/debian (cargo-deb)
 	@scripts/packages
@@ -125,6 +128,12 @@ doc: setup ## Build the API documentation, no warnings allowed
 
 book: setup ## Build the documentation as a book in target/book, and check its links (mdBook)
 	@scripts/book
+
+.PHONY: pictures
+pictures: setup-demo ## Renew the pictures of terminals in docs/images (rich, from PyPI)
+	@cargo build --quiet --bin hyperfleet-api
+	@[ -x .dev/pictures/bin/python ] || { python3 -m venv .dev/pictures && .dev/pictures/bin/pip install --quiet 'rich==15.0.0'; }
+	@.dev/pictures/bin/python scripts/pictures
 
 # Query metadata straight from the macros, against the schema that the migrations make: needs no
 # sqlx-cli. `touch`, because cargo does not know that the schema moved.
