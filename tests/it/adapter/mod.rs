@@ -1,9 +1,10 @@
 //! What `crates/adapter` promises to adapters, on the real service.
 
 mod following;
-mod guide;
+
 mod outages;
 mod replicas;
+mod starters;
 mod stub;
 mod work;
 

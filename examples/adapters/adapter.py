@@ -1,0 +1,203 @@
+#!/usr/bin/env python3
+"""An adapter to start from: copy it, and put your work into `reconcile`. Needs Python 3.8 or newer, and nothing else.
+
+    python3 adapter.py clusters nodepools        the kinds that it works on, by their plurals
+
+API         URL of the service (http://127.0.0.1:8000)
+NAME        the adapter's name, as in required_adapters (starter)
+TOKEN_FILE  file with a token, if the service asks for one; it is read for each request
+WORKERS     how many resources are worked on at the same time (8)
+"""
+import heapq
+import json
+import os
+import sys
+import threading
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from datetime import datetime, timezone
+
+API = os.environ.get("API", "http://127.0.0.1:8000")
+NAME = os.environ.get("NAME", "starter")
+ROOT = "/api/hyperfleet/v1"
+WORK_SECONDS = 2
+
+
+def reconcile(resource, begun):
+    """Brings one step of the work on a resource about, and returns its conditions and when to call it again.
+
+    It is called for every new generation, after failures, and every ten minutes: compare what is there with
+    resource["spec"], and change only the difference. `begun` says whether an earlier call has reported on this generation.
+    An exception is retried after 1 s, then at growing intervals.
+
+    This one creates nothing: it fails if spec.demo.fail is true.
+    """
+    spec, is_deleted = resource["spec"], "deleted_time" in resource
+    fails = (spec.get("demo") or {}).get("fail") is True
+    if is_deleted:
+        if not begun:
+            return conditions(False, "Removing", "cleaning up", finalized=False), WORK_SECONDS
+        return conditions(False, "Removed", "nothing is left", finalized=not fails), None
+    if not begun:
+        return conditions(False, "Working", "about to create everything"), WORK_SECONDS
+    if fails:
+        return conditions(False, "DemoFailure", "spec.demo.fail is true"), None
+    return conditions(True, "Done", "everything is there"), None
+
+
+def conditions(available, reason, message, finalized=None):
+    """The conditions of a report. Only Available decides whether the resource is reconciled, or Finalized when it is deleted."""
+    found = {"Applied": finalized is None, "Available": available, "Health": True}
+    if finalized is not None:
+        found["Finalized"] = finalized
+    return [{"type": kind, "status": str(status), "reason": reason, "message": message} for kind, status in found.items()]
+
+
+class Queue:
+    """Resources to work on: each when it is due, and never two workers on one."""
+
+    def __init__(self):
+        self.changed, self.heap, self.due, self.busy = threading.Condition(), [], {}, set()
+
+    def add(self, href, delay=0.0):
+        """Makes a resource due; if it already is, the earlier time applies."""
+        at = time.monotonic() + delay
+        with self.changed:
+            if at < self.due.get(href, float("inf")):
+                self.due[href] = at
+                heapq.heappush(self.heap, (at, href))
+                self.changed.notify()
+
+    def take(self):
+        with self.changed:
+            while True:
+                at, href = self.heap[0] if self.heap else (None, None)
+                if href and self.due.get(href) != at:
+                    heapq.heappop(self.heap)  # an earlier entry has replaced it
+                elif href and href in self.busy:
+                    heapq.heapreplace(self.heap, (at + 1, href))
+                    self.due[href] = at + 1
+                elif href and at <= time.monotonic():
+                    heapq.heappop(self.heap)
+                    del self.due[href]
+                    self.busy.add(href)
+                    return href
+                else:
+                    self.changed.wait(at - time.monotonic() if href else None)
+
+    def done(self, href):
+        with self.changed:
+            self.busy.discard(href)
+            self.changed.notify()
+
+
+def send(method, path, body=None):
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(API + path, method=method, data=data, headers={"Content-Type": "application/json"})
+    if "TOKEN_FILE" in os.environ:
+        with open(os.environ["TOKEN_FILE"]) as file:
+            request.add_header("Authorization", "Bearer " + file.read().strip())
+    return urllib.request.urlopen(request, timeout=45)  # a watch shows something every 15 seconds
+
+
+def call(method, path, body=None):
+    """The answer; None if the resource is gone."""
+    try:
+        with send(method, path, body) as answer:
+            return json.loads(answer.read() or "null")
+    except urllib.error.HTTPError as error:
+        # With the other code of 404 the path would be wrong.
+        if error.code == 404 and json.loads(error.read()).get("code") != "HYPERFLEET-NTF-000":
+            return None
+        raise
+
+
+def work_on(href):
+    """Reports on a resource; returns after how many seconds to call it again."""
+    resource = call("GET", href)
+    stored = resource and call("GET", href + "/statuses?size=100")
+    if not stored:
+        return None
+    own = [report for report in stored["items"] if report["adapter"] == NAME]
+    begun = bool(own) and own[0]["observed_generation"] == resource["generation"]
+    found, again = reconcile(resource, begun)
+    call("PUT", href + "/statuses", {
+        "adapter": NAME, "observed_generation": resource["generation"], "conditions": found,
+        "observed_time": datetime.now(timezone.utc).isoformat()})
+    return again
+
+
+def work(queue, failures):
+    while True:
+        href = queue.take()
+        try:
+            again = work_on(href)
+            failures.pop(href, None)
+            if again is not None:
+                queue.add(href, again)
+        except Exception as error:
+            failures[href] = min(2 * failures.get(href, 0.5), 300)
+            print(f"{href}: {error}: again in {failures[href]:.0f} s", file=sys.stderr)
+            queue.add(href, failures[href])
+        queue.done(href)
+
+
+def events(plural, position):
+    """The events of a watch: of everything first, or only those after a position."""
+    query = {"watch": "true", "includeDeleted": "true", "fields": "href,generation"}
+    query.update({"position": position} if position else {"initial": "true"})
+    with send("GET", f"{ROOT}/{plural}?" + urllib.parse.urlencode(query)) as answer:
+        for line in iter(lambda: answer.readline(1_000_000), b""):
+            event = json.loads(line)
+            if event["type"] == "ERROR":
+                if event["object"].get("status") == 410:
+                    raise LookupError("the position is too old")
+                raise RuntimeError(event["object"]["detail"])
+            yield event
+
+
+def find(plural, queue, sweep_seconds=600):
+    """Queues each resource of a kind when its generation changes, and all of them every ten minutes."""
+    position, generations, pause, swept = None, {}, 1, 0.0
+    while True:
+        try:
+            if time.monotonic() - swept > sweep_seconds:
+                position, generations, swept = None, {}, time.monotonic()
+            for event in events(plural, position):
+                pause = 1
+                resource = event.get("object", {})
+                if event["type"] == "DELETED":
+                    generations.pop(resource["href"], None)
+                elif resource and generations.get(resource["href"]) != resource["generation"]:
+                    generations[resource["href"]] = resource["generation"]
+                    queue.add(resource["href"])
+                position = event.get("position", position)
+                if position and time.monotonic() - swept > sweep_seconds:
+                    break
+        except Exception as error:
+            if isinstance(error, LookupError) or getattr(error, "code", None) == 410:
+                position, generations = None, {}
+            print(f"{plural}: {error}: watching again in {pause} s", file=sys.stderr)
+            time.sleep(pause)
+            pause = min(2 * pause, 30)
+
+
+def main(plurals):
+    if not plurals:
+        sys.exit(__doc__)
+    queue, failures = Queue(), {}
+    threads = [threading.Thread(target=find, args=(plural, queue), daemon=True) for plural in plurals]
+    threads += [threading.Thread(target=work, args=(queue, failures), daemon=True)
+                for _ in range(int(os.environ.get("WORKERS", "8")))]
+    for thread in threads:
+        thread.start()
+    try:
+        threads[0].join()
+    except KeyboardInterrupt:
+        pass
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,77 @@
+//! An adapter to start from: copy this file, and put your work into `reconcile`.
+//!
+//! ```sh
+//! cargo run -p hyperfleet-adapter --example starter -- clusters nodepools   # the kinds that it works on, by their plurals
+//! ```
+//!
+//! | variable | is |
+//! | --- | --- |
+//! | `API` | URL of the service (`http://127.0.0.1:8000`) |
+//! | `NAME` | the adapter's name, as in `required_adapters` (`starter`) |
+//! | `TOKEN_FILE` | file with a token, if the service asks for one; it is read again before it expires |
+//!
+//! A project of its own needs in `Cargo.toml`: `hyperfleet-adapter` from this repository (`git = …` or `path = …`), `anyhow`,
+//! and `tokio` with the features `macros`, `rt-multi-thread` and `signal`.
+
+use std::env;
+use std::time::Duration;
+
+use hyperfleet_adapter::{
+    Adapter, Api, Finding, Kind, ReconcileOutcome, Report, Runner, Settings, Token, Work,
+};
+use tokio::signal;
+
+const WORK_TIME: Duration = Duration::from_secs(2);
+
+struct Starter {
+    name: String,
+    api: Api,
+}
+
+impl Adapter for Starter {
+    /// Creates nothing: fails if `spec.demo.fail` is true.
+    async fn reconcile(&self, work: Work) -> anyhow::Result<ReconcileOutcome> {
+        let resource = &work.resource;
+        let stored = self.api.stored_report(&self.name, resource).await?;
+        let has_begun = stored.is_some_and(|stored| stored.generation == resource.generation);
+        let fails = resource.spec()["demo"]["fail"] == true;
+        let report = match (resource.is_deleted(), has_begun) {
+            (true, false) => Report::finalizing("Removing", "cleaning up"),
+            (true, true) if fails => Report::finalizing("DemoFailure", "spec.demo.fail is true"),
+            (true, true) => Report::finalized("Removed", "nothing is left"),
+            (false, false) => Report::new(Finding::no("Working", "about to create everything")),
+            (false, true) if fails => {
+                Report::new(Finding::no("DemoFailure", "spec.demo.fail is true"))
+            }
+            (false, true) => Report::new(Finding::yes("Done", "everything is there")),
+        };
+        Ok(match has_begun {
+            false => ReconcileOutcome::again_after(report, WORK_TIME),
+            true => ReconcileOutcome::reported(report),
+        })
+    }
+}
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let kinds: Vec<_> = env::args().skip(1).map(Kind::new).collect();
+    anyhow::ensure!(
+        !kinds.is_empty(),
+        "usage: API=http://127.0.0.1:8000 NAME=starter starter PLURAL…"
+    );
+    let variable =
+        |name: &str, default: &str| env::var(name).unwrap_or_else(|_| default.to_owned());
+    let token = env::var_os("TOKEN_FILE").map_or(Token::None, |file| Token::File(file.into()));
+    let api = Api::new(&variable("API", "http://127.0.0.1:8000"), token)?;
+    let name = variable("NAME", "starter");
+    let settings = Settings::new(name.as_str(), kinds);
+    let adapter = Starter {
+        name,
+        api: api.clone(),
+    };
+    let stop = async {
+        let _ = signal::ctrl_c().await;
+    };
+    Runner::new(api, settings, adapter).run(stop).await;
+    Ok(())
+}
