@@ -12,8 +12,8 @@ use hyperfleet_server_kit::settings::{
 
 /// The database variable of many programs.
 pub(super) const DATABASE_URL: &str = "DATABASE_URL";
-/// Longest duration of any setting, 365 days: a longer one is a mistake.
-const TIME_MAX: &str = "11months 30days 3h 50m 24s";
+/// Longest duration of most settings: a longer one is a mistake.
+const TIME_MAX: &str = "365days";
 
 pub(super) static TABLE: SettingTable = SettingTable {
     settings: SETTINGS,
@@ -55,7 +55,7 @@ const SETTINGS: &[Setting] = &[
     row("server.limits.rate.per_second", Number, "0", "Average requests per second of one caller; beyond it requests get 429; 0 for no limit"),
     row("server.limits.rate.burst", Number, "0", "Requests that one caller may send in a burst; 0 for as many as per second"),
 
-    Setting { flag: Some("db-dialect"), ..row("database.dialect", Choice(&["postgres"]), "postgres", "Database dialect (only `postgres`)") },
+    Setting { flag: Some("db-dialect"), ..row("database.dialect", Choice(&["postgres"]), "postgres", "Database dialect") },
     Setting { flag: Some("db-host"), has_file_variable: true, ..row("database.host", Text, "localhost", "Host name, address, or folder of a Unix socket") },
     Setting { range: PORTS, flag: Some("db-port"), has_file_variable: true, ..row("database.port", Number, "5432", "Port of the database") },
     Setting { flag: Some("db-name"), has_file_variable: true, ..row("database.name", Text, "hyperfleet", "Name of the database") },
@@ -115,7 +115,7 @@ const SETTINGS: &[Setting] = &[
     Setting { key: "fleet.etcd.server_name", ..Etcd::SERVER_NAME },
     Setting { key: "fleet.etcd.key_prefix", help: "Prefix of fleet's keys in etcd, the same as etcd_key_prefix of fleetd", ..Etcd::KEY_PREFIX },
     Setting { key: "fleet.etcd.request_timeout", ..Etcd::REQUEST_TIMEOUT },
-    Setting { range: PAGE_SIZES, ..row("fleet.page_size", Number, "100", "Maximum number of items on a page of fleet's lists, up to 256") },
+    Setting { range: PAGE_SIZES, ..row("fleet.page_size", Number, "100", "Maximum number of items on a page of fleet's lists") },
     row("fleet.adapter.enabled", Bool, "false", "Run the fleet adapter in `serve`; needs fleet.enabled. `hyperfleet-api fleet-adapter run` ignores this"),
     row("fleet.adapter.name", Text, "fleet", "Adapter name in reports, as in entities[].required_adapters; its units carry it"),
     row("fleet.adapter.api_url", Text, "", "URL of the API, such as https://hyperfleet.example.com; unset: with `serve` its own listener, which must not have TLS"),

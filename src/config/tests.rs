@@ -5,6 +5,7 @@ use clap::Parser as _;
 use figment::Figment;
 use figment::providers::Serialized;
 use figment::value::{Dict, Value};
+use humantime_serde::re::humantime::format_duration;
 
 use super::catalogue::TABLE;
 use super::{Args, Command, Loaded, Settings, SettingsArgs, load, reference, with_command_of_name};
@@ -514,6 +515,14 @@ fn the_tables_of_the_documentation_are_those_of_the_code() {
         Some(reference().as_str()),
         "run `make config-reference`"
     );
+}
+
+/// It has no maximum, so it is no range, and its help says the minimum.
+#[test]
+fn the_help_of_audit_retention_says_its_minimum() {
+    let minimum = format_duration(crate::domain::audit::RETENTION_MIN);
+    let help = TABLE.find("audit.retention").unwrap().help;
+    assert!(help.contains(&format!("at least {minimum};")), "{help}");
 }
 
 #[test]

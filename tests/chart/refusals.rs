@@ -28,6 +28,25 @@ fn authentication_has_to_be_decided() {
 }
 
 #[test]
+fn an_image_of_an_earlier_series_is_refused() {
+    let Some(helm) = Helm::found() else { return };
+    let image = |rest: &str| format!("image: {{registry: r, repository: p, {rest}}}");
+    for tag in ["0.1.0", "v0.1.9", "0.1.12-rc.1"] {
+        let said = helm.refused(&image(&format!("tag: {tag}")));
+        let expected = format!("image.tag is {tag}, but this chart needs an image of version");
+        assert!(said.contains(&expected), "{said}");
+    }
+    let own = env!("CARGO_PKG_VERSION");
+    let release = own.trim_end_matches("-dev");
+    // The last two are no versions.
+    for tag in [own, release, "99.0.0", "latest", "0.0.007"] {
+        helm.rendered(&image(&format!("tag: {tag:?}")));
+    }
+    let digest = format!("digest: \"sha256:{}\"", "0".repeat(64));
+    helm.rendered(&image(&format!("tag: 0.1.0, {digest}")));
+}
+
+#[test]
 fn values_that_fit_nothing_are_refused_with_what_to_change() {
     let Some(helm) = Helm::found() else { return };
     for (values, expected) in [

@@ -113,8 +113,11 @@ fn the_version_follows_the_releases_and_is_the_same_everywhere() {
     let package = format!("name = \"hyperfleet\"\nversion = \"{VERSION}\"\n");
     assert!(lock.contains(&package), "fuzz/Cargo.lock: scripts/version");
     for sample in [
+        "charts/hyperfleet/README.md",
+        "charts/hyperfleet/ci/default-values.yaml",
         "docs/guides/fleet-quickstart.md",
         "docs/guides/moving-from-coreos-fleet.md",
+        "docs/operations/kubernetes.md",
         "docs/operations/monitoring.md",
         "docs/reference/fleet-api.md",
     ] {

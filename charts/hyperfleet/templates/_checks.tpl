@@ -23,7 +23,26 @@
 {{- if not (or (.Values.image.tag | default "" | trim) (.Values.image.digest | default "" | trim)) -}}
 {{- $faults = append $faults (printf "image.tag or image.digest must be set, for instance: --set image.tag=%s" .Chart.AppVersion) -}}
 {{- end -}}
+{{- with include "hyperfleet-api.olderVersion" . -}}
+{{- $faults = append $faults . -}}
+{{- end -}}
 {{- toJson $faults -}}
+{{- end -}}
+
+{{/*
+An image of an earlier series does not start: the chart renders settings that it does not know. A tag that is not a version,
+and a digest, say nothing about the image.
+*/}}
+{{- define "hyperfleet-api.olderVersion" -}}
+{{- $number := "(0|[1-9][0-9]{0,8})" -}}
+{{- $version := printf "v?%s[.]%s[.]%s" $number $number $number -}}
+{{- $tag := .Values.image.tag | default "" | trim -}}
+{{- if and (not (.Values.image.digest | default "" | trim)) (regexMatch (printf "^%s(-.*)?$" $version) $tag) -}}
+{{- $series := regexFind "^[0-9]+[.][0-9]+" .Chart.AppVersion -}}
+{{- if semverCompare (printf "<%s.0" $series) (regexFind $version $tag) -}}
+{{- printf "image.tag is %s, but this chart needs an image of version %s or newer: set image.tag=%s, or install the chart of the image's release" $tag $series .Chart.AppVersion -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}
 
 {{- define "hyperfleet-api.configFaults" -}}

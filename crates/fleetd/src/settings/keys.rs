@@ -4,7 +4,8 @@
 //! Names and meanings are those of the older fleetd; new settings come last in their group.
 
 use super::values::{
-    addresses, endpoints, host_and_port_or_none, level, machine_id_or_none, metadata, mode, seconds,
+    LEVELS, addresses, endpoints, host_and_port_or_none, level, machine_id_or_none, metadata, mode,
+    seconds,
 };
 use hyperfleet_fleet::settings::Etcd;
 use hyperfleet_server_kit::settings::SettingKind::{
@@ -53,7 +54,7 @@ const SETTINGS: &[Setting] = &[
     Setting { path: "agent.state_directory", ..row("state_directory", File, "/var/lib/fleet/", "Folder on a disk, for what survives a reboot: the machine's registration, and with offline_start its units") },
     row("machine_id", Read(machine_id_or_none), "", "Id of this machine; unset: the one in /etc/machine-id"),
 
-    Setting { path: "page_size", range: Some(("1", "65535")), ..row("token_limit", Number, "100", "Maximum number of items on a page of the API, up to 256") },
+    Setting { path: "page_size", range: Some(("1", "65535")), ..row("token_limit", Number, "100", "Maximum number of items on a page of the API; more than 256 counts as 256") },
     Setting { path: "listen.addresses", ..row("listen", Read(addresses), "unix:/var/run/fleet.sock", "Listeners of the API: unix:/path and tcp:host:port, separated by commas; ignored if systemd passes sockets") },
     Setting { path: "listen.socket_mode", ..row("listen_socket_mode", Read(mode), "0660", "Permissions of created unix sockets, in octal") },
     Setting { path: "listen.cert_file", ..row("listen_cert_file", File, "", "PEM file with the certificate of TCP listeners and its intermediate certificates; unset: no TLS; read again when it changes") },
@@ -73,8 +74,8 @@ const SETTINGS: &[Setting] = &[
     Setting { range: Some(("1s", "2m")), ..row("shutdown_timeout", Read(seconds), "20", "How long requests in progress may take during shutdown, in seconds") },
 
     Setting { range: Some(("0", "1000000")), status: Reloaded, ..row("verbosity", Number, "0", "More than 0: log_level debug, unless log_level is set") },
-    Setting { path: "level", status: Reloaded, ..row("log_level", Read(level), "", "Log level: debug, info, warn or error; unset: info; RUST_LOG overrides it") },
-    Setting { path: "logging.format", ..row("log_format", Choice(&["json", "text"]), "text", "Log format on standard error: text or json") },
+    Setting { path: "level", words: &LEVELS, status: Reloaded, ..row("log_level", Read(level), "", "Log level; unset: info; RUST_LOG overrides it") },
+    Setting { path: "logging.format", ..row("log_format", Choice(&["json", "text"]), "text", "Log format on standard error") },
 
 
     Setting { status: Gone("etcd v3 is always used over gRPC; remove it"), ..row("enable_grpc", Text, "", "") },

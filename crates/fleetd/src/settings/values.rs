@@ -89,12 +89,15 @@ pub(super) fn mode(text: &str) -> Result<Value, String> {
         .ok_or_else(|| format!("{text:?} is no mode of a file: give it in octal, such as 0660"))
 }
 
+/// Levels of the log.
+pub(super) const LEVELS: [&str; 4] = ["debug", "info", "warn", "error"];
+
 /// A level of the log; empty for none.
 pub(super) fn level(text: &str) -> Result<Value, String> {
     match text {
         "" => Ok(Value::Empty(Tag::Default, Empty::None)),
-        "debug" | "info" | "warn" | "error" => Ok(text.into()),
-        _ => Err(format!("{text:?} is not one of: debug, info, warn, error")),
+        _ if LEVELS.contains(&text) => Ok(text.into()),
+        _ => Err(format!("{text:?} is not one of: {}", LEVELS.join(", "))),
     }
 }
 

@@ -13,6 +13,8 @@ pub struct Setting {
     pub kind: SettingKind,
     /// As text; empty for none.
     pub default: &'static str,
+    /// Words that `kind` does not list, because it parses the text itself. For the reference.
+    pub words: &'static [&'static str],
     /// Minimum and maximum, as texts.
     pub range: Option<(&'static str, &'static str)>,
     /// Without the dashes.
@@ -74,6 +76,7 @@ pub const fn row(
         path: "",
         kind,
         default,
+        words: &[],
         range: None,
         flag: None,
         short_flag: None,
@@ -158,6 +161,20 @@ impl Setting {
             _ => "a text",
         };
         expected.to_owned()
+    }
+
+    /// The allowed values in Markdown, from what [`Setting::check`] and [`Setting::exceeded`] compare with. Empty if the
+    /// type says everything.
+    pub(super) fn allowed(&self) -> String {
+        let words = match self.kind {
+            SettingKind::Choice(words) => words,
+            _ => self.words,
+        };
+        let words: Vec<_> = words.iter().map(|word| format!("`{word}`")).collect();
+        let range = self
+            .range
+            .map(|(least, most)| format!("`{least}` to `{most}`"));
+        range.unwrap_or_else(|| words.join(", "))
     }
 
     /// The limits, if a checked value exceeds them.

@@ -64,7 +64,7 @@ impl SettingTable {
         settings: impl IntoIterator<Item = &'a Setting>,
     ) -> String {
         let has_flags = self.settings.iter().any(|setting| setting.flag.is_some());
-        let line = |cells: [&str; 5]| {
+        let line = |cells: [&str; 6]| {
             let cells = cells.iter().enumerate();
             let cells = cells.filter(|(column, _)| has_flags || *column != 2);
             let cells: Vec<_> = cells.map(|(_, cell)| *cell).collect();
@@ -84,11 +84,12 @@ impl SettingTable {
             };
             let help = format!("{}{}{reload}", setting.help, setting.unit);
             let (key, variables) = (code(setting.key), variables.join(", "));
-            line([&key, &variables, &flag.unwrap_or_default(), &default, &help])
+            let (flag, allowed) = (flag.unwrap_or_default(), setting.allowed());
+            line([&key, &variables, &flag, &default, &allowed, &help])
         };
         let used = settings.into_iter().filter(|setting| setting.is_used());
-        let head = [head, "variable", "flag", "default", "what it is"];
-        line(head) + &line(["---"; 5]) + &used.map(row).collect::<String>()
+        let head = [head, "variable", "flag", "default", "values", "what it is"];
+        line(head) + &line(["---"; 6]) + &used.map(row).collect::<String>()
     }
 }
 

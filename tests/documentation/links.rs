@@ -1,10 +1,11 @@
-//! What the documentation names is there.
-#![allow(clippy::unwrap_used, reason = "a test that fails, panics")]
+//! Links lead somewhere, and the lists of pages are complete.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use hyperfleet_testkit::files_below;
+
+use crate::documents;
 
 /// Links between documents, with their anchors, relative to the document that they stand in.
 #[test]
@@ -88,17 +89,6 @@ fn every_document_that_is_named_is_there() {
     }
     assert!(broken.is_empty(), "\n{}", broken.join("\n"));
     assert!(count > 50, "it looks at the wrong places: {count}");
-}
-
-fn documents() -> Vec<PathBuf> {
-    let root = fs::read_dir(".")
-        .unwrap()
-        .map(|entry| entry.unwrap().path());
-    let all = root.chain(files_below(Path::new("docs")));
-    let all = all.chain(files_below(Path::new("tests/fixtures")));
-    let all = all.chain(files_below(Path::new("charts")));
-    all.filter(|path| path.extension().is_some_and(|e| e == "md"))
-        .collect()
 }
 
 /// What stands between `](` and `)`, unless it is elsewhere.
