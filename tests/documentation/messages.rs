@@ -26,7 +26,9 @@ const COMMANDS: [&str; 9] = [
     "fleetd",
 ];
 /// Messages of other programs.
-const FOREIGN: [&str; 1] = [
+const FOREIGN: [&str; 2] = [
+    // PgBouncer.
+    "unsupported startup parameter",
     // PostgreSQL.
     "recovery ended before configured recovery target was reached",
 ];
