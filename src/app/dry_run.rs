@@ -17,10 +17,11 @@ use crate::domain::audit::{Action, Change, ChangeOrigin};
 use crate::domain::dry_run::DryRunPlan;
 use crate::domain::idempotency::KeyedRequest;
 use crate::domain::lifecycle::Outcome;
+use crate::domain::patch::RequestedPatch;
 use crate::domain::precondition::Preconditions;
 use crate::domain::tenancy::{Tenant, TenantScope};
 use crate::domain::{
-    ConditionalReport, Entity, Report, RequestedPatch, RequestedResource, Resource, ResourceState,
+    ConditionalReport, Entity, Report, RequestedResource, Resource, ResourceState,
 };
 use crate::storage::postgres::{Turn, Tx};
 

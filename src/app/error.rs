@@ -4,6 +4,7 @@ use chrono::{DateTime, Utc};
 
 use crate::domain::lifecycle::LifecycleRefusal;
 use crate::domain::moment::rfc3339;
+use crate::domain::patch::{PatchConflict, PatchFault};
 use crate::domain::precondition::EntityTag;
 use crate::domain::{InvalidReport, ResourceId, Violation, Violations, shown};
 use crate::storage::postgres;
@@ -42,6 +43,9 @@ pub enum Error {
     /// The state of the resource does not allow it.
     #[error(transparent)]
     Refused(#[from] LifecycleRefusal),
+    /// An operation of a patch does not fit the resource.
+    #[error(transparent)]
+    Patch(PatchConflict),
     /// `If-Match` names other states of the resource.
     #[error("{kind} '{id}' is in another state than the request demands: {tag}")]
     Precondition {
@@ -139,5 +143,14 @@ impl From<postgres::Error> for Error {
 impl From<Violation> for Error {
     fn from(violation: Violation) -> Self {
         Self::Invalid(violation.into())
+    }
+}
+
+impl From<PatchFault> for Error {
+    fn from(fault: PatchFault) -> Self {
+        match fault {
+            PatchFault::Conflict(conflict) => Self::Patch(conflict),
+            PatchFault::Invalid(violations) => Self::Invalid(violations),
+        }
     }
 }

@@ -19,9 +19,10 @@ use super::resources::PatchedResource;
 use super::{Deleted, Error, ResourcePath, Service};
 use crate::domain::audit::ChangeOrigin;
 use crate::domain::idempotency::{KeptAnswer, KeyedRequest};
+use crate::domain::patch::RequestedPatch;
 use crate::domain::precondition::Preconditions;
 use crate::domain::tenancy::Tenant;
-use crate::domain::{Entity, RequestedPatch, RequestedResource, Resource};
+use crate::domain::{Entity, RequestedResource, Resource};
 use crate::storage::postgres::{ClaimedKey, Turn, Tx};
 
 /// The answer to a request with a key.

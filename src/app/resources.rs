@@ -7,12 +7,13 @@ use super::{Error, ResourcePath, Service, UNLOCKED_ATTEMPTS_MAX};
 use crate::domain::audit::ChangeOrigin;
 use crate::domain::condition_rules::Failure;
 use crate::domain::lifecycle::{self, Draft, LifecycleRefusal, Patch, RefusalReason};
+use crate::domain::patch::{RequestedParts, RequestedPatch};
 use crate::domain::precondition::{Preconditions, Verdict};
 use crate::domain::reference::{self, ReferenceTarget};
 use crate::domain::tenancy::{Tenant, TenantScope};
 use crate::domain::{
-    Entity, References, RequestedPatch, RequestedResource, Resource, ResourceId, ResourceState,
-    StoredResource, Violations,
+    Entity, References, RequestedResource, Resource, ResourceId, ResourceState, StoredResource,
+    Violations,
 };
 use crate::storage::postgres::{self, Created, ResourceScope, RowAccess, Tx};
 
@@ -233,7 +234,7 @@ impl Service {
         let Some(scope) = path.scope() else {
             return Err(self.missing(path).await);
         };
-        if change.references.is_none() {
+        if !change.touches_references() {
             for _ in 0..UNLOCKED_ATTEMPTS_MAX {
                 let mut access = self.store.row_access().await?;
                 if let Some(patched) = self
@@ -264,41 +265,62 @@ impl Service {
         (change, conditions): Conditional<'_>,
         origin: &ChangeOrigin,
     ) -> Result<PatchedResource, Error> {
-        if let Some(requested) = &change.references {
-            let Some(resource) = tx.db().find_resource(scope).await? else {
-                return Err(path.missing(self, &mut tx.db()).await);
-            };
-            require(conditions, &resource.state)?;
-            if resource.state.is_finalizing() {
-                return Err(lifecycle::marked_for_deletion(&resource.state).into());
-            }
-            let kind = &resource.state.kind;
-            let entity = self
-                .registry
-                .get(kind)
-                .ok_or_else(|| Error::UnknownKind(kind.clone()))?;
-            let references = reference::check(entity, requested)?;
-            let also = (self.registry.depth(kind), scope.id);
-            let targets = self
-                .lock_targets(tx, scope.tenants, &references, Some(also))
-                .await?;
-            reference::check_targets(&references, &targets)?;
+        let targets = if change.touches_references() {
+            self.lock_with_targets(tx, path, scope, (change, conditions))
+                .await?
         } else {
             tx.db().lock_resource(scope.tenants, scope.id).await?;
-        }
+            Vec::new()
+        };
         let mut access = RowAccess::Within(tx.db());
         let patched = self
             .try_patch(&mut access, path, scope, (change, conditions), origin)
             .await?;
         let patched = patched.ok_or_else(still_changing)?;
-        if change.references.is_some()
+        if change.touches_references()
             && let Some((after, _)) = &patched.after
         {
+            if !reference::are_protected(&patched.before.references, &after.references, &targets) {
+                return Err(references_changed());
+            }
             tx.db()
                 .replace_references(scope.id, &after.references)
                 .await?;
         }
         Ok(patched)
+    }
+
+    /// Locks a resource with the targets of the references that a patch gives it, and returns the targets.
+    async fn lock_with_targets(
+        &self,
+        tx: &mut Tx<'_>,
+        path: ResourcePath<'_>,
+        scope: ResourceScope<'_>,
+        (change, conditions): Conditional<'_>,
+    ) -> Result<Vec<ReferenceTarget>, Error> {
+        let Some(resource) = tx.db().find_resource(scope).await? else {
+            return Err(path.missing(self, &mut tx.db()).await);
+        };
+        require(conditions, &resource.state)?;
+        if resource.state.is_finalizing() {
+            return Err(lifecycle::marked_for_deletion(&resource.state).into());
+        }
+        let kind = &resource.state.kind;
+        let entity = self
+            .registry
+            .get(kind)
+            .ok_or_else(|| Error::UnknownKind(kind.clone()))?;
+        let parts = change.parts(&resource, &self.registry)?;
+        let references = match &parts.references {
+            Some(requested) => reference::check(entity, requested)?,
+            None => References::new(),
+        };
+        let also = (self.registry.depth(kind), scope.id);
+        let targets = self
+            .lock_targets(tx, scope.tenants, &references, Some(also))
+            .await?;
+        reference::check_targets(&references, &targets)?;
+        Ok(targets)
     }
 
     /// Returns `None` if the row changed between reading and saving it. References are replaced separately.
@@ -321,10 +343,14 @@ impl Service {
         require(conditions, &resource.state)?;
         let kind = &resource.state.kind;
         let entity = self.registry.get(kind);
-        if scope.kind.is_none() {
-            self.check_spec(kind, change)?;
+        if change.is_computed() && resource.state.is_finalizing() {
+            return Err(lifecycle::marked_for_deletion(&resource.state).into());
         }
-        let checked = self.checked(kind, change)?;
+        let parts = change.parts(&resource, &self.registry)?;
+        if scope.kind.is_none() || change.is_computed() {
+            self.check_spec(kind, &parts)?;
+        }
+        let checked = self.checked(kind, &parts)?;
         let has_conditions = entity.is_some_and(|e| e.is_reconcilable() || e.rules.is_some());
         let snapshot = has_conditions.then_some(&found.snapshot);
         let after = lifecycle::patch(&resource, snapshot, entity, &checked, origin)?;
@@ -337,8 +363,9 @@ impl Service {
         Ok(Some(PatchedResource { before, after }))
     }
 
-    /// Checks the spec of a change to a resource whose kind the caller did not know.
-    fn check_spec(&self, kind: &str, change: &RequestedPatch) -> Result<(), Error> {
+    /// Checks a spec that could not be checked when the request was read: the path did not name the kind, or the spec
+    /// is computed.
+    fn check_spec(&self, kind: &str, change: &RequestedParts) -> Result<(), Error> {
         let mut faults = Violations::default();
         if let Some((entity, spec)) = self.registry.get(kind).zip(change.spec.as_ref()) {
             entity.check_spec(spec, &mut faults);
@@ -350,7 +377,7 @@ impl Service {
         }
     }
 
-    fn checked(&self, kind: &str, change: &RequestedPatch) -> Result<Patch, Error> {
+    fn checked(&self, kind: &str, change: &RequestedParts) -> Result<Patch, Error> {
         let references = match &change.references {
             Some(requested) => Some(reference::check(self.entity(kind)?, requested)?),
             None => None,
@@ -432,6 +459,15 @@ pub(super) fn require(conditions: &Preconditions, state: &ResourceState) -> Resu
             tag,
         }),
     }
+}
+
+/// Between reading and locking the row, another request gave it references whose targets are not locked now. A new
+/// attempt locks them.
+fn references_changed() -> Error {
+    Error::Contended(postgres::Error::Contended {
+        doing: "lock the targets of references",
+        source: "another request changed the references".into(),
+    })
 }
 
 /// A locked row changed: only a writer that ignores the rules can do that.

@@ -36,6 +36,16 @@ impl Labels {
         }
     }
 
+    /// The fault of a label whose value is `null`.
+    pub fn null(key: &str) -> Violation {
+        let field = format!("labels[{}]", shown(key));
+        Violation::new(
+            field,
+            Constraint::Format,
+            "label value must be a string, not null",
+        )
+    }
+
     /// The value of a label, if there is one of that key.
     pub fn get(&self, key: &str) -> Option<&str> {
         self.0.get(key).map(String::as_str)

@@ -24,6 +24,7 @@ mod list;
 pub mod moment;
 mod order;
 pub mod page;
+pub mod patch;
 pub mod position;
 pub mod precondition;
 pub mod reference;
@@ -48,7 +49,7 @@ pub use list::{ListFilter, ListFilterKind};
 pub use report::{
     Discard, InvalidReport, Metadata, Report, ReportOutcome, ReportState, ReportedCondition,
 };
-pub use requested::{ConditionalReport, RequestedPatch, RequestedResource};
+pub use requested::{ConditionalReport, RequestedResource};
 pub use resource::{
     Deletion, Reference, References, Resource, ResourceId, ResourceName, ResourceState,
     StoredResource, Tenancy,

@@ -124,6 +124,16 @@ pub fn check_targets(
     Ok(())
 }
 
+/// Whether no target of `after` can be deleted before the references to it are committed: its row is locked, or the
+/// resource references it already, which DELETE refuses.
+pub fn are_protected(before: &References, after: &References, locked: &[ReferenceTarget]) -> bool {
+    let mut targets = after.values().flatten();
+    targets.all(|target| {
+        locked.iter().any(|row| row.id == target.id)
+            || before.values().flatten().any(|stored| stored == target)
+    })
+}
+
 fn absent(ref_type: &str, kind: &str, id: &str) -> String {
     format!("reference type \"{ref_type}\": target {kind} \"{id}\" not found")
 }

@@ -1,5 +1,5 @@
-//! Resources and changes as clients request them. Each part is already checked by itself; references are not yet
-//! checked against their targets.
+//! Resources and reports as clients send them. Each part is already checked by itself; references are not yet checked
+//! against their targets.
 
 use serde_json::{Map, Value};
 
@@ -14,14 +14,6 @@ pub struct RequestedResource {
     pub spec: Map<String, Value>,
     pub labels: Labels,
     pub references: RequestedReferences,
-}
-
-/// A change of a resource; unset parts stay as they are.
-#[derive(Debug, Clone, Default)]
-pub struct RequestedPatch {
-    pub spec: Option<Map<String, Value>>,
-    pub labels: Option<Labels>,
-    pub references: Option<RequestedReferences>,
 }
 
 /// A report, with what the request demands of the state of the resource.

@@ -1,9 +1,12 @@
-//! Headers that make a request conditional or repeatable: `If-Match`, `If-None-Match` and `Idempotency-Key`.
+//! Headers of changes: `If-Match`, `If-None-Match`, `Idempotency-Key`, and the `Content-Type` of a patch.
 
 use actix_web::http::StatusCode;
-use actix_web::http::header::{ETAG, HeaderName, HeaderValue, IF_MATCH, IF_NONE_MATCH, VARY};
+use actix_web::http::header::{
+    CONTENT_TYPE, ETAG, HeaderName, HeaderValue, IF_MATCH, IF_NONE_MATCH, VARY,
+};
 use actix_web::{HttpResponse, HttpResponseBuilder};
 
+use super::problem::unsupported_patch;
 use super::request::Call;
 use super::watching::name_position;
 use crate::app::{self, Deleted, KeyedAnswer};
@@ -12,7 +15,7 @@ use crate::domain::change::ChangePosition;
 use crate::domain::idempotency::{IdempotencyKey, KeptAnswer, KeyedRequest};
 use crate::domain::precondition::{EntityTag, Preconditions, Verdict};
 use crate::domain::{Resource, StoredResource};
-use crate::wire::{self, Views};
+use crate::wire::{self, PatchFormat, Views};
 use hyperfleet_server_kit::http::{PendingResponse, Problem};
 use hyperfleet_server_kit::json;
 
@@ -34,15 +37,44 @@ impl Call {
         body: &[u8],
         origin: &ChangeOrigin,
     ) -> Result<Option<KeyedRequest>, Problem> {
+        self.keyed_in(PatchFormat::Parts, body, origin)
+    }
+
+    /// As [`Call::keyed`], for a patch. The same bytes in another format are another request.
+    pub(super) fn keyed_in(
+        &self,
+        format: PatchFormat,
+        body: &[u8],
+        origin: &ChangeOrigin,
+    ) -> Result<Option<KeyedRequest>, Problem> {
         let key = IdempotencyKey::parse(self.lines(&IDEMPOTENCY_KEY)).map_err(app::Error::from)?;
-        let method = self.request.method();
+        let method = self.request.method().as_str();
+        let media_type = (format != PatchFormat::Parts).then_some(format.media_type());
         Ok(key.map(|key| KeyedRequest {
             tenancy: self.tenant.tenancy().clone(),
             caller: origin.actor.clone(),
             key,
-            fingerprint: wire::fingerprint(method.as_str(), &self.real_target(), body),
+            fingerprint: wire::fingerprint(method, media_type, &self.real_target(), body),
             at: origin.at,
         }))
+    }
+
+    /// The format of the body of a patch.
+    ///
+    /// # Errors
+    ///
+    /// `Content-Type` names none, or several.
+    pub(super) fn patch_format(&self) -> Result<PatchFormat, Problem> {
+        let types: Vec<_> = self
+            .lines(&CONTENT_TYPE)
+            .map(String::from_utf8_lossy)
+            .collect();
+        let format = match types.as_slice() {
+            [] => Some(PatchFormat::Parts),
+            [only] => PatchFormat::of(only),
+            _ => None,
+        };
+        format.ok_or_else(|| unsupported_patch(&types.join(", ")))
     }
 
     fn lines(&self, name: &HeaderName) -> impl Iterator<Item = &[u8]> {

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use actix_web::http::StatusCode;
-use actix_web::http::header::{self, HeaderValue};
+use actix_web::http::header::{self, HeaderName, HeaderValue};
 use actix_web::{Error, HttpResponse};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -18,8 +18,8 @@ use crate::domain::history::Tombstone;
 use crate::domain::page::InvalidOrder;
 use crate::domain::tenancy::Denied;
 use crate::domain::tsl::Fault;
-use crate::domain::{Constraint, StoredResource, Violation, Violations, moment};
-use crate::wire::{BodyFault, ParamsFault};
+use crate::domain::{Constraint, StoredResource, Violation, Violations, moment, shown};
+use crate::wire::{BodyFault, ParamsFault, PatchFormat};
 use hyperfleet_server_kit::causes::chain;
 use hyperfleet_server_kit::http::{
     Arrival, ErrorResponse, FOR_ITS_CALLER, Problem, ProblemKind, Wording,
@@ -31,6 +31,8 @@ const TYPES: &str = "https://api.hyperfleet.io/errors/";
 const CODES: &str = "HYPERFLEET-";
 /// Delay after which a client should retry while the database is unavailable, in seconds.
 const RETRY_AFTER_SECONDS: u64 = 5;
+/// The media types that a PATCH may have (RFC 5789, section 3.1).
+const ACCEPT_PATCH: HeaderName = HeaderName::from_static("accept-patch");
 /// How long a client should wait for another request with its key to end, in seconds.
 const KEY_SECONDS: u64 = 1;
 
@@ -51,6 +53,8 @@ mod kinds {
     pub(super) const STATE: &ProblemKind = &ProblemKind::new(StatusCode::CONFLICT, "CNF-003", "conflict", "State Conflict");
     pub(super) const KEY_IN_USE: &ProblemKind = &ProblemKind::new(StatusCode::CONFLICT, "CNF-004", "conflict", "Request In Progress");
     pub(super) const KEY_REUSED: &ProblemKind = &ProblemKind::new(StatusCode::UNPROCESSABLE_ENTITY, "VAL-009", "validation-error", "Idempotency Key Reused");
+    pub(super) const PATCH_FORMAT: &ProblemKind = &ProblemKind::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "VAL-010", "unsupported-media-type", "Unsupported Media Type");
+    pub(super) const PATCH_CONFLICT: &ProblemKind = &ProblemKind::new(StatusCode::CONFLICT, "CNF-005", "conflict", "Patch Conflict");
     pub(super) const POSITION_GONE: &ProblemKind = &ProblemKind::new(StatusCode::GONE, "WCH-001", "watch-position-gone", "Watch Position Gone");
     pub(super) const BEHIND: &ProblemKind = &ProblemKind::new(StatusCode::SERVICE_UNAVAILABLE, "WCH-002", "watch-behind", "Watch Too Slow");
     pub(super) const BEFORE_HISTORY: &ProblemKind = &ProblemKind::new(StatusCode::GONE, "HST-001", "history-not-kept", "History Not Kept");
@@ -187,6 +191,16 @@ fn write(error: &Error, arrival: &Arrival) -> ErrorResponse {
         reason: problem.reason().map(ToOwned::to_owned),
         cause: problem.cause,
     }
+}
+
+/// The body of a patch has another media type than those of [`PatchFormat`].
+pub(super) fn unsupported_patch(content_type: &str) -> Problem {
+    let types = PatchFormat::media_types();
+    let detail = format!(
+        "The Content-Type of a patch is {}, understood are {types}",
+        shown(content_type)
+    );
+    Problem::new(kinds::PATCH_FORMAT, detail).with_header(ACCEPT_PATCH, types)
 }
 
 /// Why the service ends a watch.
@@ -344,6 +358,7 @@ impl From<app::Error> for Problem {
             E::ChildKind { .. } => of(kinds::CHILD_KIND),
             E::NameTaken { .. } => of(kinds::TAKEN),
             E::Refused(_) | E::HeldBack { .. } => of(kinds::STATE),
+            E::Patch(_) => of(kinds::PATCH_CONFLICT),
             E::Precondition { tag, .. } | E::ExcludedState { tag, .. } => {
                 of(kinds::VERSION).with_header(header::ETAG, tag.to_string())
             }

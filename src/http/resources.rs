@@ -126,12 +126,13 @@ pub(super) async fn get(call: Call) -> Result<HttpResponse, Problem> {
 pub(super) async fn patch(call: Call, body: Bytes) -> Result<HttpResponse, Problem> {
     log_body(&call.request, &body);
     let is_dry_run = call.is_dry_run()?;
+    let format = call.patch_format()?;
     let path = call.resource_path()?;
-    let change = wire::patch(&body, path.collection.entity())?;
+    let change = wire::patch(format, &body, path.collection.entity())?;
     let conditions = call.preconditions()?;
     let origin = call.origin()?;
     let service = call.timed_service();
-    let key = call.keyed(&body, &origin)?;
+    let key = call.keyed_in(format, &body, &origin)?;
     if is_dry_run {
         let run = DryRun {
             origin: &origin,

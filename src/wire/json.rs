@@ -76,15 +76,20 @@ impl Shape {
     }
 }
 
-/// Reads a body that must be an object. `null` counts as an empty one.
-pub(super) fn body<'a>(bytes: &'a [u8], faults: &'a Faults) -> Result<Members<'a>, BodyFault> {
+/// Reads a body of any type, and checks its limits.
+fn document(bytes: &[u8]) -> Result<&RawValue, BodyFault> {
     let text = std::str::from_utf8(bytes).map_err(|_| no_json("not valid UTF-8"))?;
     if text.trim().is_empty() {
         let text = "Request body is required but was empty";
         return Err(BodyFault::Malformed(text.to_owned()));
     }
     check_limits(bytes)?;
-    let raw: &RawValue = serde_json::from_str(text).map_err(no_json)?;
+    serde_json::from_str(text).map_err(no_json)
+}
+
+/// Reads a body that must be an object. `null` counts as an empty one.
+pub(super) fn body<'a>(bytes: &'a [u8], faults: &'a Faults) -> Result<Members<'a>, BodyFault> {
+    let raw = document(bytes)?;
     let RawMembers(all) = match Shape::of(raw) {
         Shape::Null => RawMembers::default(),
         Shape::Object => serde_json::from_str(raw.get()).map_err(no_json)?,
@@ -95,6 +100,26 @@ pub(super) fn body<'a>(bytes: &'a [u8], faults: &'a Faults) -> Result<Members<'a
         all,
         faults,
     })
+}
+
+/// Reads a body that must be an object, not `null`.
+pub(super) fn object_body<'a>(
+    bytes: &'a [u8],
+    faults: &'a Faults,
+) -> Result<Members<'a>, BodyFault> {
+    if is_null(document(bytes)?) {
+        return Err(BodyFault::Invalid(wrong_type("", Shape::Object).into()));
+    }
+    body(bytes, faults)
+}
+
+/// Reads a body that must be an array.
+pub(super) fn array_body(bytes: &[u8]) -> Result<Vec<&RawValue>, BodyFault> {
+    let raw = document(bytes)?;
+    match Shape::of(raw) {
+        Shape::Array => serde_json::from_str(raw.get()).map_err(no_json),
+        _ => Err(BodyFault::Invalid(wrong_type("", Shape::Array).into())),
+    }
 }
 
 pub(super) fn is_null(raw: &RawValue) -> bool {
@@ -113,6 +138,11 @@ impl<'a> Members<'a> {
 
     /// Takes a member. `null` counts as absent; the first of two is kept, and the second is a fault.
     pub(super) fn take(&mut self, name: &str) -> Option<&'a RawValue> {
+        self.take_even_null(name).filter(|raw| !is_null(raw))
+    }
+
+    /// As [`Members::take`], but `null` is a value.
+    pub(super) fn take_even_null(&mut self, name: &str) -> Option<&'a RawValue> {
         let mut found = None;
         let mut count = 0;
         self.all.retain(|(key, raw)| {
@@ -127,7 +157,13 @@ impl<'a> Members<'a> {
             let message = format!("field '{path}' must appear only once");
             self.faults.add(path, Constraint::Unique, message);
         }
-        found.filter(|raw| !is_null(raw))
+        found
+    }
+
+    /// Takes a value of any type, even `null`.
+    pub(super) fn value(&mut self, name: &str) -> Option<Value> {
+        let raw = self.take_even_null(name)?;
+        self.faults.value(raw, &self.path_of(name))
     }
 
     /// Whether the member is present and `null`.
@@ -220,6 +256,15 @@ impl Faults {
         let mut document: Map<String, Value> = self.decode(raw, path, Shape::Object)?;
         document.values_mut().for_each(settle_numbers);
         Some(document)
+    }
+
+    /// Reads a value of any type, with its numbers as in [`Faults::document`].
+    fn value(&self, raw: &RawValue, path: &str) -> Option<Value> {
+        let read = serde_json::from_str(raw.get());
+        let read = read.map_err(|error| self.extend([unkept(path, &error)]));
+        let mut value = read.ok()?;
+        settle_numbers(&mut value);
+        Some(value)
     }
 
     /// Reads a value of one type.

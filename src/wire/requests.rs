@@ -11,7 +11,7 @@ use crate::domain::moment;
 use crate::domain::reference::{RequestedReference, RequestedReferences};
 use crate::domain::{
     Constraint, Entity, EntityRegistry, Labels, Metadata, Report, ReportState, ReportedCondition,
-    RequestedPatch, RequestedResource, ResourceName, Violations, shown,
+    RequestedResource, ResourceName, Violations, shown,
 };
 
 /// Longest reason of a force-delete, in characters.
@@ -103,7 +103,7 @@ fn checked_name(name: String, entity: Option<&Entity>, faults: &Faults) -> Optio
 }
 
 /// A `spec` that is present must be an object, not `null`.
-fn spec(body: &mut Members<'_>) -> Option<Map<String, Value>> {
+pub(super) fn spec(body: &mut Members<'_>) -> Option<Map<String, Value>> {
     let is_null = body.is_null("spec");
     let raw = body.take("spec");
     let is_object = raw.is_some_and(|raw| raw.get().starts_with('{'));
@@ -116,7 +116,11 @@ fn spec(body: &mut Members<'_>) -> Option<Map<String, Value>> {
 }
 
 /// Checks a spec against its kind, if both are valid so far.
-fn check_spec(entity: Option<&Entity>, spec: Option<&Map<String, Value>>, faults: &Faults) {
+pub(super) fn check_spec(
+    entity: Option<&Entity>,
+    spec: Option<&Map<String, Value>>,
+    faults: &Faults,
+) {
     if let Some((entity, spec)) = entity.zip(spec) {
         let mut found = Violations::default();
         entity.check_spec(spec, &mut found);
@@ -124,15 +128,16 @@ fn check_spec(entity: Option<&Entity>, spec: Option<&Map<String, Value>>, faults
     }
 }
 
-fn labels(body: &mut Members<'_>) -> Option<Labels> {
+pub(super) fn labels(body: &mut Members<'_>) -> Option<Labels> {
     let faults = body.faults;
     let members = body.object("labels")?;
     let mut pairs = BTreeMap::new();
     let mut is_whole = true;
     for (key, raw) in members.into_entries() {
-        // As in every map of the older service, `null` is an empty value.
+        // The older service stores an empty value.
         let value = if is_null(raw) {
-            Some(String::new())
+            faults.extend([Labels::null(&key)]);
+            None
         } else {
             faults.text(raw, "labels")
         };
@@ -144,7 +149,7 @@ fn labels(body: &mut Members<'_>) -> Option<Labels> {
     labels.filter(|_| is_whole)
 }
 
-fn references(body: &mut Members<'_>) -> Option<RequestedReferences> {
+pub(super) fn references(body: &mut Members<'_>) -> Option<RequestedReferences> {
     let faults = body.faults;
     let members = body.object("references")?;
     let mut references = RequestedReferences::new();
@@ -174,32 +179,6 @@ fn target(raw: &RawValue, path: &str, faults: &Faults) -> Option<RequestedRefere
         id: members.text("id").unwrap_or_default(),
         kind: members.text("kind").unwrap_or_default(),
     })
-}
-
-/// Reads the body of a patch. Unknown members are faults: a misspelt one would change nothing.
-///
-/// The spec is checked against `entity`; if the path does not name the kind, the use case checks it once it has found
-/// the resource.
-pub fn patch(bytes: &[u8], entity: Option<&Entity>) -> Result<RequestedPatch, BodyFault> {
-    let faults = &Faults::default();
-    let mut body = body(bytes, faults)?;
-    let spec = spec(&mut body);
-    check_spec(entity, spec.as_ref(), faults);
-    let patch = RequestedPatch {
-        spec,
-        labels: labels(&mut body),
-        references: references(&mut body),
-    };
-    if let Some(unknown) = body.unknown() {
-        let unknown = shown(unknown);
-        let text = format!("Invalid request format: json: unknown field \"{unknown}\"");
-        return Err(BodyFault::Malformed(text));
-    }
-    faults.check()?;
-    if patch.spec.is_none() && patch.labels.is_none() && patch.references.is_none() {
-        return Err(BodyFault::NothingToUpdate);
-    }
-    Ok(patch)
 }
 
 /// Reads the body of a force-delete: its reason.

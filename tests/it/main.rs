@@ -41,6 +41,7 @@ mod metrics;
 mod monitoring;
 mod openapi;
 mod pages;
+mod patches;
 mod preconditions;
 mod races;
 mod reconfiguration;

@@ -55,6 +55,30 @@ fn faults(answer: &Answer) -> Vec<String> {
 }
 
 #[tokio::test]
+async fn the_result_of_a_computed_patch_fits_the_schema() {
+    let api = with_example().await;
+    let made = api.post("/clusters", cluster("abc", &good())).await;
+    for path in [
+        format!("/clusters/{}", made.id()),
+        format!("/resources/{}", made.id()),
+    ] {
+        let remove = json!([{"op": "remove", "path": "/spec/release"}]);
+        for refused in [
+            api.merge(&path, json!({"spec": {"release": null}})).await,
+            api.operate(&path, remove).await,
+        ] {
+            let missing = "spec.release: property \"release\" is missing (required)";
+            assert_eq!(faults(&refused), [missing]);
+        }
+    }
+    let path = format!("/clusters/{}", made.id());
+    let region = json!({"spec": {"platform": {"region": "us-central1"}}});
+    let patched = api.merge(&path, region).await;
+    assert_eq!(patched.status, 200, "{}", patched.body);
+    assert_eq!(patched.body["spec"]["platform"]["project"], "project-1");
+}
+
+#[tokio::test]
 async fn every_fault_of_a_spec_is_named_with_those_of_the_rest() {
     let api = with_example().await;
     let spec = json!({

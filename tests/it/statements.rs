@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use sqlx::PgConnection;
 
 use crate::support::{
-    ACME, Answer, Proxy, Sent, TestApi, TestDatabase, Walls, root, ruled, store_of, tenancy,
+    ACME, Answer, JSON_PATCH, MERGE_PATCH, Proxy, Sent, TestApi, TestDatabase, Walls, root, ruled,
+    store_of, tenancy,
 };
 
 const FINALIZED: &[(&str, &str)] = &[("Finalized", "True")];
@@ -459,7 +460,21 @@ async fn patches_look_before_they_write() {
         let simple = meter.cost("PATCH", &wif, body, 200).await;
         let body = json!({"references": {}});
         let linked = meter.cost("PATCH", &cluster, body, 200).await;
+        let merge = ("content-type", MERGE_PATCH);
+        let body = json!({"spec": {"merged": round}});
+        let request = ("PATCH", &*cluster);
+        let merged = meter.cost_with(merge, request, &body, 200).await;
+        let unmerged = meter.cost_with(merge, request, &body, 200).await;
+        let body = json!({"references": {"none": null}});
+        let unlinked = meter.cost_with(merge, request, &body, 200).await;
+        let operations = ("content-type", JSON_PATCH);
+        let body = json!([{"op": "add", "path": "/labels/round", "value": format!("{round}")}]);
+        let operated = meter.cost_with(operations, request, &body, 200).await;
         if round == 1 {
+            assert_single("merge patch that changes nothing", unmerged, 1);
+            assert_single("merge patch", merged, 2);
+            assert_transaction("merge patch of the same references", unlinked, 0, 3);
+            assert_single("JSON patch", operated, 2);
             assert_single("PATCH that changes nothing", same, 1);
             assert_single("PATCH a cluster", changed, 2);
             assert_single("PATCH of a kind without adapters", simple, 2);

@@ -133,6 +133,18 @@ impl Subject {
         self.call("PATCH", path, body).await
     }
 
+    /// Sends a patch of another media type than plain JSON.
+    pub(crate) async fn patch_as(
+        &self,
+        media_type: &str,
+        path: &str,
+        body: impl ToString,
+    ) -> Verdict<Answer> {
+        let headers = [("content-type", media_type)];
+        let path = format!("{ROOT}{path}");
+        self.send("PATCH", &path, &headers, body.to_string()).await
+    }
+
     pub(crate) async fn put(&self, path: &str, body: impl ToString) -> Verdict<Answer> {
         self.call("PUT", path, body).await
     }

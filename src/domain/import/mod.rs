@@ -20,7 +20,6 @@ mod row;
 mod tests;
 mod translate;
 
-pub use document::DOCUMENT_BYTES_MAX;
 pub use finding::{FindingPart, Findings, ImportFinding, ImportReason, about};
 pub use ledger::{ImportPlan, ImportPlanner, ImportedKey, ImportedParts, Ledger, SourceKey};
 pub use position::{Continuity, ImportedPosition, LatestState, Regression, SourcePosition};

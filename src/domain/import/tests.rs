@@ -5,6 +5,7 @@ use serde_json::json;
 use super::*;
 use crate::domain::EntityRegistry;
 use crate::domain::entity_config::{EntityConfig, ReferenceConfig, built_in, registry};
+use crate::domain::json_limits::DOCUMENT_BYTES_MAX;
 
 const CLUSTER: &str = "0190a6f0-1c2b-7def-8123-456789abcdef";
 const POOL: &str = "0190a6f0-1c2b-7def-8123-456789abcde0";

@@ -1,12 +1,16 @@
 //! Describes each operation for the document.
 
 use serde_json::{Value, json};
+use strum::IntoEnumIterator as _;
 use utoipa::PartialSchema as _;
 use utoipa::openapi::path::{OperationBuilder, Parameter, ParameterIn};
+use utoipa::openapi::request_body::{RequestBody, RequestBodyBuilder};
 use utoipa::openapi::schema::{
     AdditionalProperties, Object, ObjectBuilder, Schema, SchemaType, Type,
 };
-use utoipa::openapi::{ComponentsBuilder, ContentBuilder, Ref, Response, ResponseBuilder};
+use utoipa::openapi::{
+    ComponentsBuilder, ContentBuilder, Ref, Required, Response, ResponseBuilder,
+};
 
 use super::problems::{
     REFUSALS, X_REQUEST_ID, with_headers, with_position, with_replayed, with_request_id, with_tag,
@@ -14,9 +18,9 @@ use super::problems::{
 use crate::domain::{Entity, EntityRegistry, ListFilterKind};
 use crate::http::meta::Metadata;
 use crate::http::request::Route;
-use crate::wire::EventForm;
 use crate::wire::schemas::examples::{self, Examples};
 use crate::wire::schemas::{KindNames, Names, parameters};
+use crate::wire::{EventForm, PatchFormat};
 use hyperfleet_server_kit::openapi::{
     self, any, empty_answer, json_answer, json_body, operation, parameter, with_parameters,
 };
@@ -256,19 +260,36 @@ pub(in crate::http) fn events(subject: &Subject<'_>) -> OperationBuilder {
 }
 
 pub(in crate::http) fn patch(subject: &Subject<'_>) -> OperationBuilder {
-    let text =
-        "The generation rises by one if something really differs, or if `references` is sent.";
+    let text = "The generation rises by one if something really differs, or if `references` is sent in plain JSON. The media type \
+        says how the body changes the resource.";
     let id = format!("patch{}ById", subject.one());
-    let schema = Ref::from_schema_name(subject.names.schema("PatchRequest"));
-    let body = json_body(schema, subject.examples().map(Examples::patch));
     let created = subject.examples().map(Examples::created);
     let patched = with_replayed(subject.shown("The resource as it is now.", created));
     let described = subject.of_one(id, format!("Change a {}", subject.noun()), text);
     let described = described
-        .request_body(body)
+        .request_body(Some(patch_body(subject)))
         .response("200", patched.build());
     let described = keyed(conditional(tried(described)));
     refuse(refuse(described, &[409, 412, 422]), &WITH_BODY)
+}
+
+/// The body of a patch in each of its formats. Plain JSON is the first one, which generated clients take.
+fn patch_body(subject: &Subject<'_>) -> RequestBody {
+    let body = RequestBodyBuilder::new().required(Some(Required::True));
+    let body = PatchFormat::iter().fold(body, |body, format| {
+        let (name, example) = match format {
+            PatchFormat::Parts => (
+                subject.names.schema("PatchRequest"),
+                subject.examples().map(Examples::patch),
+            ),
+            PatchFormat::Merge => ("MergePatch".to_owned(), Some(examples::merge_patch())),
+            PatchFormat::Operations => ("JsonPatch".to_owned(), Some(examples::json_patch())),
+        };
+        let schema = Ref::from_schema_name(name);
+        let content = ContentBuilder::new().schema(Some(schema)).example(example);
+        body.content(format.media_type(), content.build())
+    });
+    body.build()
 }
 
 pub(in crate::http) fn delete(subject: &Subject<'_>) -> OperationBuilder {

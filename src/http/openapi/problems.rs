@@ -11,12 +11,15 @@ use utoipa::openapi::{
 
 use crate::app;
 use crate::auth::{AuthRefusal, IdentityFault, TokenFault};
+use crate::domain::patch::{ConflictReason, PatchConflict};
 use crate::domain::precondition::EntityTag;
 use crate::domain::tenancy::Denied;
 use crate::domain::{EntityRegistry, ListFilterKind, ResourceId};
-use crate::http::problem::{Body, ValidationErrorConstraint, ViolationView, removed, unavailable};
+use crate::http::problem::{
+    Body, ValidationErrorConstraint, ViolationView, removed, unavailable, unsupported_patch,
+};
 use crate::wire::schemas::examples::{self, Examples};
-use crate::wire::{self, BASE, Kinds, Params, Views};
+use crate::wire::{self, BASE, Kinds, Params, PatchFormat, Views};
 use hyperfleet_server_kit::http::{Arrival, Problem, UNDERSTOOD, WatcherRefusal};
 use hyperfleet_server_kit::openapi::{RefusedStatus, empty_answer};
 
@@ -35,11 +38,11 @@ pub(in crate::http) const REFUSALS: [RefusedStatus; 16] = [
     (404, "NotFound", "There is no such resource."),
     (405, "MethodNotAllowed", "The path has other methods: `Allow` names them."),
     (408, "RequestTimeout", "The body arrives too slowly."),
-    (409, "Conflict", "The name is taken, the state of the resource does not allow it, or a request with this `Idempotency-Key` is in progress."),
+    (409, "Conflict", "The name is taken, the state of the resource does not allow it, an operation of a patch does not fit the resource, or a request with this `Idempotency-Key` is in progress."),
     (410, "Gone", "The resource is removed, where the request asks for that (`includeDeleted=true`); the history does not go back to the time in `at`; or changes after the `position` of a watch are not stored any more."),
     (412, "PreconditionFailed", "The resource is in another state than `If-Match` or `If-None-Match` demands: `ETag` names its state."),
     (413, "PayloadTooLarge", "The body is too large."),
-    (415, "UnsupportedMediaType", "The encoding of the body is unsupported: `Accept-Encoding` names the supported ones."),
+    (415, "UnsupportedMediaType", "The encoding of the body, or the media type of a patch, is unsupported: `Accept-Encoding` or `Accept-Patch` names the supported ones."),
     (422, "UnprocessableEntity", "A child kind can be created below its parent only, or this `Idempotency-Key` was used for another request."),
     (429, "TooManyRequests", "The caller exceeds its rate limit. `Retry-After` says when to retry."),
     (500, "InternalServerError", "An error of the service; its log has the cause, under the same id."),
@@ -109,7 +112,7 @@ fn header(name: &str) -> Ref {
 }
 
 #[rustfmt::skip]
-fn headers() -> [(&'static str, Header); 11] {
+fn headers() -> [(&'static str, Header); 12] {
     use Type::{Integer, String};
     let header = |name, kind, text: &str, example: Value| {
         let header = HeaderBuilder::new().schema(Some(Object::with_type(kind)));
@@ -117,6 +120,7 @@ fn headers() -> [(&'static str, Header); 11] {
     };
     [
         header("Accept-Encoding", String, "What a body may be packed as.", json!(UNDERSTOOD.join(", "))),
+        header("Accept-Patch", String, "The media types that a patch may have.", json!(PatchFormat::media_types())),
         header("Allow", String, "The methods of the path.", json!("DELETE, GET, HEAD, PATCH")),
         header("ETag", String, "The state of the resource: for `If-Match` and `If-None-Match`.", json!("\"g1.r1\"")),
         header(POSITION, String, "Where a watch begins that misses nothing after this answer. Absent while the instance starts.", json!("0-7")),
@@ -147,7 +151,7 @@ fn described(status: u16, text: &str, registry: &EntityRegistry) -> Response {
         401 => &["WWW-Authenticate"],
         405 => &["Allow"],
         412 => &["ETag"],
-        415 => &["Accept-Encoding"],
+        415 => &["Accept-Encoding", "Accept-Patch"],
         429 => &["RateLimit", "RateLimit-Policy", "Retry-After"],
         503 => &["Retry-After"],
         _ => &[],
@@ -190,10 +194,14 @@ fn examples_of(status: u16, registry: &EntityRegistry) -> Vec<(&'static str, Pro
         409 => vec![
             ("name taken", app::Error::NameTaken { kind }.into()),
             ("key in use", app::Error::KeyInUse.into()),
+            ("failed test", app::Error::Patch(failed_test()).into()),
         ],
         412 => Vec::from_iter(precondition(kind, &id)),
         413 => vec![("too large", Problem::too_large())],
-        415 => vec![("unknown packing", Problem::packed("br", &UNDERSTOOD))],
+        415 => vec![
+            ("unknown packing", Problem::packed("br", &UNDERSTOOD)),
+            ("unknown patch", unsupported_patch("text/plain")),
+        ],
         422 => child_kind(registry)
             .map(|problem| ("child kind", problem))
             .into_iter()
@@ -212,6 +220,14 @@ fn examples_of(status: u16, registry: &EntityRegistry) -> Vec<(&'static str, Pro
         ],
         504 => vec![("slow list", app::Error::TooSlow.into())],
         _ => vec![("fault", Problem::internal(""))],
+    }
+}
+
+fn failed_test() -> PatchConflict {
+    PatchConflict {
+        index: 0,
+        operation: "test /labels/environment".to_owned(),
+        reason: ConflictReason::TestFailed,
     }
 }
 
@@ -251,7 +267,10 @@ fn bad_requests(registry: &EntityRegistry) -> Vec<(&'static str, Problem)> {
             .err()
             .map(Problem::from)
     };
-    let patch = |body: &[u8]| wire::patch(body, None).err().map(Problem::from);
+    let patch = |body: &[u8]| {
+        let read = wire::patch(PatchFormat::Parts, body, None);
+        read.err().map(Problem::from)
+    };
     let size = param("size", "0").page().err();
     let search = param("search", "name =")
         .filter(ListFilterKind::Search)

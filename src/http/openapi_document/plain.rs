@@ -1,5 +1,5 @@
 //! The document without dry runs, watches and headers of requests. Each operation has one success with at most one
-//! type, which some generators demand, and methods of generated clients have the parameters that clients of the older
+//! type, and a body in JSON only, which some generators demand; and methods of generated clients have the parameters that clients of the older
 //! service know.
 
 use std::collections::BTreeSet;
@@ -22,6 +22,9 @@ pub fn plain(mut document: Value) -> Value {
     for operation in items.flat_map(|item| item.values_mut()) {
         if let Some(Value::Array(parameters)) = operation.get_mut("parameters") {
             parameters.retain(is_plain);
+        }
+        if let Some(content) = operation.pointer_mut("/requestBody/content") {
+            retain_json(content);
         }
         if let Some(Value::Object(responses)) = operation.get_mut("responses") {
             retain_one_success(responses);
@@ -54,7 +57,14 @@ fn retain_one_success(responses: &mut Map<String, Value>) {
         return;
     };
     responses.retain(|status, _| !status.starts_with('2') || *status == lowest);
-    if let Some(Value::Object(content)) = responses[&lowest].get_mut("content")
+    if let Some(content) = responses[&lowest].get_mut("content") {
+        retain_json(content);
+    }
+}
+
+/// Retains JSON, if it is one of the types.
+fn retain_json(content: &mut Value) {
+    if let Value::Object(content) = content
         && content.contains_key(JSON)
     {
         content.retain(|media, _| media == JSON);

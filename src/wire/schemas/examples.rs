@@ -244,6 +244,19 @@ pub fn reports() -> Value {
     })
 }
 
+/// The body of a merge patch.
+pub fn merge_patch() -> Value {
+    json!({"labels": {"environment": "staging", "team": null}})
+}
+
+/// The body of a JSON patch.
+pub fn json_patch() -> Value {
+    json!([
+        {"op": "test", "path": "/labels/environment", "value": "production"},
+        {"op": "replace", "path": "/labels/environment", "value": "staging"},
+    ])
+}
+
 /// The body of a force-delete.
 pub fn force_delete() -> Value {
     json!({"reason": "The adapter is gone and cannot finalize."})

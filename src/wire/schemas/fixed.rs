@@ -1,4 +1,4 @@
-//! Schemas without a struct: request bodies, which `wire::requests` reads by hand, and members of answers that the
+//! Schemas without a struct: request bodies, which `wire::requests` and `wire::patch` read by hand, and members of answers that the
 //! domain serializes. `tests` compares those of requests with the code that reads them.
 //!
 //! In requests, `null` counts as an absent member. The schemas do not say so, because generators turn a nullable
@@ -15,6 +15,7 @@ use crate::domain::Report;
 use crate::domain::audit::Action;
 use crate::domain::explain::{AdapterState, RuleState};
 use crate::domain::history::TimelineEventKind;
+use crate::domain::patch::JsonPatch;
 use crate::wire::requests::REASON_CHARACTERS_MAX;
 
 /// The schemas that belong to no kind, by their names.
@@ -91,6 +92,33 @@ pub(super) fn fixed() -> Map<String, Value> {
                 "minLength": 1, "maxLength": REASON_CHARACTERS_MAX,
             }},
         },
+        "JsonPatch": {
+            "type": "array", "description": "Operations on `labels`, `references` and `spec` of the resource, in their order (RFC 6902).",
+            "items": reference("JsonPatchOperation"), "maxItems": JsonPatch::OPERATIONS_MAX,
+        },
+        "JsonPatchOperation": {
+            "type": "object", "description": "One operation of a patch. Other members are ignored.", "required": ["op", "path"],
+            "properties": {
+                "from": pointer("Where `move` and `copy` take the value from."),
+                "op": {
+                    "type": "string", "description": "What to do; a failed `test` refuses the patch.",
+                    "enum": ["add", "remove", "replace", "move", "copy", "test"],
+                },
+                "path": pointer("Which value the operation is about."),
+                "value": {"description": "The value of `add`, `replace` and `test`: any JSON."},
+            },
+        },
+        "MergePatch": {
+            "type": "object", "description": "What is to be changed (RFC 7396). Objects are merged member by member, `null` removes a member, everything \
+                else is replaced as a whole.",
+            "additionalProperties": false,
+            "properties": {
+                // No `nullable`, as in the other schemas: any JSON includes `null`.
+                "labels": {"type": "object", "description": "Labels to set, or with `null` to remove.", "additionalProperties": true},
+                "references": {"type": "object", "description": "Types of links to replace, or with `null` to remove.", "additionalProperties": true},
+                "spec": {"type": "object", "description": "Members to set, or with `null` to remove.", "additionalProperties": true},
+            },
+        },
         "ResourceCondition": {
             "type": "object", "description": "One fact about a resource, aggregated from reports.",
             "required": ["created_time", "last_transition_time", "last_updated_time", "observed_generation", "status", "type"],
@@ -124,6 +152,11 @@ pub(super) fn fixed() -> Map<String, Value> {
 
 fn time(description: &str) -> Value {
     json!({"type": "string", "format": "date-time", "description": description})
+}
+
+/// A JSON Pointer into a patchable member.
+fn pointer(description: &str) -> Value {
+    json!({"type": "string", "description": description, "pattern": "^/(labels|references|spec)(/|$)", "example": "/spec/region"})
 }
 
 /// The metadata of a report. Inline in both schemas that contain it: that is the type which existing clients know.

@@ -9,7 +9,7 @@ use crate::domain::ListFilterKind;
 use crate::domain::entity_config::{built_in, registry};
 use crate::domain::page::Order;
 use crate::domain::tenancy::TenantScope;
-use crate::wire::{Kinds, ListKey, Params, force_delete, patch, report, resource};
+use crate::wire::{Kinds, ListKey, Params, PatchFormat, force_delete, patch, report, resource};
 
 /// The metadata of a report, whose schema is inline.
 const METADATA: &str = "metadata";
@@ -62,7 +62,12 @@ fn requests() -> Vec<Request> {
         request(
             "ClusterPatchRequest",
             change,
-            Box::new(|b| patch(b.to_string().as_bytes(), None).is_ok()),
+            Box::new(|b| patch(PatchFormat::Parts, b.to_string().as_bytes(), None).is_ok()),
+        ),
+        request(
+            "MergePatch",
+            examples::merge_patch(),
+            Box::new(|b| patch(PatchFormat::Merge, b.to_string().as_bytes(), None).is_ok()),
         ),
         request(
             "ForceDeleteRequest",
@@ -287,6 +292,60 @@ fn a_patch_has_a_member_at_least() {
         .unwrap();
     assert_eq!(request.schema["minProperties"], 1);
     assert!(!(request.read)(&json!({})));
+}
+
+#[test]
+fn operations_are_those_that_the_schema_describes() {
+    let schemas = fixed::fixed();
+    let is_read = |operation: &Value| {
+        let body = json!([operation]).to_string();
+        patch(PatchFormat::Operations, body.as_bytes(), None).is_ok()
+    };
+    let schema = &schemas["JsonPatchOperation"];
+    let validator = jsonschema::validator_for(schema).unwrap();
+    let operation = json!({"op": "test", "path": "/spec/a", "from": "/spec/b", "value": 1});
+    for op in [
+        "add", "remove", "replace", "move", "copy", "test", "merge", "Add", "",
+    ] {
+        let mut changed = operation.clone();
+        changed["op"] = json!(op);
+        assert_eq!(is_read(&changed), validator.is_valid(&changed), "{changed}");
+    }
+    for path in [
+        "/spec",
+        "/labels/",
+        "/references/a/0",
+        "",
+        "spec",
+        "/",
+        "/name",
+        "/specs",
+        "/status/a",
+    ] {
+        let mut changed = operation.clone();
+        changed["path"] = json!(path);
+        assert_eq!(is_read(&changed), validator.is_valid(&changed), "{changed}");
+    }
+    for value in [json!(null), json!(true), json!([1]), json!({"a": "b"})] {
+        let mut changed = operation.clone();
+        changed["value"] = value;
+        assert!(
+            is_read(&changed) && validator.is_valid(&changed),
+            "{changed}"
+        );
+    }
+    for member in schema["required"].as_array().unwrap() {
+        let mut changed = operation.clone();
+        changed
+            .as_object_mut()
+            .unwrap()
+            .remove(member.as_str().unwrap());
+        assert!(!is_read(&changed), "{changed}");
+    }
+    let max = usize::try_from(schemas["JsonPatch"]["maxItems"].as_u64().unwrap()).unwrap();
+    let many = |count| json!(vec![&operation; count]).to_string();
+    assert!(patch(PatchFormat::Operations, many(max).as_bytes(), None).is_ok());
+    assert!(patch(PatchFormat::Operations, many(max + 1).as_bytes(), None).is_err());
 }
 
 #[test]

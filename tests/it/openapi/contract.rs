@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::document;
-use crate::support::{Answer, TestApi};
+use crate::support::{Answer, JSON_PATCH, MERGE_PATCH, TestApi};
 
 /// Headers of repeated requests, and of instances that follow changes.
 const SOMETIMES: [&str; 2] = ["Hyperfleet-Position", "Idempotency-Replayed"];
@@ -23,6 +23,11 @@ impl Contract {
     /// Sends a request; the answer must be one that the document describes.
     async fn send(&self, method: &str, path: &str, body: Value) -> Answer {
         let answer = self.api.send(method, path, body).await;
+        self.check(method, path, answer)
+    }
+
+    /// Checks that the document describes the answer.
+    fn check(&self, method: &str, path: &str, answer: Answer) -> Answer {
         let at = format!("{method} {path}: {} {}", answer.status, answer.body);
         let operation = self.operation(&method.to_lowercase(), path);
         let responses = &operation["responses"];
@@ -179,6 +184,33 @@ async fn dry_runs_are_as_the_document_says() {
     assert_eq!(answer.status, 200, "{}", answer.body);
     let schema = json!({"$ref": "#/components/schemas/DryRunAnswer"});
     contract.assert_fits(&schema, &answer.body, &path);
+}
+
+#[tokio::test]
+async fn patches_of_every_format_are_as_the_document_says() {
+    let contract = Contract::of(TestApi::spawn().await).await;
+    let path = contract.api.cluster("one").await;
+    let content = &contract.operation("patch", &path)["requestBody"]["content"];
+    let types: Vec<_> = content.as_object().unwrap().keys().collect();
+    assert_eq!(types, ["application/json", JSON_PATCH, MERGE_PATCH]);
+    let stale = json!([{"op": "test", "path": "/spec/a", "value": 2}]);
+    for (media_type, body, status) in [
+        (
+            MERGE_PATCH,
+            json!({"spec": {"a": 1}, "labels": {"b": null}}),
+            200,
+        ),
+        (
+            JSON_PATCH,
+            json!([{"op": "add", "path": "/labels/b", "value": "c"}]),
+            200,
+        ),
+        (JSON_PATCH, stale, 409),
+    ] {
+        contract.assert_fits(&content[media_type]["schema"], &body, media_type);
+        let answer = contract.api.patch_as(media_type, &path, &body).await;
+        assert_eq!(contract.check("PATCH", &path, answer).status, status);
+    }
 }
 
 #[tokio::test]

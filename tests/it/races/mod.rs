@@ -5,6 +5,7 @@ mod families;
 mod followed;
 mod gathered;
 mod mixed;
+mod patches;
 mod single;
 
 use std::sync::Arc;

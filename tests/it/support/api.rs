@@ -18,6 +18,11 @@ use tokio::task::JoinSet;
 
 use super::{Answer, PATIENCE, TestClock, TestDatabase, http_client};
 
+/// RFC 7396.
+pub(crate) const MERGE_PATCH: &str = "application/merge-patch+json";
+/// RFC 6902.
+pub(crate) const JSON_PATCH: &str = "application/json-patch+json";
+
 /// The production server on a free port, with a database and a clock of its own.
 pub(crate) struct TestApi {
     pub(crate) base: String,
@@ -252,6 +257,22 @@ impl TestApi {
 
     pub(crate) async fn patch(&self, path: &str, body: Value) -> Answer {
         self.send("PATCH", path, body).await
+    }
+
+    /// Sends a patch of a media type.
+    pub(crate) async fn patch_as(&self, media_type: &str, path: &str, body: &Value) -> Answer {
+        let headers = [("content-type", media_type)];
+        self.send_with(&headers, "PATCH", path, body).await
+    }
+
+    /// Sends a merge patch.
+    pub(crate) async fn merge(&self, path: &str, body: Value) -> Answer {
+        self.patch_as(MERGE_PATCH, path, &body).await
+    }
+
+    /// Sends operations.
+    pub(crate) async fn operate(&self, path: &str, body: Value) -> Answer {
+        self.patch_as(JSON_PATCH, path, &body).await
     }
 
     pub(crate) async fn put(&self, path: &str, body: Value) -> Answer {

@@ -9,7 +9,7 @@ mod proxy;
 mod raw;
 mod tenants;
 
-pub(crate) use api::TestApi;
+pub(crate) use api::{JSON_PATCH, MERGE_PATCH, TestApi};
 pub(crate) use hyperfleet_testkit::{
     Answer, Authority, PATIENCE, Random, RawAnswer, Series, TestClock, TestEtcd, TestFleet, Then,
     fresh_prefix, http_client, http_client_builder, rest, send_raw_to, sum, until,

@@ -15,6 +15,7 @@ mod lists;
 mod orders;
 mod pages;
 mod patch;
+mod patch_formats;
 mod reports;
 mod routes;
 mod search;
@@ -33,6 +34,7 @@ pub(crate) fn all() -> Vec<Check> {
         labels::checks(),
         json::checks(),
         patch::checks(),
+        patch_formats::checks(),
         reports::checks(),
         conditions::checks(),
         deletion::checks(),

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::check::{Check, check};
 
-const SOURCE: &str = "docs/reference/api.md#resources";
+const SOURCE: &str = "docs/reference/api.md#patch";
 
 pub(super) fn checks() -> Vec<Check> {
     vec![
@@ -202,6 +202,21 @@ pub(super) fn checks() -> Vec<Check> {
                     .await?;
                 answer.status(200)?.has("/generation", 2)?;
                 api.get(&made.path).await?.has("/spec", json!({"a": 1}))?;
+            }
+        ),
+        check!(
+            "patch.null-label",
+            "A label with the value null answers 400 VAL-000 (the older service: an empty label)",
+            SOURCE,
+            |api| {
+                let made = api.cluster().await?;
+                let body = json!({"labels": {"team": null}});
+                let answer = api.patch(&made.path, body).await?;
+                if api.is_go() {
+                    answer.status(200)?.has("/labels/team", "")?;
+                } else {
+                    answer.problem(400, "VAL-000")?;
+                }
             }
         ),
     ]

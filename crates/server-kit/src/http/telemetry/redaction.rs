@@ -18,8 +18,8 @@ const ALWAYS: &[&str] = &[
     "cookie",
     "set-cookie",
 ];
-/// Members that name another member of the same object, which has the value.
-const NAMES: &[&str] = &["name", "key"];
+/// Members that name another member of the same object, which has the value; `path` in operations of a JSON Patch.
+const NAMES: &[&str] = &["name", "key", "path"];
 const VALUES: &[&str] = &["value", "values"];
 /// Longest body that is checked, in bytes.
 const BODY_BYTES_MAX: usize = 64 * 1024;
@@ -241,6 +241,10 @@ mod tests {
         assert!(shown.contains(r#""name":"DB_PASSWORD""#), "{shown}");
         assert!(shown.contains(r#""value":"3""#), "{shown}");
         assert!(shown.contains(r#""value":"4""#), "{shown}");
+        let patch =
+            br#"[{"op": "add", "path": "/spec/db~1password", "value": {"now": "hunter2"}}]"#;
+        let shown = redaction().body(patch);
+        assert!(!shown.contains("hunter2"), "{shown}");
     }
 
     #[test]
