@@ -8,8 +8,8 @@
 //! ```
 //!
 //! The library decides when a resource is worked on, never what is done. At most one worker has a resource, and
-//! changes meanwhile lead to one more run. A failed resource is retried with back-off. Of several replicas, only the
-//! one with the lease works. Nothing is stored: after a restart the adapter begins with all resources.
+//! changes meanwhile lead to one more run. A failed resource is retried with back-off. With [`Runner::with_lease`] only
+//! the replica that the caller elects works. Nothing is stored: after a restart the adapter begins with all resources.
 //!
 //! Changes arrive by a watch of each kind. While there is none, because the service offers none or the connection is
 //! lost, unreconciled resources are listed periodically. A watch continues after its last position, or with a list of
