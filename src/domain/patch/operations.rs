@@ -59,8 +59,10 @@ enum Op {
 }
 
 impl JsonPatch {
-    /// Operations of one patch at most. Each may move all elements of a large array.
+    /// Operations of one patch at most.
     pub const OPERATIONS_MAX: usize = 256;
+    /// Elements of arrays that one patch may shift: each insertion at the beginning of a large array shifts all of them.
+    const SHIFTS_MAX: usize = 10_000_000;
 
     /// Checks the operations.
     ///
@@ -118,9 +120,9 @@ impl JsonPatch {
     ///
     /// The first operation that does not fit, or that would exceed a limit.
     pub(super) fn apply(&self, mut document: Value) -> Result<Value, PatchFault> {
-        let mut copies = Copies::default();
+        let mut effort = Effort::default();
         for (index, operation) in self.0.iter().enumerate() {
-            let admitted = copies.admit(operation, &document);
+            let admitted = effort.admit(operation, &document);
             admitted.map_err(|message| {
                 let field = format!("operations[{index}]");
                 Violation::new(field, Constraint::Max, message)
@@ -149,17 +151,26 @@ impl From<PatchErrorKind> for ConflictReason {
     }
 }
 
-/// What copies have added so far. Other operations add nothing that is not in the body.
+/// What the operations so far have taken beyond what is in the body.
 #[derive(Debug, Default)]
-struct Copies {
-    bytes: usize,
-    nests: usize,
+struct Effort {
+    copied_bytes: usize,
+    copied_nests: usize,
+    /// Elements of arrays that may have been shifted.
+    shifts: usize,
 }
 
-impl Copies {
+impl Effort {
     /// Checks, before an operation is applied, that the document stays within its limits: copies that double a value
-    /// again and again exhaust memory, and a deep document exhausts the stack.
+    /// again and again exhaust memory, a deep document exhausts the stack, and shifts of a large array take time.
     fn admit(&mut self, operation: &PatchOperation, document: &Value) -> Result<(), String> {
+        self.shifts += shifts(operation, document);
+        if self.shifts > JsonPatch::SHIFTS_MAX {
+            let max = JsonPatch::SHIFTS_MAX;
+            return Err(format!(
+                "the operations shift more than {max} array elements"
+            ));
+        }
         let stored = |path: &Pointer| document.pointer(path.as_str());
         let (path, value) = match operation {
             PatchOperation::Add(add) => (&add.path, Some(&add.value)),
@@ -178,18 +189,35 @@ impl Copies {
             ));
         }
         if matches!(operation, PatchOperation::Copy(_)) {
-            self.nests += nests;
-            self.bytes += bytes_of(value);
+            self.copied_nests += nests;
+            self.copied_bytes += bytes_of(value);
         }
-        if self.nests > NESTS_MAX {
+        if self.copied_nests > NESTS_MAX {
             return Err(format!(
                 "copies add more than {NESTS_MAX} arrays and objects"
             ));
         }
-        if self.bytes > DOCUMENT_BYTES_MAX {
+        if self.copied_bytes > DOCUMENT_BYTES_MAX {
             return Err(format!("copies add more than {DOCUMENT_BYTES_MAX} bytes"));
         }
         Ok(())
+    }
+}
+
+/// The elements of the arrays that an operation inserts into or removes from.
+fn shifts(operation: &PatchOperation, document: &Value) -> usize {
+    let elements = |path: &Pointer| {
+        let parent = path
+            .parent()
+            .and_then(|parent| document.pointer(parent.as_str()));
+        parent.and_then(Value::as_array).map_or(0, Vec::len)
+    };
+    match operation {
+        PatchOperation::Replace(_) | PatchOperation::Test(_) => 0,
+        PatchOperation::Move(moved) => elements(&moved.from) + elements(&moved.path),
+        PatchOperation::Add(_) | PatchOperation::Remove(_) | PatchOperation::Copy(_) => {
+            elements(operation.path())
+        }
     }
 }
 

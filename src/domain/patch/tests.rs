@@ -441,7 +441,7 @@ fn a_merge_may_not_exceed_the_size_of_a_body() {
 }
 
 /// Operations that begin with a value and then copy the spec into itself.
-fn doubling(first: Value, times: usize) -> RequestedPatch {
+fn doubling(first: &Value, times: usize) -> RequestedPatch {
     let mut all = vec![json!({"op": "add", "path": "/spec/v", "value": first})];
     for step in 0..times {
         all.push(json!({"op": "copy", "from": "/spec", "path": format!("/spec/c{step}")}));
@@ -461,10 +461,26 @@ fn copies_cannot_double_a_value_again_and_again() {
             format!("copies add more than {NESTS_MAX} arrays and objects"),
         ),
     ] {
-        let (field, constraint, message) = violation(&doubling(first, 40), &resource(&json!({})));
+        let (field, constraint, message) = violation(&doubling(&first, 40), &resource(&json!({})));
         assert!(field.starts_with("operations["), "{field}");
         assert_eq!((constraint, message), (Constraint::Max, expected));
     }
+}
+
+#[test]
+fn operations_cannot_shift_a_large_array_again_and_again() {
+    let before = resource(&json!({"a": vec![0; 500_000]}));
+    let moved = |times| {
+        let one = json!({"op": "move", "from": "/spec/a/0", "path": "/spec/a/1"});
+        operations(&json!(vec![one; times]))
+    };
+    assert_eq!(apply(&moved(10), &before).unwrap().spec, None);
+    let (field, constraint, message) = violation(&moved(11), &before);
+    assert_eq!((&*field, constraint), ("operations[10]", Constraint::Max));
+    assert_eq!(
+        message,
+        "the operations shift more than 10000000 array elements"
+    );
 }
 
 #[test]

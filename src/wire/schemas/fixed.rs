@@ -18,6 +18,9 @@ use crate::domain::history::TimelineEventKind;
 use crate::domain::patch::JsonPatch;
 use crate::wire::requests::REASON_CHARACTERS_MAX;
 
+/// The operations of RFC 6902.
+const OPERATIONS: [&str; 6] = ["add", "remove", "replace", "move", "copy", "test"];
+
 /// The schemas that belong to no kind, by their names.
 pub(super) fn fixed() -> Map<String, Value> {
     let schemas = json!({
@@ -92,33 +95,6 @@ pub(super) fn fixed() -> Map<String, Value> {
                 "minLength": 1, "maxLength": REASON_CHARACTERS_MAX,
             }},
         },
-        "JsonPatch": {
-            "type": "array", "description": "Operations on `labels`, `references` and `spec` of the resource, in their order (RFC 6902).",
-            "items": reference("JsonPatchOperation"), "maxItems": JsonPatch::OPERATIONS_MAX,
-        },
-        "JsonPatchOperation": {
-            "type": "object", "description": "One operation of a patch. Other members are ignored.", "required": ["op", "path"],
-            "properties": {
-                "from": pointer("Where `move` and `copy` take the value from."),
-                "op": {
-                    "type": "string", "description": "What to do; a failed `test` refuses the patch.",
-                    "enum": ["add", "remove", "replace", "move", "copy", "test"],
-                },
-                "path": pointer("Which value the operation is about."),
-                "value": {"description": "The value of `add`, `replace` and `test`: any JSON."},
-            },
-        },
-        "MergePatch": {
-            "type": "object", "description": "What is to be changed (RFC 7396). Objects are merged member by member, `null` removes a member, everything \
-                else is replaced as a whole.",
-            "additionalProperties": false,
-            "properties": {
-                // No `nullable`, as in the other schemas: any JSON includes `null`.
-                "labels": {"type": "object", "description": "Labels to set, or with `null` to remove.", "additionalProperties": true},
-                "references": {"type": "object", "description": "Types of links to replace, or with `null` to remove.", "additionalProperties": true},
-                "spec": {"type": "object", "description": "Members to set, or with `null` to remove.", "additionalProperties": true},
-            },
-        },
         "ResourceCondition": {
             "type": "object", "description": "One fact about a resource, aggregated from reports.",
             "required": ["created_time", "last_transition_time", "last_updated_time", "observed_generation", "status", "type"],
@@ -144,10 +120,50 @@ pub(super) fn fixed() -> Map<String, Value> {
             },
         },
     });
+    let schemas = [members_of(schemas), members_of(patches())];
+    schemas.into_iter().flatten().collect()
+}
+
+fn members_of(schemas: Value) -> Map<String, Value> {
     match schemas {
         Value::Object(schemas) => schemas,
         _ => Map::new(),
     }
+}
+
+/// The bodies of patches that are not plain JSON, which are the same for every kind.
+fn patches() -> Value {
+    json!({
+        "JsonPatch": {
+            "type": "array", "description": "Operations on `labels`, `references` and `spec` of the resource, in their order (RFC 6902).",
+            "items": reference("JsonPatchOperation"), "maxItems": JsonPatch::OPERATIONS_MAX,
+        },
+        "JsonPatchOperation": {
+            "type": "object", "description": "One operation of a patch. Other members are ignored.", "required": ["op", "path"],
+            "properties": {
+                "from": pointer("Where `move` and `copy` take the value from."),
+                "op": {
+                    "type": "string", "description": "What to do; a failed `test` refuses the patch.",
+                    "enum": OPERATIONS,
+                    // Otherwise constants in Go have the names `Add` and `Copy`, which a kind may have.
+                    "x-enumNames": OPERATIONS.map(|name| format!("JsonPatchOperation{}", pascal(name))),
+                },
+                "path": pointer("Which value the operation is about."),
+                "value": {"description": "The value of `add`, `replace` and `test`: any JSON."},
+            },
+        },
+        "MergePatch": {
+            "type": "object", "description": "What is to be changed (RFC 7396). Objects are merged member by member, `null` removes a member, everything \
+                else is replaced as a whole.",
+            "additionalProperties": false,
+            "properties": {
+                // No `nullable`, as in the other schemas: any JSON includes `null`.
+                "labels": {"type": "object", "description": "Labels to set, or with `null` to remove.", "additionalProperties": true},
+                "references": {"type": "object", "description": "Types of links to replace, or with `null` to remove.", "additionalProperties": true},
+                "spec": {"type": "object", "description": "Members to set, or with `null` to remove.", "additionalProperties": true},
+            },
+        },
+    })
 }
 
 fn time(description: &str) -> Value {

@@ -42,10 +42,10 @@ public final class Life {
         check(patched.getGeneration() == 2, "patch", patched);
 
         for (String adapter : List.of("validation", "dns", "pullsecret", "hypershift")) {
-            var reported = api.putClusterStatuses(id, report(adapter, 2), null, null);
+            var reported = api.putClusterStatuses(id, report(adapter, 2), null, null, null, null);
             check(reported.getAdapter().equals(adapter) && reported.getDryRun() == null, "report", reported);
         }
-        var discarded = api.putClusterStatusesWithHttpInfo(id, report("dns", 7), null, null);
+        var discarded = api.putClusterStatusesWithHttpInfo(id, report("dns", 7), null, null, null, null);
         check(discarded.getStatusCode() == 204 && discarded.getData() == null, "discarded report", discarded.getData());
         var done = api.getClusterById(id, null, null, null, null, null, null, null);
         check(done.getStatus().getConditions().get(0).getStatus() == ResourceConditionStatus.TRUE, "get", done);
