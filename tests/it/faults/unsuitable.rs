@@ -11,8 +11,8 @@ use crate::support::{Answer, TestDatabase, assert_sound, store_of};
 use crate::watches::client::Instance;
 
 /// Requests at a time; more than there are connections.
-const AT_ONCE: usize = 16;
-const CONNECTIONS: usize = 8;
+const AT_ONCE: usize = 8;
+const CONNECTIONS: usize = 4;
 
 type Statuses = BTreeMap<u16, usize>;
 
