@@ -3,9 +3,7 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::LazyLock;
-use std::time::Duration;
 
-use hyperfleet::dev::demo::WORK_TIME;
 use regex::Regex;
 
 use crate::faults::program::{Folder, Program};
@@ -65,11 +63,11 @@ async fn play(page: &str) -> usize {
     let database = TestDatabase::create().await;
     let mut program = Program::serve(&database);
     let api = program.serving(database).await;
-    play_on(api.address(), &format!("docs/{page}.md"), Duration::ZERO)
+    play_on(api.address(), &format!("docs/{page}.md"))
 }
 
-/// The same with a service that runs, and after a pause before each block.
-fn play_on(address: &str, page: &str, pause: Duration) -> usize {
+/// The same with a service that runs.
+fn play_on(address: &str, page: &str) -> usize {
     let page = std::fs::read_to_string(page).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let steps = steps(&page.replace(SHOWN, address), folder.path());
@@ -78,10 +76,9 @@ fn play_on(address: &str, page: &str, pause: Duration) -> usize {
         "the page shows no output"
     );
     // One shell for all, because later commands use what earlier ones set.
-    let pause = pause.as_secs();
     let commands = steps
         .iter()
-        .map(|step| format!("sleep {pause}\n{}\nprintf '\\0'\n", step.commands));
+        .map(|step| format!("{}\nprintf '\\0'\n", step.commands));
     let script = commands.collect::<String>();
     let mut shell = Command::new("bash");
     shell.args(["-euo", "pipefail", "-c", &script]);
@@ -104,9 +101,7 @@ async fn the_readme_shows_what_the_first_steps_print() {
     let folder = Folder::new();
     let mut program = Program::dev(&folder);
     let api = program.serving(folder.database()).await;
-    // Readers take longer to type than the demo adapter to work.
-    let pause = WORK_TIME + Duration::from_secs(2);
-    let steps = play_on(api.address(), "README.md", pause);
+    let steps = play_on(api.address(), "README.md");
     assert_eq!(steps, 4);
 }
 

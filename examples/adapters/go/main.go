@@ -38,7 +38,8 @@ const (
 )
 
 var (
-	api  = setting("API", "http://127.0.0.1:8000")
+	// With the path of the API or without.
+	api  = strings.TrimSuffix(strings.TrimRight(setting("API", "http://127.0.0.1:8000"), "/"), root)
 	name = setting("NAME", "starter")
 
 	errPositionGone = errors.New("the position is too old")
@@ -66,8 +67,8 @@ type Condition struct {
 // again; 0 if only a change calls for it.
 //
 // It is called for every new generation, after errors, and every ten minutes: compare what is there with the spec, and
-// change only the difference. begun says whether an earlier call has reported on this generation. An error is retried
-// after 1 s, then at growing intervals. ctx ends when the program is asked to end.
+// change only the difference. begun says whether an earlier call has reported on this generation. An error is reported
+// as Available=False, and retried after 1 s, then at growing intervals. ctx ends when the program is asked to end.
 //
 // This one creates nothing: it fails if spec.demo.fail is true.
 func reconcile(_ context.Context, resource Resource, begun bool) ([]Condition, time.Duration, error) {
@@ -76,8 +77,10 @@ func reconcile(_ context.Context, resource Resource, begun bool) ([]Condition, t
 	switch {
 	case resource.DeletedTime != nil && !begun:
 		return append(conditions(false, false, "Removing", "cleaning up"), finalized(false)), workTime, nil
+	case resource.DeletedTime != nil && fails:
+		return append(conditions(false, false, "DemoFailure", "spec.demo.fail is true"), finalized(false)), 0, nil
 	case resource.DeletedTime != nil:
-		return append(conditions(false, false, "Removed", "nothing is left"), finalized(!fails)), 0, nil
+		return append(conditions(false, false, "Removed", "nothing is left"), finalized(true)), 0, nil
 	case !begun:
 		return conditions(true, false, "Working", "about to create everything"), workTime, nil
 	case fails:
@@ -180,9 +183,9 @@ func workOn(ctx context.Context, href string) (time.Duration, error) {
 	for _, report := range stored.Items {
 		begun = begun || report.Adapter == name && report.Generation == resource.Generation
 	}
-	observed, again, err := reconcile(ctx, resource, begun)
-	if err != nil {
-		return 0, err
+	observed, again, failure := reconcile(ctx, resource, begun)
+	if failure != nil {
+		observed = conditions(false, false, "Error", failure.Error())
 	}
 	_, err = call(ctx, http.MethodPut, href+"/statuses", map[string]any{
 		"adapter":             name,
@@ -190,7 +193,7 @@ func workOn(ctx context.Context, href string) (time.Duration, error) {
 		"observed_time":       time.Now().UTC(),
 		"conditions":          observed,
 	}, nil)
-	return again, err
+	return again, errors.Join(failure, err)
 }
 
 // call sends a request and reads the answer into result. It returns false if the resource is gone.
@@ -301,8 +304,9 @@ func (k *kind) watch(ctx context.Context) error {
 		return errPositionGone
 	}
 	if response.StatusCode != http.StatusOK {
-		text, _ := io.ReadAll(io.LimitReader(response.Body, 1000))
-		return fmt.Errorf("%s: %s", response.Status, text)
+		var problem struct{ Detail string }
+		_ = json.NewDecoder(io.LimitReader(response.Body, 64<<10)).Decode(&problem)
+		return fmt.Errorf("%s: %s", response.Status, problem.Detail)
 	}
 	lines := bufio.NewScanner(response.Body)
 	lines.Buffer(nil, 1<<20)
@@ -370,6 +374,7 @@ func main() {
 	if len(os.Args) < 2 || err != nil || workers < 1 {
 		log.Fatal("usage: API=http://127.0.0.1:8000 NAME=starter WORKERS=8 adapter PLURAL…")
 	}
+	log.Printf("%s: working on %s of %s", name, strings.Join(os.Args[1:], ", "), api)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	var running sync.WaitGroup

@@ -11,7 +11,7 @@
 //! | `TOKEN_FILE` | file with a token, if the service asks for one; it is read again before it expires |
 //!
 //! A project of its own needs in `Cargo.toml`: `hyperfleet-adapter` from this repository (`git = …` or `path = …`), `anyhow`,
-//! and `tokio` with the features `macros`, `rt-multi-thread` and `signal`.
+//! `tracing-subscriber`, and `tokio` with the features `macros`, `rt-multi-thread` and `signal`.
 
 use std::env;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use std::time::Duration;
 use hyperfleet_adapter::{
     Adapter, Api, Finding, Kind, ReconcileOutcome, Report, Runner, Settings, Token, Work,
 };
-use tokio::signal;
+use tokio::signal::unix::{SignalKind, signal};
 
 const WORK_TIME: Duration = Duration::from_secs(2);
 
@@ -54,14 +54,18 @@ impl Adapter for Starter {
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
+    // The library logs what it cannot do.
+    tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .init();
     let kinds: Vec<_> = env::args().skip(1).map(Kind::new).collect();
     anyhow::ensure!(
         !kinds.is_empty(),
         "usage: API=http://127.0.0.1:8000 NAME=starter starter PLURAL…"
     );
-    let variable =
-        |name: &str, default: &str| env::var(name).unwrap_or_else(|_| default.to_owned());
-    let token = env::var_os("TOKEN_FILE").map_or(Token::None, |file| Token::File(file.into()));
+    let given = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
+    let variable = |name: &str, default: &str| given(name).unwrap_or_else(|| default.to_owned());
+    let token = given("TOKEN_FILE").map_or(Token::None, |file| Token::File(file.into()));
     let api = Api::new(&variable("API", "http://127.0.0.1:8000"), token)?;
     let name = variable("NAME", "starter");
     let settings = Settings::new(name.as_str(), kinds);
@@ -69,8 +73,15 @@ async fn main() -> anyhow::Result<()> {
         name,
         api: api.clone(),
     };
+    let (mut interrupt, mut terminate) = (
+        signal(SignalKind::interrupt())?,
+        signal(SignalKind::terminate())?,
+    );
     let stop = async {
-        let _ = signal::ctrl_c().await;
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
     };
     Runner::new(api, settings, adapter).run(stop).await;
     Ok(())

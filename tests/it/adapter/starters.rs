@@ -70,7 +70,7 @@ async fn works(mut program: Command) {
 #[tokio::test]
 async fn the_starter_in_python_works() {
     let mut program = Command::new("python3");
-    program.arg("examples/adapters/adapter.py");
+    program.arg("examples/adapters/python/adapter.py");
     works(program).await;
 }
 

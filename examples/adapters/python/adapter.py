@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""An adapter to start from: copy it, and put your work into `reconcile`. Needs Python 3.8 or newer, and nothing else.
+"""An adapter to start from: copy it, and put your work into `reconcile`. Needs Python 3.9 or newer, and nothing else.
 
     python3 adapter.py clusters nodepools        the kinds that it works on, by their plurals
 
@@ -11,6 +11,7 @@ WORKERS     how many resources are worked on at the same time (8)
 import heapq
 import json
 import os
+import signal
 import sys
 import threading
 import time
@@ -19,10 +20,25 @@ import urllib.parse
 import urllib.request
 from datetime import datetime, timezone
 
-API = os.environ.get("API", "http://127.0.0.1:8000")
-NAME = os.environ.get("NAME", "starter")
 ROOT = "/api/hyperfleet/v1"
+# With the path of the API or without.
+API = (os.environ.get("API") or "http://127.0.0.1:8000").rstrip("/").removesuffix(ROOT)
+NAME = os.environ.get("NAME") or "starter"
+TOKEN_FILE = os.environ.get("TOKEN_FILE")
 WORK_SECONDS = 2
+
+
+class Refused(Exception):
+    """The service has refused a request."""
+
+    def __init__(self, error):
+        self.status, problem = error.code, {}
+        try:
+            problem = json.loads(error.read())
+        except ValueError:
+            pass
+        self.code = problem.get("code")
+        super().__init__(f"{error.code}: {problem.get('detail', error.reason)}")
 
 
 def reconcile(resource, begun):
@@ -30,16 +46,18 @@ def reconcile(resource, begun):
 
     It is called for every new generation, after failures, and every ten minutes: compare what is there with
     resource["spec"], and change only the difference. `begun` says whether an earlier call has reported on this generation.
-    An exception is retried after 1 s, then at growing intervals.
+    An exception is reported as Available=False, and retried after 1 s, then at growing intervals.
 
     This one creates nothing: it fails if spec.demo.fail is true.
     """
-    spec, is_deleted = resource["spec"], "deleted_time" in resource
-    fails = (spec.get("demo") or {}).get("fail") is True
+    demo, is_deleted = resource["spec"].get("demo"), "deleted_time" in resource
+    fails = isinstance(demo, dict) and demo.get("fail") is True
     if is_deleted:
         if not begun:
             return conditions(False, "Removing", "cleaning up", finalized=False), WORK_SECONDS
-        return conditions(False, "Removed", "nothing is left", finalized=not fails), None
+        if fails:
+            return conditions(False, "DemoFailure", "spec.demo.fail is true", finalized=False), None
+        return conditions(False, "Removed", "nothing is left", finalized=True), None
     if not begun:
         return conditions(False, "Working", "about to create everything"), WORK_SECONDS
     if fails:
@@ -96,10 +114,13 @@ class Queue:
 def send(method, path, body=None):
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(API + path, method=method, data=data, headers={"Content-Type": "application/json"})
-    if "TOKEN_FILE" in os.environ:
-        with open(os.environ["TOKEN_FILE"]) as file:
+    if TOKEN_FILE:
+        with open(TOKEN_FILE) as file:
             request.add_header("Authorization", "Bearer " + file.read().strip())
-    return urllib.request.urlopen(request, timeout=45)  # a watch shows something every 15 seconds
+    try:
+        return urllib.request.urlopen(request, timeout=45)  # a watch shows something every 15 seconds
+    except urllib.error.HTTPError as error:
+        raise Refused(error) from None
 
 
 def call(method, path, body=None):
@@ -107,9 +128,9 @@ def call(method, path, body=None):
     try:
         with send(method, path, body) as answer:
             return json.loads(answer.read() or "null")
-    except urllib.error.HTTPError as error:
+    except Refused as error:
         # With the other code of 404 the path would be wrong.
-        if error.code == 404 and json.loads(error.read()).get("code") != "HYPERFLEET-NTF-000":
+        if error.status == 404 and error.code != "HYPERFLEET-NTF-000":
             return None
         raise
 
@@ -122,10 +143,16 @@ def work_on(href):
         return None
     own = [report for report in stored["items"] if report["adapter"] == NAME]
     begun = bool(own) and own[0]["observed_generation"] == resource["generation"]
-    found, again = reconcile(resource, begun)
+    try:
+        failure, (found, again) = None, reconcile(resource, begun)
+    except Exception as error:
+        failure, again = error, None
+        found = conditions(False, "Error", str(error), finalized=False if "deleted_time" in resource else None)
     call("PUT", href + "/statuses", {
         "adapter": NAME, "observed_generation": resource["generation"], "conditions": found,
         "observed_time": datetime.now(timezone.utc).isoformat()})
+    if failure:
+        raise failure
     return again
 
 
@@ -177,7 +204,7 @@ def find(plural, queue, sweep_seconds=600):
                 if position and time.monotonic() - swept > sweep_seconds:
                     break
         except Exception as error:
-            if isinstance(error, LookupError) or getattr(error, "code", None) == 410:
+            if isinstance(error, LookupError) or getattr(error, "status", None) == 410:
                 position, generations = None, {}
             print(f"{plural}: {error}: watching again in {pause} s", file=sys.stderr)
             time.sleep(pause)
@@ -185,12 +212,16 @@ def find(plural, queue, sweep_seconds=600):
 
 
 def main(plurals):
-    if not plurals:
+    workers = os.environ.get("WORKERS") or "8"
+    if not plurals or not workers.isdigit() or int(workers) == 0:
         sys.exit(__doc__)
+    print(f"{NAME}: working on {', '.join(plurals)} of {API}", file=sys.stderr)
+    # By default Python ignores it as the first process of a container.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit())
     queue, failures = Queue(), {}
     threads = [threading.Thread(target=find, args=(plural, queue), daemon=True) for plural in plurals]
     threads += [threading.Thread(target=work, args=(queue, failures), daemon=True)
-                for _ in range(int(os.environ.get("WORKERS", "8")))]
+                for _ in range(int(workers))]
     for thread in threads:
         thread.start()
     try:
