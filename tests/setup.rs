@@ -60,7 +60,11 @@ fn setup_without_an_essential_program_names_its_package() {
 
 #[test]
 fn setup_of_run_asks_for_nothing_that_only_tests_need() {
-    let postgres = [("HYPERFLEET_PG_BINDIR", "/anywhere")];
+    let folder = tempfile::tempdir().unwrap();
+    let postgres = [("HYPERFLEET_PG_BINDIR", folder.path().to_str().unwrap())];
+    let (code, said) = setup("run", &["cc"], &postgres);
+    assert!(said.contains("PostgreSQL") && code == Some(1), "{said}");
+    stand_in(&folder.path().join("initdb"));
     let (code, said) = setup("run", &["cc"], &postgres);
     assert_eq!((code, said.as_str()), (Some(0), ""));
 }
