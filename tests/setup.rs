@@ -1,4 +1,5 @@
 //! What `scripts/setup` says of programs that are missing.
+#![allow(clippy::unwrap_used, reason = "a test that fails, panics")]
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};

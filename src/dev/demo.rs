@@ -38,9 +38,10 @@ impl Adapter for DemoAdapter {
         let stored = self.api.stored_report(&self.name, resource).await?;
         let progress = match stored {
             Some(stored) if stored.generation == resource.generation => {
-                match fails(resource.spec(), &self.name) {
-                    true => Progress::Failed,
-                    false => Progress::Done,
+                if fails(resource.spec(), &self.name) {
+                    Progress::Failed
+                } else {
+                    Progress::Done
                 }
             }
             _ => Progress::Begun,

@@ -83,7 +83,7 @@ impl Scene {
             .as_ref()
             .unwrap()
             .derive(&subject);
-        (derived, processor_time() - since)
+        (derived, processor_time().saturating_sub(since))
     }
 }
 

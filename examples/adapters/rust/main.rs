@@ -45,9 +45,10 @@ impl Adapter for Starter {
             }
             (false, true) => Report::new(Finding::yes("Done", "everything is there")),
         };
-        Ok(match has_begun {
-            false => ReconcileOutcome::again_after(report, WORK_TIME),
-            true => ReconcileOutcome::reported(report),
+        Ok(if has_begun {
+            ReconcileOutcome::reported(report)
+        } else {
+            ReconcileOutcome::again_after(report, WORK_TIME)
         })
     }
 }
