@@ -306,10 +306,7 @@ impl Service {
             return Err(lifecycle::marked_for_deletion(&resource.state).into());
         }
         let kind = &resource.state.kind;
-        let entity = self
-            .registry
-            .get(kind)
-            .ok_or_else(|| Error::UnknownKind(kind.clone()))?;
+        let entity = self.entity(kind)?;
         let parts = change.parts(&resource, &self.registry)?;
         let references = match &parts.references {
             Some(requested) => reference::check(entity, requested)?,

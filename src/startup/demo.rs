@@ -15,8 +15,7 @@ use hyperfleet_server_kit::signals::Signals;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use super::fleet_adapter::reachable;
-use super::{BUILD, telemetry};
+use super::{BUILD, loopback, telemetry};
 use crate::config::{self, DemoAdapterArgs, Settings};
 use crate::dev::demo::{self, DemoAdapter};
 use crate::domain::EntityRegistry;
@@ -92,8 +91,7 @@ impl DemoAdapters {
 
     /// Works with the API of this process until it shuts down.
     pub(super) async fn run_beside(self, listener: SocketAddr, gate: Gate) {
-        let api_url = format!("http://{}", reachable(listener));
-        match Api::new(&api_url, Token::None) {
+        match Api::new(&loopback::url(listener), Token::None) {
             Ok(api) => self.run(&api, demo::WORK_TIME, gate.stopped()).await,
             Err(error) => tracing::error!(%error, "demo adapter cannot run"),
         }

@@ -1,12 +1,13 @@
 //! `hyperfleet-api healthcheck`: the health check of a container that has no other program.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail};
 use reqwest::redirect::Policy;
 use reqwest::{Client, Response, StatusCode};
 
+use super::loopback::reachable;
 use crate::config::{self, Health, HealthcheckArgs, Settings};
 use hyperfleet_server_kit::causes::chain;
 use hyperfleet_server_kit::program::print;
@@ -90,15 +91,6 @@ fn url(health: &Health, path: &str) -> anyhow::Result<String> {
         format!("health.host is {host:?}: give the name of a host, or an address without a port")
     })?;
     Ok(url)
-}
-
-/// An address that reaches a listener on this one: a listener on every address is on the loopback, too.
-fn reachable(address: IpAddr) -> IpAddr {
-    match address {
-        IpAddr::V4(Ipv4Addr::UNSPECIFIED) => Ipv4Addr::LOCALHOST.into(),
-        IpAddr::V6(Ipv6Addr::UNSPECIFIED) => Ipv6Addr::LOCALHOST.into(),
-        address => address,
-    }
 }
 
 #[cfg(test)]

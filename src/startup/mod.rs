@@ -11,6 +11,7 @@ mod fleet;
 mod fleet_adapter;
 mod healthcheck;
 mod import;
+mod loopback;
 mod metrics;
 mod migrate;
 mod plan;

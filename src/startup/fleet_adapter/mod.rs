@@ -19,7 +19,7 @@ use hyperfleet_fleet_adapter::approval;
 use hyperfleet_server_kit::ending::Misuse;
 use hyperfleet_server_kit::program::print;
 
-pub(super) use plan::{AdapterPlan, reachable};
+pub(super) use plan::AdapterPlan;
 pub(super) use role::Role;
 
 use super::fleet;

@@ -1,7 +1,7 @@
 //! Checks the settings of the fleet adapter before anything is started.
 
 use std::fs;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use anyhow::anyhow;
@@ -16,6 +16,7 @@ use hyperfleet_server_kit::files;
 
 use crate::config::{self, Settings};
 use crate::domain::{EntityRegistry, Report};
+use crate::startup::loopback;
 
 /// The command that approves removals.
 const APPROVE: &str = "hyperfleet-fleet-adapter approve-removals";
@@ -141,9 +142,7 @@ impl AdapterPlan {
     /// The URL of the API: the configured one, or else that of a listener of this process.
     pub(super) fn api_url(&self, listener: Option<SocketAddr>) -> String {
         match listener {
-            Some(listener) if self.settings.api_url.is_empty() => {
-                format!("http://{}", reachable(listener))
-            }
+            Some(listener) if self.settings.api_url.is_empty() => loopback::url(listener),
             _ => self.settings.api_url.clone(),
         }
     }
@@ -265,14 +264,4 @@ fn instance(hostname: &str) -> String {
         "" => format!("process-{}", std::process::id()),
         name => name.to_owned(),
     }
-}
-
-/// An address that reaches a listener from the same machine.
-pub(crate) fn reachable(listener: SocketAddr) -> SocketAddr {
-    let address = match listener.ip() {
-        IpAddr::V4(address) if address.is_unspecified() => IpAddr::from([127, 0, 0, 1]),
-        IpAddr::V6(address) if address.is_unspecified() => std::net::Ipv6Addr::LOCALHOST.into(),
-        address => address,
-    };
-    SocketAddr::new(address, listener.port())
 }

@@ -1,25 +1,16 @@
 //! The programs of `examples/adapters` do what an adapter has to do.
 
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use hyperfleet::domain::entity_config::EntityConfig;
 use hyperfleet_server_kit::clock::Clock;
+use hyperfleet_testkit::RunningProgram;
 use serde_json::json;
 use tokio::task::JoinSet;
 
 use super::until_reconciled;
 use crate::support::{TestApi, child, root, until};
-
-/// A process that ends with the test.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
 
 fn kinds() -> [EntityConfig; 2] {
     [
@@ -47,7 +38,8 @@ async fn works(mut program: Command) {
         .await;
     let host = api.base.split("/api/").next().unwrap();
     program.args(["clusters", "nodepools"]).env("API", host);
-    let _running = Running(program.stdin(Stdio::null()).spawn().unwrap());
+    program.stdin(Stdio::null());
+    let _running = RunningProgram::start(program);
     for resource in clusters.iter().chain([&pool]) {
         until_reconciled(&api, resource).await;
     }
