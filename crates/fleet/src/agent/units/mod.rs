@@ -193,7 +193,7 @@ impl Units {
             let Some(state) = states.get(&unit) else {
                 continue;
             };
-            // A unit that fails while it starts has this result, too. A service does nothing else before it runs, and systemd
+            // A unit that fails while it starts also has this result. A service does nothing else before it runs, and systemd
             // may have forgotten it since (`CollectMode=`).
             let has_run = match result.as_str() {
                 "failed" | "timeout" => unit.ends_with(".service") || state.active != "inactive",
