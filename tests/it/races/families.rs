@@ -4,7 +4,7 @@ use hyperfleet::domain::entity_config::EntityConfig;
 use serde_json::json;
 
 use super::Busy;
-use crate::support::Answer;
+use crate::support::{Answer, TestApi};
 
 const ROUNDS: usize = 12;
 const FINALIZED: &[(&str, &str)] = &[("Finalized", "True")];
@@ -35,41 +35,42 @@ impl Busy {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn no_active_child_is_left_below_a_parent_that_is_deleted_meanwhile() {
     let busy = Busy::spawn().await;
-    let mut outcomes = [0, 0];
+    let mut made = 0;
     for round in 0..ROUNDS {
         let cluster = busy.api.cluster(&format!("round-{round}")).await;
-        let creates = (0..8).map(|number| {
-            let (api, path) = (busy.api.clone(), format!("{cluster}/nodepools"));
-            async move {
-                let body = json!({"kind": "NodePool", "name": format!("np{number}"), "spec": {}});
-                api.post(&path, body).await
-            }
+        let clients = (0..4).map(|client| {
+            let (api, list) = (busy.api.clone(), format!("{cluster}/nodepools"));
+            async move { create_until_refused(&api, &list, client).await }
         });
-        let (made, deleted) = tokio::join!(busy.at_once(creates), busy.delete(&cluster));
+        let (children, deleted) = tokio::join!(busy.at_once(clients), busy.delete(&cluster));
         assert_eq!(deleted.status, 202);
-        for answer in made {
-            if answer.status == 201 {
-                outcomes[0] += 1;
-                let found = busy
-                    .api
-                    .get(&format!("{cluster}/nodepools/{}", answer.id()))
-                    .await;
-                assert_eq!(
-                    found.body["deleted_time"], deleted.body["deleted_time"],
-                    "{}",
-                    found.body
-                );
-            } else {
-                outcomes[1] += 1;
-                assert_eq!(answer.problem(), (409, "CNF-003"), "{}", answer.body);
-            }
+        for path in children.iter().flatten() {
+            made += 1;
+            let found = busy.api.get(path).await;
+            assert_eq!(
+                found.body["deleted_time"], deleted.body["deleted_time"],
+                "{}",
+                found.body
+            );
         }
     }
-    assert!(
-        outcomes.iter().all(|count| *count > 0),
-        "no race: {outcomes:?}"
-    );
+    assert!(made > 0, "every deletion came before the first creation");
     busy.assert_sound().await;
+}
+
+/// The paths of the nodepools that one client created before their cluster was deleted.
+async fn create_until_refused(api: &TestApi, list: &str, client: usize) -> Vec<String> {
+    let mut created = Vec::new();
+    loop {
+        let name = format!("np{client}-{}", created.len());
+        let body = json!({"kind": "NodePool", "name": name, "spec": {}});
+        let answer = api.post(list, body).await;
+        if answer.status != 201 {
+            assert_eq!(answer.problem(), (409, "CNF-003"), "{}", answer.body);
+            return created;
+        }
+        created.push(format!("{list}/{}", answer.id()));
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
