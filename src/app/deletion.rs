@@ -16,7 +16,7 @@ use crate::domain::lifecycle::{self, Family, LifecycleRefusal, Outcome};
 use crate::domain::precondition::Preconditions;
 use crate::domain::tenancy::TenantScope;
 use crate::domain::{Resource, ResourceId, ResourceSnapshot, ResourceState};
-use crate::storage::postgres::{Db, LockedRow, RowAccess, Tx, WholeResource};
+use crate::storage::postgres::{Db, LockedRow, ResourceWithReports, RowAccess, Tx};
 
 /// The family of a deleted resource as it was, and what became of it.
 pub(super) type DecidedFamily = (Family, Outcome);
@@ -49,7 +49,7 @@ impl Service {
         conditions: &Preconditions,
         origin: &ChangeOrigin,
     ) -> Result<Deleted, Error> {
-        let mut access = self.store.row_access().await?;
+        let mut access = self.store.row_access();
         let found = match path.scope() {
             Some(scope) => {
                 let with_rules = self.registry.kinds_with_rules();
@@ -62,14 +62,14 @@ impl Service {
             let mut session = self.store.session().await?;
             return Err(self.nothing_to_delete(path, &mut session.db()).await);
         };
-        let WholeResource {
+        let ResourceWithReports {
             resource,
             snapshot,
             has_dependents,
         } = found;
         require(conditions, &resource.state)?;
         // References to other resources need a statement of their own.
-        let is_alone = has_dependents == Some(false) && resource.references.is_empty();
+        let is_alone = !has_dependents && resource.references.is_empty();
         if is_alone
             && let Some((state, effects)) =
                 self.try_delete_alone(&mut access, snapshot, origin).await?
@@ -139,7 +139,6 @@ impl Service {
         let Some(locked) = self.lock_family(tx, path).await? else {
             return Err(self.nothing_to_delete(path, &mut tx.db()).await);
         };
-        let mut db = tx.db();
         let LockedFamily {
             family,
             rows,
@@ -151,11 +150,13 @@ impl Service {
         let mut resource = match (found, path.scope()) {
             (Some(found), _) => found,
             (None, Some(scope)) => {
-                let now = db.find_resource(scope).await?;
-                now.ok_or_else(|| path.not_found())?
+                let mut access = RowAccess::Transaction(tx.db());
+                let now = access.find_with_reports(scope, &[]).await?;
+                now.ok_or_else(|| path.not_found())?.resource
             }
             (None, None) => return Err(path.not_found()),
         };
+        let mut db = tx.db();
         let referrers = if has_links {
             db.list_referrers(path.tenants, &rows).await?
         } else {

@@ -63,7 +63,7 @@ impl Service {
         let scope = path.scope().ok_or_else(|| path.not_found())?;
         let mut completes = false;
         for _ in 0..UNLOCKED_ATTEMPTS_MAX {
-            let mut access = self.store.row_access().await?;
+            let mut access = self.store.row_access();
             let (snapshot, decision) = self.judge(&mut access, path, scope, &mut sent).await?;
             completes = decision.completes;
             if completes {
@@ -114,7 +114,7 @@ impl Service {
         origin: &ChangeOrigin,
     ) -> Result<Option<ReportResult>, Error> {
         tx.db().lock_resource(scope.tenants, scope.id).await?;
-        let mut access = RowAccess::Within(tx.db());
+        let mut access = RowAccess::Transaction(tx.db());
         let (snapshot, decision) = self.judge(&mut access, path, scope, sent).await?;
         if decision.completes {
             return Ok(None);
@@ -147,7 +147,7 @@ impl Service {
             decision,
         } = locked;
         let completes = decision.completes;
-        let mut access = RowAccess::Within(tx.db());
+        let mut access = RowAccess::Transaction(tx.db());
         let result = self
             .save_judged(
                 &mut access,
@@ -179,7 +179,7 @@ impl Service {
         origin: &ChangeOrigin,
     ) -> Result<Option<TriedReport>, Error> {
         for is_first in [true, false] {
-            let mut access = RowAccess::Within(tx.db());
+            let mut access = RowAccess::Transaction(tx.db());
             let (snapshot, decision) = self.judge(&mut access, path, scope, sent).await?;
             if decision.completes {
                 return Ok(None);
@@ -249,7 +249,7 @@ impl Service {
         }
         outcome.failures.extend(decision.failures.iter().cloned());
         let completes = decision.completes;
-        let mut access = RowAccess::Within(tx.db());
+        let mut access = RowAccess::Transaction(tx.db());
         let result = carry_out(&mut access, path, &snapshot, (report, origin), decision).await?;
         let Some((stored, _)) = result else {
             return Ok(None);

@@ -60,7 +60,7 @@ impl Service {
         let creation = self.prepare(entity, parent, new, author).await?;
         let mut created = Created::ParentBusy;
         if creation.resource.references.is_empty() {
-            let mut access = self.store.row_access().await?;
+            let mut access = self.store.row_access();
             created = creation.insert(&mut access).await?;
         }
         if created == Created::ParentBusy {
@@ -149,8 +149,7 @@ impl Service {
             owner: None,
             id,
         };
-        let mut session = self.store.session().await?;
-        let found = session.db().find_snapshot(scope, &[]).await?;
+        let found = self.store.row_access().find_snapshot(scope, &[]).await?;
         match found {
             None => Err(Error::not_found(&parent.kind, &id.to_string())),
             Some(snapshot) if snapshot.state.is_finalizing() => {
@@ -176,7 +175,7 @@ impl Service {
             if let Some((_, id)) = owner {
                 tx.db().lock_parent(tenants, *id).await?;
             }
-            return creation.insert(&mut RowAccess::Within(tx.db())).await;
+            return creation.insert(&mut RowAccess::Transaction(tx.db())).await;
         }
         let position = owner.map(|(parent, id)| (self.registry.depth(&parent.kind), id));
         let locked = self
@@ -194,7 +193,9 @@ impl Service {
                 Some(_) => Err(violation.into()),
             };
         }
-        let created = creation.insert(&mut RowAccess::Within(tx.db())).await?;
+        let created = creation
+            .insert(&mut RowAccess::Transaction(tx.db()))
+            .await?;
         if created == Created::Yes {
             tx.db()
                 .replace_references(resource.state.id, &resource.references)
@@ -236,7 +237,7 @@ impl Service {
         };
         if !change.touches_references() {
             for _ in 0..UNLOCKED_ATTEMPTS_MAX {
-                let mut access = self.store.row_access().await?;
+                let mut access = self.store.row_access();
                 if let Some(patched) = self
                     .try_patch(&mut access, path, scope, (change, conditions), origin)
                     .await?
@@ -272,7 +273,7 @@ impl Service {
             tx.db().lock_resource(scope.tenants, scope.id).await?;
             Vec::new()
         };
-        let mut access = RowAccess::Within(tx.db());
+        let mut access = RowAccess::Transaction(tx.db());
         let patched = self
             .try_patch(&mut access, path, scope, (change, conditions), origin)
             .await?;
@@ -298,9 +299,11 @@ impl Service {
         scope: ResourceScope<'_>,
         (change, conditions): Conditional<'_>,
     ) -> Result<Vec<ReferenceTarget>, Error> {
-        let Some(resource) = tx.db().find_resource(scope).await? else {
+        let mut access = RowAccess::Transaction(tx.db());
+        let Some(found) = access.find_with_reports(scope, &[]).await? else {
             return Err(path.missing(self, &mut tx.db()).await);
         };
+        let resource = found.resource;
         require(conditions, &resource.state)?;
         if resource.state.is_finalizing() {
             return Err(lifecycle::marked_for_deletion(&resource.state).into());
@@ -330,10 +333,10 @@ impl Service {
         origin: &ChangeOrigin,
     ) -> Result<Option<PatchedResource>, Error> {
         let with_rules = self.registry.kinds_with_rules();
-        let Some(found) = access.find_whole(scope, with_rules).await? else {
-            return Err(match access.db() {
-                Some(mut db) => path.missing(self, &mut db).await,
-                None => self.missing(path).await,
+        let Some(found) = access.find_with_reports(scope, with_rules).await? else {
+            return Err(match access {
+                RowAccess::Transaction(db) => path.missing(self, db).await,
+                RowAccess::Shared(_) => self.missing(path).await,
             });
         };
         let resource = found.resource;

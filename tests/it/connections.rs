@@ -154,7 +154,7 @@ fn thread(connect: &PgConnectOptions, connections_max: usize) -> Store {
 #[tokio::test]
 async fn slow_statements_leave_a_connection_for_the_others() {
     let database = TestDatabase::create().await;
-    for (connections, expected) in [(2, 1), (3, 1), (4, 1), (5, 1), (6, 2), (8, 3)] {
+    for (connections, expected) in [(2, 1), (3, 1), (4, 1), (5, 1), (6, 2), (8, 2), (9, 3)] {
         let store = thread(&database.options(), connections);
         let mut slow = Vec::new();
         let refused = loop {

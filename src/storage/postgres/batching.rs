@@ -6,9 +6,10 @@
 //! request ─▶ item ─┘
 //! ```
 //!
-//! A single item is sent immediately. Items that arrive while a statement is in progress share the next
-//! statement: the busier the service, the more requests share a round trip and a commit. Every answer is as current as
-//! that of a separate statement, because the statement begins after the item was submitted.
+//! A single item is sent immediately, and so is a second one beside it, if there is a connection for it: two are faster
+//! side by side. Items that arrive meanwhile share the next statement: the busier the service, the more requests share a
+//! round trip and a commit. Every answer is as current as that of a separate statement, because the statement begins
+//! after the item was submitted.
 
 use std::collections::VecDeque;
 use std::error::Error as StdError;
@@ -36,10 +37,20 @@ pub(super) trait BatchItem: Sized + Send + Sync + 'static {
 
     /// What the statement does, for the spans of the requests that share it.
     const OPERATION: SqlOperation;
+    /// Verb and object, for errors.
+    const DOING: &'static str;
+    /// Whether the statement may be carried out twice without harm.
+    const IS_REPEATABLE: bool = false;
 
     /// Bytes that the item adds to the statement, about.
     fn bytes(&self) -> usize {
         0
+    }
+
+    /// The same item, after a statement with it whose result is unknown.
+    #[must_use]
+    fn repeated(self) -> Self {
+        self
     }
 
     /// Answers each item, in their order. On an error, no item has had an effect, unless the connection is
@@ -51,10 +62,12 @@ pub(super) trait BatchItem: Sized + Send + Sync + 'static {
 }
 
 /// Why an item has no answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug)]
 pub(super) enum Unanswered {
     /// There was no connection in time. The item had no effect.
     NoConnection,
+    /// The statement failed, and had no other item. The item had no effect.
+    Refused(Error),
     /// The statement failed, perhaps because of another request's item. The item had no effect.
     Failed,
     /// The connection was lost. Whether the item had an effect is unknown.
@@ -65,14 +78,18 @@ pub(super) enum Unanswered {
 
 /// Where items of one sort wait for the next statement. Cheap to clone.
 pub(super) struct Batcher<Q: BatchItem> {
-    /// The connections that statements use: as many as may be in progress at once, those of other batchers included.
+    /// The connections that statements use, those of other batchers included.
     pool: Pool,
+    /// Statements with a single item that run at the same time, at most.
+    side_by_side: usize,
     queue: Arc<Mutex<Queue<Q>>>,
 }
 
 struct Queue<Q: BatchItem> {
-    /// Whether a task is answering; a request that finds it unset starts one.
-    is_busy: bool,
+    /// Tasks that answer.
+    tasks: usize,
+    /// Those of them whose statement has several items.
+    gathering: usize,
     waiting: VecDeque<Waiting<Q>>,
     /// Number of items submitted.
     submitted: u64,
@@ -89,14 +106,17 @@ struct Waiting<Q: BatchItem> {
 }
 
 impl<Q: BatchItem> Batcher<Q> {
-    pub(super) fn new(pool: Pool) -> Self {
+    /// With a pool, and how many of its connections it may use.
+    pub(super) fn new((pool, side_by_side): &(Pool, usize)) -> Self {
         let queue = Queue {
-            is_busy: false,
+            tasks: 0,
+            gathering: 0,
             waiting: VecDeque::new(),
             submitted: 0,
         };
         Self {
-            pool,
+            pool: pool.clone(),
+            side_by_side: *side_by_side,
             queue: Arc::new(Mutex::new(queue)),
         }
     }
@@ -110,7 +130,7 @@ impl<Q: BatchItem> Batcher<Q> {
         deadline: Option<Instant>,
     ) -> Result<Q::Answer, Unanswered> {
         let (answer, mut answered) = oneshot::channel();
-        let (was_busy, number) = {
+        let (needs_task, number) = {
             let mut queue = self.queue();
             queue.submitted += 1;
             let number = queue.submitted;
@@ -121,9 +141,11 @@ impl<Q: BatchItem> Batcher<Q> {
                 answer,
                 span: Span::current(),
             });
-            (std::mem::replace(&mut queue.is_busy, true), number)
+            let needs_task = queue.needs_task(self.side_by_side);
+            queue.tasks += usize::from(needs_task);
+            (needs_task, number)
         };
-        if !was_busy {
+        if needs_task {
             // In a task of its own: a client that leaves must not cancel the others' answers.
             tokio::spawn(self.clone().answer_all());
         }
@@ -157,28 +179,15 @@ impl<Q: BatchItem> Batcher<Q> {
     }
 
     async fn answer_all(self) {
-        while let Some(batch) = self.next_batch() {
+        let mut batch = self.queue().next_batch();
+        while !batch.is_empty() {
+            let is_gathering = batch.len() > 1;
             // If this panics, the items are dropped with it.
             let _ = AssertUnwindSafe(self.answer(batch)).catch_unwind().await;
+            let mut queue = self.queue();
+            queue.gathering -= usize::from(is_gathering);
+            batch = queue.next_batch();
         }
-    }
-
-    fn next_batch(&self) -> Option<Vec<Waiting<Q>>> {
-        let mut queue = self.queue();
-        let mut batch = Vec::new();
-        let mut bytes = 0;
-        while batch.len() < BATCH_MAX {
-            let Some(next) = queue.waiting.front() else {
-                break;
-            };
-            bytes += next.item.bytes();
-            if bytes > BATCH_BYTES_MAX && !batch.is_empty() {
-                break;
-            }
-            batch.extend(queue.waiting.pop_front());
-        }
-        queue.is_busy = !batch.is_empty();
-        queue.is_busy.then_some(batch)
     }
 
     /// Refuses the waiting items together with those of this batch: each would wait in vain in turn.
@@ -223,19 +232,7 @@ impl<Q: BatchItem> Batcher<Q> {
         let answers = match answers {
             Ok(answers) => answers,
             Err(error) => {
-                tracing::warn!(
-                    error = &error as &dyn StdError,
-                    requests = requests.len(),
-                    "shared statement failed"
-                );
-                let why = if is_lost {
-                    Unanswered::Lost
-                } else {
-                    Unanswered::Failed
-                };
-                for request in requests {
-                    let _ = request.send(Err(why));
-                }
+                refuse(requests, error, is_lost);
                 return;
             }
         };
@@ -245,12 +242,70 @@ impl<Q: BatchItem> Batcher<Q> {
     }
 }
 
+impl<Q: BatchItem> Queue<Q> {
+    /// Whether an item that has just joined the queue gets a task of its own.
+    fn needs_task(&self, side_by_side: usize) -> bool {
+        let is_alone = self.waiting.len() == 1 && self.gathering == 0;
+        self.tasks == 0 || is_alone && self.tasks < side_by_side
+    }
+
+    /// The items of the next statement of a task; none if the task ends. It also ends if another one gathers: that one
+    /// takes what waits.
+    fn next_batch(&mut self) -> Vec<Waiting<Q>> {
+        let mut batch = Vec::new();
+        let mut bytes = 0;
+        while batch.len() < BATCH_MAX && self.gathering == 0 {
+            let Some(next) = self.waiting.front() else {
+                break;
+            };
+            bytes += next.item.bytes();
+            if bytes > BATCH_BYTES_MAX && !batch.is_empty() {
+                break;
+            }
+            batch.extend(self.waiting.pop_front());
+        }
+        self.gathering += usize::from(batch.len() > 1);
+        self.tasks -= usize::from(batch.is_empty());
+        batch
+    }
+}
+
 impl<Q: BatchItem> Clone for Batcher<Q> {
     fn clone(&self) -> Self {
         Self {
             pool: self.pool.clone(),
+            side_by_side: self.side_by_side,
             queue: Arc::clone(&self.queue),
         }
+    }
+}
+
+/// Answers the requests of a statement that failed.
+fn refuse<T>(
+    mut requests: Vec<oneshot::Sender<Result<T, Unanswered>>>,
+    error: Error,
+    is_lost: bool,
+) {
+    // A lock is waited for longer by a request that makes no other one wait.
+    let is_final = !is_lost && !matches!(error, Error::Contended { .. });
+    if is_final && requests.len() == 1 {
+        if let Some(request) = requests.pop() {
+            let _ = request.send(Err(Unanswered::Refused(error)));
+        }
+        return;
+    }
+    tracing::warn!(
+        error = &error as &dyn StdError,
+        requests = requests.len(),
+        "shared statement failed"
+    );
+    for request in requests {
+        let why = if is_lost {
+            Unanswered::Lost
+        } else {
+            Unanswered::Failed
+        };
+        let _ = request.send(Err(why));
     }
 }
 

@@ -6,13 +6,16 @@ use std::collections::HashMap;
 use serde_json::Value;
 use sqlx::types::Json;
 
+use super::batching::BatchItem as _;
 use super::measure::SqlOperation::{Create, Delete, Query};
 use super::measure::SqlTable::{ResourceReferences, Resources};
+use super::remove_resources::RemoveResource;
+use super::save_resources::SaveResource;
 use super::{Db, Error, LockedRow, ResourceScope, uuids};
 use crate::domain::lifecycle::{Outcome, Referrer};
 use crate::domain::reference::ReferenceTarget;
 use crate::domain::tenancy::TenantScope;
-use crate::domain::{References, ResourceId, audit::ChangeOrigin};
+use crate::domain::{References, ResourceId, ResourceState, audit::ChangeOrigin};
 
 /// A locked resource with its owners.
 #[derive(Debug)]
@@ -24,12 +27,12 @@ pub struct LockedLineage {
 
 /// References that a transaction has dropped, by their source: a recorded change has them as they were before.
 #[derive(Debug, Default)]
-pub(super) struct DroppedLinks(HashMap<ResourceId, Vec<Value>>);
+struct DroppedLinks(HashMap<ResourceId, Vec<Value>>);
 
 impl DroppedLinks {
     /// Those of a resource; `None` if it has lost none.
-    pub(super) fn of(&self, source: ResourceId) -> Option<Json<&[Value]>> {
-        self.0.get(&source).map(|links| Json(links.as_slice()))
+    fn of(&self, source: ResourceId) -> Option<&[Value]> {
+        self.0.get(&source).map(Vec::as_slice)
     }
 }
 
@@ -170,8 +173,7 @@ impl Db<'_> {
     /// Carries out the outcome of a deletion or a removal. All its rows must be locked; `has_links` says whether any
     /// of them has a reference, or is the target of one.
     ///
-    /// One statement writes the audit trail and whatever comes first: the trail records the tenancies of the resources
-    /// while they exist.
+    /// Each row is written with its audit entries: the trail records the tenancies of resources while they exist.
     pub async fn carry_out(
         &mut self,
         outcome: &Outcome,
@@ -190,17 +192,27 @@ impl Db<'_> {
         if has_links && !(released.is_empty() && removed.is_empty()) {
             dropped = self.delete_references(released, removed).await?;
         }
-        if saved.is_empty() && removed.is_empty() {
-            return Ok(());
+        let (of_saved, of_removed): (Vec<_>, Vec<_>) = changes
+            .iter()
+            .partition(|change| saved.iter().any(|state| state.id == change.id));
+        if !saved.is_empty() {
+            let place = |state: &ResourceState| of_saved.iter().position(|c| c.id == state.id);
+            let mut saved: Vec<_> = saved.iter().map(|state| (place(state), state)).collect();
+            // Audit entries have the order of the changes.
+            saved.sort_by_key(|(place, _)| *place);
+            let saved = saved.into_iter().map(|(place, state)| {
+                let change = place.map(|place| of_saved[place]);
+                SaveResource::locked(state, change, dropped.of(state.id), origin)
+            });
+            SaveResource::answer(self, &saved.collect::<Vec<_>>()).await?;
         }
-        if saved.is_empty() {
-            return self
-                .remove_audited(removed, changes, &dropped, origin)
-                .await;
-        }
-        self.save_audited(saved, changes, &dropped, origin).await?;
         if !removed.is_empty() {
-            self.delete_resources(removed, &dropped, origin).await?;
+            let removed = removed.iter().map(|id| RemoveResource {
+                id: *id,
+                dropped_links: dropped.of(*id),
+            });
+            let removed: Vec<_> = removed.collect();
+            self.remove_resources(&removed, &of_removed, origin).await?;
         }
         Ok(())
     }
@@ -226,36 +238,5 @@ impl Db<'_> {
             of_source.push(row.link);
         }
         Ok(dropped)
-    }
-
-    /// Reports and references are removed with their resource.
-    async fn delete_resources(
-        &mut self,
-        ids: &[ResourceId],
-        dropped: &DroppedLinks,
-        origin: &ChangeOrigin,
-    ) -> Result<(), Error> {
-        let links: Vec<_> = ids.iter().map(|id| dropped.of(*id)).collect();
-        let result = sqlx::query!(
-            "WITH recorded AS (
-                 INSERT INTO changes (at, resource_id, kind, action, actor, request_id, revision, generation, updated_at,
-                                      updated_by, deleted_at, deleted_by, created_at, created_by, name, owner_id, tenancy,
-                                      spec, labels, links, conditions)
-                 SELECT $3, r.id, r.kind, 'removed', $4, $5, r.revision, r.generation, r.updated_at, r.updated_by,
-                        r.deleted_at, r.deleted_by, r.created_at, r.created_by, r.name, r.owner_id, r.tenancy, r.spec,
-                        r.labels, coalesce(n.links, links_of(r.id)), r.conditions
-                 FROM unnest($1::uuid[], $2::jsonb[]) n (id, links) JOIN resources r ON r.id = n.id
-             )
-             DELETE FROM resources WHERE id = ANY($1)",
-            &uuids(ids.iter().copied()),
-            &links as _,
-            origin.at,
-            origin.actor,
-            origin.request_id,
-        )
-        .execute(self.connection())
-        .await;
-        self.complete(result, Delete(Resources), "remove resources")?;
-        Ok(())
     }
 }

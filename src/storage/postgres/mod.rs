@@ -29,6 +29,7 @@ mod guarded;
 mod history;
 mod idempotency;
 mod imports;
+mod insert_resources;
 mod keyset;
 mod lane;
 mod list;
@@ -40,18 +41,18 @@ mod past_walked;
 mod pool;
 mod pooler;
 mod probe;
+mod read_resources;
 mod reader;
+mod remove_resources;
 mod reports;
 mod resources;
 mod row;
 mod row_access;
-mod saved_deletions;
-mod saved_reports;
-mod saved_resources;
+mod save_reports;
+mod save_resources;
 mod schema;
 mod scope;
 mod search;
-mod snapshots;
 mod states;
 mod surroundings;
 mod trail;
@@ -77,30 +78,28 @@ pub use idempotency::ClaimedKey;
 pub use imports::{
     Conflict, Digests, ImportSource, ImportState, LeftOut, SourceSettings, WrittenReference,
 };
+pub use insert_resources::Created;
 pub use list::{ListQuery, TrailRows};
 pub use measure::count_from_zero;
 pub use past_list::PastListing;
 pub use pool::{ConnectionLifetime, Settings};
 pub use probe::Probe;
-pub use resources::Created;
-pub use row_access::{ChangeInProgress, RowAccess, TogetherAccess};
+pub use read_resources::{LockedSnapshots, ResourceWithReports, SurroundedResource};
+pub use row_access::RowAccess;
 pub use schema::{DatabaseStatus, Migration, MigrationState, SchemaStatus};
 pub use scope::{LockedRow, ResourceScope};
-pub use snapshots::{LockedSnapshots, SurroundedResource, WholeResource};
 pub use trail::TrailBounds;
 pub use transactions::{Turn, Tx};
 pub use unreconciled::Unreconciled;
 pub use walked_list::WalkedPage;
 
-use crate::domain::{ResourceId, StoredResource};
-use batching::Unanswered;
+use crate::domain::ResourceId;
 use error::{Doing as _, is_connection_lost, is_late, is_timeout};
 use guarded::GuardedConnection;
 use lane::{Lane, LanePermit, Lanes};
 use measure::SqlOperation::{self, Begin};
 use pool::{Health, Lease, Link, Pool};
-use reader::Reader;
-use row_access::ChangeDesks;
+use row_access::{Batchers, SharedConnections};
 
 /// The schema, embedded so that the binary and the tests apply the same one.
 static MIGRATOR: LazyLock<Migrator> = LazyLock::new(|| {
@@ -115,9 +114,8 @@ static MIGRATOR: LazyLock<Migrator> = LazyLock::new(|| {
 #[derive(Clone)]
 pub struct Store {
     pool: Pool,
-    reader: Option<Reader>,
-    /// For changes of single rows that share statements; unset if there are too few connections.
-    batchers: Option<ChangeDesks>,
+    /// For reads and changes of single rows, which share statements.
+    batchers: Batchers,
     lanes: Arc<Lanes>,
     settings: Arc<Settings>,
     /// Deadline of the request that it serves; unset for none.
@@ -157,11 +155,11 @@ impl Store {
     /// Makes a handle. Connects to nothing yet.
     pub fn new(settings: Settings) -> Self {
         let pool = pool::pool(&settings);
+        let (batchers, _) = Batchers::new(&settings, &pool, SharedConnections::default());
         Self {
             pools: Arc::new(Mutex::new(vec![pool.clone()])),
             pool,
-            reader: None,
-            batchers: None,
+            batchers,
             lanes: Arc::new(Lanes::new(settings.connections_max)),
             settings: Arc::new(settings),
             deadline: None,
@@ -172,38 +170,36 @@ impl Store {
     /// one. For threads that answer requests: a connection that stays on one thread wakes no other thread for its
     /// answers.
     ///
-    /// | connections | for [`Store::find_resource`] | for changes that share statements | for everything | of these for slow statements, at most | for changes of held rows, at most |
-    /// | ---: | ---: | ---: | ---: | ---: | ---: |
-    /// | 1 | 0 | 0 | 1 | 1 | 1 |
-    /// | 2 | 0 | 0 | 2 | 1 | 1 |
-    /// | 3 | 1 | 0 | 2 | 1 | 1 |
-    /// | 5 | 1 | 1 | 3 | 1 | 1 |
-    /// | 8 | 1 | 1 | 6 | 3 | 2 |
+    /// | connections | for [`Store::find_resource`] | for changes that share statements | for everything | of these for slow statements, at most |
+    /// | ---: | ---: | ---: | ---: | ---: |
+    /// | 1 | 0 | 0 | 1 | 1 |
+    /// | 2 | 0 | 0 | 2 | 1 |
+    /// | 3 | 1 | 0 | 2 | 1 |
+    /// | 5 | 1 | 1 | 3 | 1 |
+    /// | 7 | 1 | 1 | 5 | 2 |
+    /// | 8 | 1 | 2 | 5 | 2 |
     pub fn share(&self, shares: usize) -> Self {
         let connections = (self.settings.connections_max / shares.max(1)).max(1);
-        // Of two, one must be left that no search holds: that is worth more than faster reads.
-        let has_reader = connections > 2;
-        let has_desks = connections > 4;
-        let general = connections - usize::from(has_reader) - usize::from(has_desks);
+        let shared = SharedConnections::of(connections);
+        let general = connections - shared.count();
         let settings = Settings {
             connections_max: general,
             ..Settings::clone(&self.settings)
         };
-        let share = Self {
-            pool: pool::pool(&settings),
-            reader: has_reader.then(|| Reader::new(&settings)),
-            batchers: has_desks.then(|| ChangeDesks::new(&settings)),
+        let pool = pool::pool(&settings);
+        let (batchers, shared_pools) = Batchers::new(&settings, &pool, shared);
+        let mut pools = self.pools();
+        pools.push(pool.clone());
+        pools.extend(shared_pools);
+        drop(pools);
+        Self {
+            pool,
+            batchers,
             lanes: Arc::new(self.lanes.share(general)),
             settings: Arc::new(settings),
             deadline: None,
             pools: Arc::clone(&self.pools),
-        };
-        let mut pools = self.pools();
-        pools.push(share.pool.clone());
-        pools.extend(share.reader.as_ref().map(Reader::pool));
-        pools.extend(share.batchers.as_ref().map(ChangeDesks::pool));
-        drop(pools);
-        share
+        }
     }
 
     /// The same store for one request that begins now: everything it does ends by one deadline, the longest time of
@@ -218,25 +214,6 @@ impl Store {
 
     fn pools(&self) -> MutexGuard<'_, Vec<Pool>> {
         self.pools.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// One resource, if it exists. Outside any transaction, by one statement, which several requests may share. If
-    /// it is asked for twice, both attempts together wait for a connection no longer than one.
-    pub async fn find_resource(
-        &self,
-        scope: ResourceScope<'_>,
-    ) -> Result<Option<StoredResource>, Error> {
-        let mut until = self.connected_by();
-        if let Some(reader) = &self.reader {
-            match reader.find(scope, until, self.deadline).await {
-                Ok(found) => return Ok(found),
-                Err(Unanswered::NoConnection | Unanswered::Late) => {}
-                Err(Unanswered::Failed | Unanswered::Lost) => until = self.connected_by(),
-            }
-        }
-        let mut session = Session::of(&self.pool, until, self.deadline).await?;
-        let found = session.db().find_resource(scope).await?;
-        Ok(found.map(StoredResource::from))
     }
 
     /// A connection of its own for the reader of changes. Connects to nothing yet.

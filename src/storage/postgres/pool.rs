@@ -230,8 +230,8 @@ pub(super) fn pool(settings: &Settings) -> Pool {
     pool_of(settings, settings.connections_max, &[])
 }
 
-/// A pool of one connection, for statements that answer several requests.
-pub(super) fn gathering_pool(settings: &Settings) -> Pool {
+/// A pool for statements that answer several requests.
+pub(super) fn gathering_pool(settings: &Settings, connections_max: usize) -> Pool {
     let options = [
         // The server would plan for each number of rows, which takes longer than to read or to write them.
         ("plan_cache_mode", "force_generic_plan"),
@@ -239,7 +239,7 @@ pub(super) fn gathering_pool(settings: &Settings) -> Pool {
         // One request must not make the others wait for a lock: each goes on alone.
         ("lock_timeout", "100ms"),
     ];
-    pool_of(settings, 1, &options)
+    pool_of(settings, connections_max, &options)
 }
 
 fn pool_of(settings: &Settings, connections_max: usize, options: &[(&str, &str)]) -> Pool {

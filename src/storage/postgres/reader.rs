@@ -1,18 +1,16 @@
-//! Reads of single resources, gathered: those that arrive together share a statement.
+//! Reads single resources as answers show them: their JSON stays text.
 
 use std::sync::LazyLock;
 
 use sqlx::{AssertSqlSafe, Row as _};
-use tokio::time::Instant;
 
-use super::batching::{BatchItem, Batcher, Unanswered, by_place};
+use super::batching::{BatchItem, by_place};
 use super::error::Doing as _;
 use super::measure::SqlOperation::{self, Query};
 use super::measure::SqlTable::Resources;
-use super::pool::{Pool, gathering_pool};
 use super::row::{COLUMNS, COLUMNS_COUNT, StoredRow};
 use super::scope::{WantedColumns, WantedResource};
-use super::{Db, Error, ResourceScope, Settings};
+use super::{Db, Error};
 use crate::domain::StoredResource;
 
 /// Consists of constants only.
@@ -29,45 +27,15 @@ static SQL: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
-/// A connection of its own for reads of single resources.
-#[derive(Clone)]
-pub(super) struct Reader {
-    pool: Pool,
-    batcher: Batcher<FindStored>,
-}
-
 /// Which resource to read.
-struct FindStored(WantedResource);
-
-impl Reader {
-    pub(super) fn new(settings: &Settings) -> Self {
-        let pool = gathering_pool(settings);
-        Self {
-            batcher: Batcher::new(pool.clone()),
-            pool,
-        }
-    }
-
-    /// One resource, if it exists. A connection is awaited until `until`, the answer until the deadline.
-    pub(super) async fn find(
-        &self,
-        scope: ResourceScope<'_>,
-        until: Instant,
-        deadline: Option<Instant>,
-    ) -> Result<Option<StoredResource>, Unanswered> {
-        let item = FindStored(scope.into());
-        self.batcher.submit(item, until, deadline).await
-    }
-
-    pub(super) fn pool(&self) -> Pool {
-        self.pool.clone()
-    }
-}
+pub(super) struct FindStored(pub(super) WantedResource);
 
 impl BatchItem for FindStored {
     type Answer = Option<StoredResource>;
 
     const OPERATION: SqlOperation = Query(Resources);
+    const DOING: &'static str = "find a resource";
+    const IS_REPEATABLE: bool = true;
 
     async fn answer(db: &mut Db<'_>, items: &[Self]) -> Result<Vec<Self::Answer>, Error> {
         let wanted = WantedColumns::of(items.iter().map(|item| &item.0));
@@ -77,7 +45,7 @@ impl BatchItem for FindStored {
             .bind(wanted.owners)
             .bind(wanted.tenancies);
         let result = query.fetch_all(db.repeatable_connection()).await;
-        let rows = db.complete(result, Self::OPERATION, "find resources")?;
+        let rows = db.complete(result, Self::OPERATION, Self::DOING)?;
         let found = rows.iter().map(|row| {
             let place = row.try_get(COLUMNS_COUNT)?;
             Ok((place, StoredRow::read(row)?.into()))

@@ -5,38 +5,13 @@ use std::sync::LazyLock;
 
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
-use serde_json::{Map, Value};
 use sqlx::error::BoxDynError;
 use sqlx::postgres::{PgRow, PgTypeInfo, PgValueRef};
 use sqlx::types::Json;
 use sqlx::{Decode, Postgres, Row as _, Type};
 use uuid::Uuid;
 
-use crate::domain::{
-    Condition, Deletion, JsonText, Labels, Reference, References, Resource, ResourceState,
-    StoredResource, Tenancy,
-};
-
-/// A whole resource, for rules.
-pub(super) struct ResourceRow {
-    pub(super) id: Uuid,
-    pub(super) kind: String,
-    pub(super) name: String,
-    pub(super) owner_id: Option<Uuid>,
-    pub(super) generation: i32,
-    pub(super) revision: i64,
-    pub(super) created_at: DateTime<Utc>,
-    pub(super) created_by: String,
-    pub(super) updated_at: DateTime<Utc>,
-    pub(super) updated_by: String,
-    pub(super) deleted_at: Option<DateTime<Utc>>,
-    pub(super) deleted_by: Option<String>,
-    pub(super) spec: Json<Map<String, Value>>,
-    pub(super) labels: Json<Labels>,
-    pub(super) tenancy: Json<Tenancy>,
-    pub(super) conditions: Json<Vec<Condition>>,
-    pub(super) links: Option<Json<Vec<Link>>>,
-}
+use crate::domain::{Deletion, JsonText, Reference, References, StoredResource};
 
 /// A whole resource, for an answer.
 pub(super) struct StoredRow {
@@ -147,40 +122,6 @@ pub(super) struct Link {
     ref_type: String,
     kind: String,
     id: Uuid,
-}
-
-/// The columns that rules read, from either row: both have them under the same names.
-macro_rules! state_of {
-    ($row:ident) => {
-        ResourceState {
-            id: $row.id.into(),
-            kind: $row.kind,
-            name: $crate::domain::ResourceName::stored($row.name),
-            owner: $row.owner_id.map(Into::into),
-            generation: $row.generation,
-            revision: $row.revision,
-            updated_at: $row.updated_at,
-            deletion: $crate::storage::postgres::row::deletion($row.deleted_at, $row.deleted_by),
-            conditions: $row.conditions.0,
-        }
-    };
-}
-
-pub(super) use state_of;
-
-impl From<ResourceRow> for Resource {
-    fn from(row: ResourceRow) -> Self {
-        Self {
-            state: state_of!(row),
-            spec: row.spec.0,
-            labels: row.labels.0,
-            references: references(row.links.map_or_else(Vec::new, |links| links.0)),
-            tenancy: row.tenancy.0,
-            created_at: row.created_at,
-            created_by: row.created_by,
-            updated_by: row.updated_by,
-        }
-    }
 }
 
 /// Both columns are set, or neither: a constraint of the table.

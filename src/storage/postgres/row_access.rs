@@ -1,192 +1,208 @@
-//! How a request changes one row: over a connection of its own, or, while many requests change rows, by statements that
-//! they share (`docs/decisions/0080-gathered-writes.md`).
+//! How a request reads and changes one row: by statements that requests share, or within a transaction of its own. Both
+//! run the same statements (`docs/decisions/0080-gathered-writes.md`).
 //!
 //! ```text
-//!               few changes ─▶ Alone(Session)   a read, a guarded write
-//! row_access() ─┤
-//!               many ────────▶ Together         the same two by a Batcher: one statement, one commit for all that wait
+//! row_access() ─▶ Shared       a read, then a guarded write: each one statement, for all requests that wait for it
+//! begin_…() ────▶ Transaction  the same two for one request, beside others
 //! ```
 //!
-//! What a shared statement leaves undone, each request does alone: after an error, after a lock that was not free, and
-//! for what no batcher can do.
+//! What a shared statement leaves undone, each request does over a connection of its own: after an error, and after a lock
+//! that was not free.
 
 use std::io;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-
-use tokio::time::Instant;
 
 use super::batching::{BatchItem, Batcher, Unanswered};
+use super::insert_resources::InsertResource;
 use super::pool::{Pool, gathering_pool};
-use super::saved_deletions::SaveDeleted;
-use super::saved_reports::SaveReport;
-use super::saved_resources::{InsertRoot, SavePatched};
-use super::snapshots::{FindDeletable, FindSnapshot, FindWhole};
-use super::{Created, Db, Error, ResourceScope, Session, Settings, Store, WholeResource, error};
+use super::read_resources::ReadResource;
+use super::reader::FindStored;
+use super::save_reports::SaveReport;
+use super::save_resources::SaveResource;
+use super::{
+    Created, Db, Error, ResourceScope, ResourceWithReports, Session, Settings, Store, error,
+};
 use crate::domain::audit::{Change, ChangeOrigin};
 use crate::domain::tenancy::TenantScope;
-use crate::domain::{Condition, Report, Resource, ResourceSnapshot, ResourceState};
+use crate::domain::{Condition, Report, Resource, ResourceSnapshot, ResourceState, StoredResource};
 
-/// So many changes at once on one thread share statements. A shared statement takes longer than a single one: fewer
-/// changes are faster side by side.
-const GATHERED_FROM: usize = 3;
-
-/// The batchers of one thread, which share a connection: a write follows its read on the same connection.
+/// The batchers of one thread.
 #[derive(Clone)]
-pub(super) struct ChangeDesks {
-    pool: Pool,
-    snapshots: Batcher<FindSnapshot>,
-    wholes: Batcher<FindWhole>,
-    deletables: Batcher<FindDeletable>,
+pub(super) struct Batchers {
+    stored: Batcher<FindStored>,
+    reads: Batcher<ReadResource>,
+    inserts: Batcher<InsertResource>,
+    saves: Batcher<SaveResource>,
     reports: Batcher<SaveReport>,
-    patches: Batcher<SavePatched>,
-    deletions: Batcher<SaveDeleted>,
-    roots: Batcher<InsertRoot>,
-    /// Changes in progress, alone or together.
-    changes: Arc<AtomicUsize>,
+}
+
+/// Connections for shared statements alone. Statements without any use those for everything.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct SharedConnections {
+    /// For single resources that are read for an answer.
+    pub(super) reads: usize,
+    /// For changes of single resources, and what they read.
+    pub(super) changes: usize,
 }
 
 /// One request's access to one row.
 pub enum RowAccess<'c> {
-    /// Over a connection that no other request uses.
-    Alone(Session, Option<ChangeInProgress>),
+    /// By statements that other requests share.
+    Shared(Store),
     /// Within a transaction of the request.
-    Within(Db<'c>),
-    Together(TogetherAccess),
+    Transaction(Db<'c>),
 }
 
-/// Access by shared statements.
-pub struct TogetherAccess {
-    store: Store,
-    batchers: ChangeDesks,
-    _change: ChangeInProgress,
-}
-
-/// Counts a change until it is dropped.
-pub struct ChangeInProgress(Arc<AtomicUsize>);
-
-impl Drop for ChangeInProgress {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-impl ChangeDesks {
-    pub(super) fn new(settings: &Settings) -> Self {
-        let pool = gathering_pool(settings);
+impl SharedConnections {
+    /// The part of so many connections.
+    pub(super) fn of(connections: usize) -> Self {
         Self {
-            snapshots: Batcher::new(pool.clone()),
-            wholes: Batcher::new(pool.clone()),
-            deletables: Batcher::new(pool.clone()),
-            reports: Batcher::new(pool.clone()),
-            patches: Batcher::new(pool.clone()),
-            deletions: Batcher::new(pool.clone()),
-            roots: Batcher::new(pool.clone()),
-            pool,
-            changes: Arc::default(),
+            // Of two, one must be left that no search holds: that is worth more than faster reads.
+            reads: usize::from(connections > 2),
+            changes: match connections {
+                ..5 => 0,
+                5..8 => 1,
+                // Two changes are faster side by side than in one statement.
+                _ => 2,
+            },
         }
     }
 
-    pub(super) fn pool(&self) -> Pool {
-        self.pool.clone()
+    pub(super) fn count(self) -> usize {
+        self.reads + self.changes
     }
+}
 
-    /// Counts a change, and whether it shares statements.
-    fn begin(&self) -> (ChangeInProgress, bool) {
-        let others = self.changes.fetch_add(1, Ordering::Relaxed);
-        let change = ChangeInProgress(Arc::clone(&self.changes));
-        (change, others + 1 >= GATHERED_FROM)
+impl Batchers {
+    /// With the pools that they have beside `general`, the pool of these settings.
+    pub(super) fn new(
+        settings: &Settings,
+        general: &Pool,
+        connections: SharedConnections,
+    ) -> (Self, Vec<Pool>) {
+        let mut made = Vec::new();
+        let mut pool_of = |count| {
+            if count == 0 {
+                return (general.clone(), settings.connections_max);
+            }
+            let pool = gathering_pool(settings, count);
+            made.push(pool.clone());
+            (pool, count)
+        };
+        let (reads, changes) = (pool_of(connections.reads), pool_of(connections.changes));
+        let batchers = Self {
+            stored: Batcher::new(&reads),
+            reads: Batcher::new(&changes),
+            inserts: Batcher::new(&changes),
+            saves: Batcher::new(&changes),
+            reports: Batcher::new(&changes),
+        };
+        (batchers, made)
     }
 }
 
 impl Store {
     /// Access to one row, for a request that reads it and then changes it, or that inserts it.
-    pub async fn row_access(&self) -> Result<RowAccess<'static>, Error> {
-        let Some(batchers) = &self.batchers else {
-            return Ok(RowAccess::Alone(self.session().await?, None));
-        };
-        let (change, is_shared) = batchers.begin();
-        if !is_shared {
-            return Ok(RowAccess::Alone(self.session().await?, Some(change)));
+    pub fn row_access(&self) -> RowAccess<'static> {
+        RowAccess::Shared(self.clone())
+    }
+
+    /// One resource, if it exists. Outside any transaction.
+    pub async fn find_resource(
+        &self,
+        scope: ResourceScope<'_>,
+    ) -> Result<Option<StoredResource>, Error> {
+        self.run_shared(&self.batchers.stored, || FindStored(scope.into()))
+            .await
+    }
+
+    /// Runs a statement for an item, together with others. If that fails, for the item alone.
+    async fn run_shared<Q: BatchItem>(
+        &self,
+        batcher: &Batcher<Q>,
+        item: impl Fn() -> Q,
+    ) -> Result<Q::Answer, Error> {
+        let mut until = self.connected_by();
+        let mut is_unknown = false;
+        match batcher.submit(item(), until, self.deadline).await {
+            Ok(answer) => return Ok(answer),
+            Err(Unanswered::Refused(error)) => return Err(error),
+            Err(Unanswered::Late) => return Err(without_answer(Q::DOING, error::silent())),
+            Err(Unanswered::Lost) if !Q::IS_REPEATABLE => {
+                return Err(without_answer(Q::DOING, connection_lost()));
+            }
+            // Both attempts together wait for a connection no longer than one.
+            Err(Unanswered::NoConnection) => {}
+            Err(Unanswered::Failed) => until = self.connected_by(),
+            Err(Unanswered::Lost) => {
+                until = self.connected_by();
+                is_unknown = true;
+            }
         }
-        Ok(RowAccess::Together(TogetherAccess {
-            store: self.clone(),
-            batchers: batchers.clone(),
-            _change: change,
-        }))
+        let mut session = Session::of(&self.pool, until, self.deadline).await?;
+        let item = item();
+        let item = if is_unknown { item.repeated() } else { item };
+        session.db().run(item).await
     }
 }
 
-/// Runs one statement of [`Db`] for whichever access there is, `$together` first if it is shared. `None` of that sends
-/// the request on its own way.
-macro_rules! alone_or {
-    ($access:ident, $together:expr, |$db:ident| $alone:expr) => {
-        match $access {
-            RowAccess::Alone(session, _) => {
-                let mut $db = session.db();
-                $alone
-            }
-            RowAccess::Within($db) => $alone,
-            RowAccess::Together(together) => {
-                let answer: Option<_> = $together(together).await?;
-                if let Some(answer) = answer {
-                    return Ok(answer);
-                }
-                let mut session = together.store.session().await?;
-                let mut $db = session.db();
-                $alone
-            }
-        }
-    };
+impl Db<'_> {
+    /// Runs a statement for one item.
+    pub(super) async fn run<Q: BatchItem>(&mut self, item: Q) -> Result<Q::Answer, Error> {
+        let mut answers = Q::answer(self, &[item]).await?;
+        let Some(answer) = answers.pop() else {
+            unreachable!("each item has an answer")
+        };
+        Ok(answer)
+    }
 }
 
 impl RowAccess<'_> {
-    /// As [`Db::find_snapshot`].
+    async fn run<Q: BatchItem>(
+        &mut self,
+        batcher: impl Fn(&Batchers) -> &Batcher<Q>,
+        item: impl Fn() -> Q,
+    ) -> Result<Q::Answer, Error> {
+        match self {
+            Self::Shared(store) => store.run_shared(batcher(&store.batchers), item).await,
+            Self::Transaction(db) => db.run(item()).await,
+        }
+    }
+
+    /// The snapshot of one resource, if it exists.
     pub async fn find_snapshot(
         &mut self,
         scope: ResourceScope<'_>,
         kinds_with_rules: &[String],
     ) -> Result<Option<ResourceSnapshot>, Error> {
-        let together = async |access: &TogetherAccess| {
-            let item = wanted(scope, kinds_with_rules);
-            access.read(&access.batchers.snapshots, item).await
-        };
-        alone_or!(self, together, |db| db
-            .find_snapshot(scope, kinds_with_rules)
-            .await)
+        let item = || ReadResource::snapshot(scope, kinds_with_rules);
+        let found = self.run(|batchers| &batchers.reads, item).await?;
+        Ok(found.map(|row| row.snapshot(kinds_with_rules)))
     }
 
-    /// As [`Db::find_whole`].
-    pub async fn find_whole(
+    /// One resource with its snapshot, if it exists, without checking for dependents.
+    pub async fn find_with_reports(
         &mut self,
         scope: ResourceScope<'_>,
         kinds_with_rules: &[String],
-    ) -> Result<Option<WholeResource>, Error> {
-        let together = async |access: &TogetherAccess| {
-            let item = FindWhole(wanted(scope, kinds_with_rules));
-            access.read(&access.batchers.wholes, item).await
-        };
-        alone_or!(self, together, |db| db
-            .find_whole(scope, kinds_with_rules)
-            .await)
+    ) -> Result<Option<ResourceWithReports>, Error> {
+        let item = || ReadResource::resource(scope, kinds_with_rules);
+        let found = self.run(|batchers| &batchers.reads, item).await?;
+        Ok(found.map(|row| row.with_reports(kinds_with_rules)))
     }
 
-    /// As [`Db::find_deletable`].
+    /// The same, with whether it has dependents.
     pub async fn find_deletable(
         &mut self,
         scope: ResourceScope<'_>,
         kinds_with_rules: &[String],
-    ) -> Result<Option<WholeResource>, Error> {
-        let together = async |access: &TogetherAccess| {
-            let item = FindDeletable(wanted(scope, kinds_with_rules));
-            access.read(&access.batchers.deletables, item).await
-        };
-        alone_or!(self, together, |db| db
-            .find_deletable(scope, kinds_with_rules)
-            .await)
+    ) -> Result<Option<ResourceWithReports>, Error> {
+        let item = || ReadResource::deletable(scope, kinds_with_rules);
+        let found = self.run(|batchers| &batchers.reads, item).await?;
+        Ok(found.map(|row| row.with_reports(kinds_with_rules)))
     }
 
-    /// As [`Db::save_report`].
+    /// Saves an accepted report with the resulting conditions, unless the resource has changed since `before` or another
+    /// transaction holds its row; true if saved. Also records the change of the resource, if there is one to record.
     pub async fn save_report(
         &mut self,
         before: &ResourceState,
@@ -194,38 +210,24 @@ impl RowAccess<'_> {
         report: &Report,
         origin: &ChangeOrigin,
     ) -> Result<bool, Error> {
-        let together = async |access: &TogetherAccess| {
-            let item = SaveReport::new(before, conditions, report, origin);
-            access
-                .write(&access.batchers.reports, item, "save a report")
-                .await
-        };
-        alone_or!(self, together, |db| db
-            .save_report(before, conditions, report, origin)
-            .await)
+        let item = || SaveReport::new(before, conditions, report, origin);
+        self.run(|batchers| &batchers.reports, item).await
     }
 
-    /// As [`Db::save_patched`].
+    /// Saves a patch with its audit entry and its change, unless the row has changed since `before` or another
+    /// transaction holds it; true if saved. References are replaced separately.
     pub async fn save_patched(
         &mut self,
         before: &Resource,
         after: &Resource,
         origin: &ChangeOrigin,
     ) -> Result<bool, Error> {
-        let together = async |access: &TogetherAccess| {
-            if before.references != after.references {
-                return Ok(None);
-            }
-            let item = SavePatched::new(before, after, origin);
-            let doing = "save a patched resource";
-            access.write(&access.batchers.patches, item, doing).await
-        };
-        alone_or!(self, together, |db| db
-            .save_patched(before, after, origin)
-            .await)
+        let item = || SaveResource::patched(before, after, origin);
+        self.run(|batchers| &batchers.saves, item).await
     }
 
-    /// As [`Db::save_deleted`].
+    /// Saves that a resource is finalizing, with its audit entry, unless the row has changed since `before`, another
+    /// transaction holds it, or the resource has dependents; true if saved.
     pub async fn save_deleted(
         &mut self,
         before: &ResourceState,
@@ -233,17 +235,26 @@ impl RowAccess<'_> {
         change: &Change,
         origin: &ChangeOrigin,
     ) -> Result<bool, Error> {
-        let together = async |access: &TogetherAccess| {
-            let item = SaveDeleted::new(before, after, change, origin);
-            let doing = "save a deleted resource";
-            access.write(&access.batchers.deletions, item, doing).await
-        };
-        alone_or!(self, together, |db| db
-            .save_deleted(before, after, change, origin)
-            .await)
+        let item = || SaveResource::deleted(before, after, change, origin);
+        self.run(|batchers| &batchers.saves, item).await
     }
 
-    /// As [`Db::insert_resource`].
+    /// The stored report of one adapter on an existing resource.
+    pub async fn find_report(
+        &mut self,
+        state: &ResourceState,
+        adapter: &str,
+    ) -> Result<Option<Report>, Error> {
+        match self {
+            Self::Transaction(db) => db.find_report(state, adapter).await,
+            Self::Shared(store) => {
+                let mut session = store.session().await?;
+                session.db().find_report(state, adapter).await
+            }
+        }
+    }
+
+    /// Adds a resource with its audit entry, as [`InsertResource`].
     pub async fn insert_resource(
         &mut self,
         tenants: &TenantScope,
@@ -251,118 +262,22 @@ impl RowAccess<'_> {
         parent_kind: Option<&str>,
         origin: &ChangeOrigin,
     ) -> Result<Created, Error> {
-        let RowAccess::Together(access) = self else {
-            return alone_or!(
-                self,
-                async |_: &TogetherAccess| Ok::<_, Error>(None),
-                |db| db
-                    .insert_resource(tenants, resource, parent_kind, origin)
-                    .await
-            );
-        };
-        let state = &resource.state;
-        if state.owner.is_none() {
-            let item = InsertRoot::new(resource, origin);
-            let batcher = &access.batchers.roots;
-            match access.submit(batcher, item).await {
-                Ok(()) => return Ok(Created::Yes),
-                Err(why @ Unanswered::Late) => {
-                    return Err(without_answer("insert a resource", why));
-                }
-                // Another resource of the statement may be the one whose name is taken.
-                Err(Unanswered::NoConnection | Unanswered::Failed | Unanswered::Lost) => {}
-            }
-        }
-        let mut session = access.store.session().await?;
-        let mut db = session.db();
-        let created = db
-            .insert_resource(tenants, resource, parent_kind, origin)
-            .await;
-        // The shared statement may have been carried out without an answer. No other request makes this id.
-        if matches!(created, Err(Error::Duplicate { .. }))
-            && db.has_resource(tenants, &state.kind, state.id).await?
-        {
-            return Ok(Created::Yes);
-        }
-        created
-    }
-
-    /// As [`Db::find_report`].
-    pub async fn find_report(
-        &mut self,
-        state: &ResourceState,
-        adapter: &str,
-    ) -> Result<Option<Report>, Error> {
-        let alone = async |_: &TogetherAccess| Ok::<_, Error>(None);
-        alone_or!(self, alone, |db| db.find_report(state, adapter).await)
-    }
-
-    /// The request's own connection; `None` if it shares statements.
-    pub fn db(&mut self) -> Option<Db<'_>> {
-        match self {
-            Self::Alone(session, _) => Some(session.db()),
-            Self::Within(db) => Some(Db { link: db.link }),
-            Self::Together(_) => None,
-        }
-    }
-}
-
-impl TogetherAccess {
-    async fn submit<Q: BatchItem>(
-        &self,
-        batcher: &Batcher<Q>,
-        item: Q,
-    ) -> Result<Q::Answer, Unanswered> {
-        let until: Instant = self.store.connected_by();
-        batcher.submit(item, until, self.store.deadline).await
-    }
-
-    /// `None` if the request must read alone.
-    async fn read<Q: BatchItem>(
-        &self,
-        batcher: &Batcher<Q>,
-        item: Q,
-    ) -> Result<Option<Q::Answer>, Error> {
-        match self.submit(batcher, item).await {
-            Ok(answer) => Ok(Some(answer)),
-            Err(Unanswered::Late) => Err(without_answer("read a resource", Unanswered::Late)),
-            Err(Unanswered::NoConnection | Unanswered::Failed | Unanswered::Lost) => Ok(None),
-        }
-    }
-
-    /// `None` if nothing was written, and the request must write alone.
-    async fn write<Q: BatchItem>(
-        &self,
-        batcher: &Batcher<Q>,
-        item: Q,
-        doing: &'static str,
-    ) -> Result<Option<Q::Answer>, Error> {
-        match self.submit(batcher, item).await {
-            Ok(answer) => Ok(Some(answer)),
-            Err(Unanswered::NoConnection | Unanswered::Failed) => Ok(None),
-            Err(why @ (Unanswered::Lost | Unanswered::Late)) => Err(without_answer(doing, why)),
-        }
+        let item = || InsertResource::new(tenants, resource, parent_kind, origin);
+        self.run(|batchers| &batchers.inserts, item).await
     }
 }
 
 /// The error of a statement whose answer did not come.
-fn without_answer(doing: &'static str, why: Unanswered) -> Error {
-    let source = match why {
-        Unanswered::Late => error::silent(),
-        _ => sqlx::Error::Io(io::Error::new(
-            io::ErrorKind::ConnectionAborted,
-            "the connection was lost",
-        )),
-    };
+fn without_answer(doing: &'static str, source: sqlx::Error) -> Error {
     Error::Unavailable {
         doing,
         source: Box::new(source),
     }
 }
 
-fn wanted(scope: ResourceScope<'_>, kinds_with_rules: &[String]) -> FindSnapshot {
-    FindSnapshot {
-        wanted: scope.into(),
-        kinds_with_rules: kinds_with_rules.to_vec(),
-    }
+fn connection_lost() -> sqlx::Error {
+    sqlx::Error::Io(io::Error::new(
+        io::ErrorKind::ConnectionAborted,
+        "the connection was lost",
+    ))
 }

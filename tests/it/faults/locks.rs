@@ -120,37 +120,6 @@ async fn a_flood_of_changes_of_held_rows_refuses_no_request_for_another_resource
     assert_eq!(api.delete(&parent).await.status, 202);
 }
 
-#[tokio::test]
-async fn a_change_that_has_its_rows_does_not_begin_again() {
-    let (api, store) = service(2, Duration::from_secs(8)).await;
-    let (held, parent) = (api.cluster("held").await, api.cluster("parent").await);
-    api.nodepool(&parent, "child").await;
-    assert_eq!(api.delete(&parent).await.status, 202);
-    let holder = hold_row(&api.database, &held).await;
-    // The first one takes the place in the lane for four seconds.
-    let others = [(); 2].map(|()| patching(&api, &held));
-    until("the lane is full", async || {
-        api.count(WAITING).await == 1 && store.connections().changes_waiting == 1
-    })
-    .await;
-    let mut of_totals = api.database.connect().await;
-    let lock = "BEGIN; LOCK TABLE resource_counts IN SHARE MODE";
-    sqlx::raw_sql(lock).execute(&mut of_totals).await.unwrap();
-    let path = format!("{parent}/force-delete");
-    let forced = api.post(&path, json!({"reason": "test"}));
-    let (answer, ()) = tokio::join!(forced, async {
-        until("it waits, too", async || api.count(WAITING).await == 2).await;
-        // By then it would have been refused a place in the lane.
-        tokio::time::sleep(Duration::from_millis(2_500)).await;
-        drop(of_totals);
-    });
-    assert_eq!(answer.status, 204, "{}", answer.body);
-    drop(holder);
-    for other in others {
-        other.await.unwrap();
-    }
-}
-
 /// A change of a resource, by another client.
 fn patching(api: &Arc<TestApi>, path: &str) -> JoinHandle<Answer> {
     let (api, path) = (api.clone(), path.to_owned());

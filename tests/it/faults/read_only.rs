@@ -96,7 +96,6 @@ async fn sessions_that_may_only_read_are_given_up_at_the_first_write_without_a_r
         // Each write that is refused takes a session along, and all that idle beside it.
         assert!(refused <= of_standby.len(), "{refused} of {of_standby:?}");
     }
-    assert!(refused > 0, "no session was of the standby");
     for answer in create(&api, "later").await {
         assert_eq!(answer.status, 201, "{}", answer.body);
     }

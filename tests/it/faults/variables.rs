@@ -28,18 +28,25 @@ impl Listening {
     /// All that it hears of the first client before that knows whether it is let in.
     async fn heard(&self) -> (String, String) {
         let heard = async {
-            let (mut stream, _) = self.0.accept().await.unwrap();
-            let startup = message(&mut stream).await;
-            let (protocol, parameters) = startup.split_at(4);
-            let protocol = i32::from_be_bytes(protocol.try_into().unwrap());
-            assert_eq!(protocol, PROTOCOL_3, "it asks for something else first");
-            stream
-                .write_all(b"R\0\0\0\x08\0\0\0\x03") // AuthenticationCleartextPassword
-                .await
-                .unwrap();
-            assert_eq!(stream.read_u8().await.unwrap(), b'p');
-            let password = message(&mut stream).await;
-            [parameters, &password].map(|bytes| String::from_utf8(bytes.to_vec()).unwrap())
+            loop {
+                let (mut stream, _) = self.0.accept().await.unwrap();
+                let startup = message(&mut stream).await;
+                let (protocol, parameters) = startup.split_at(4);
+                let protocol = i32::from_be_bytes(protocol.try_into().unwrap());
+                assert_eq!(protocol, PROTOCOL_3, "it asks for something else first");
+                stream
+                    .write_all(b"R\0\0\0\x08\0\0\0\x03") // AuthenticationCleartextPassword
+                    .await
+                    .unwrap();
+                // A program that has been ended may have connected once more.
+                let Ok(kind) = stream.read_u8().await else {
+                    continue;
+                };
+                assert_eq!(kind, b'p');
+                let password = message(&mut stream).await;
+                break [parameters, &password]
+                    .map(|bytes| String::from_utf8(bytes.to_vec()).unwrap());
+            }
         };
         let [parameters, password] = timeout(PATIENCE, heard).await.expect("it connects");
         (parameters, password)

@@ -112,7 +112,7 @@ fn matching(filter: &tsl::Filter, resources: &[Resource], kinds: &EntityRegistry
 
 /// The same resources from the database.
 async fn read_again(store: &Store, made: &[Resource]) -> Vec<Resource> {
-    let mut session = store.session().await.unwrap();
+    let mut rows = store.row_access();
     let mut read = Vec::new();
     for resource in made {
         let scope = ResourceScope {
@@ -121,8 +121,8 @@ async fn read_again(store: &Store, made: &[Resource]) -> Vec<Resource> {
             owner: None,
             id: resource.state.id,
         };
-        let found = session.db().find_resource(scope).await.unwrap();
-        read.push(found.unwrap());
+        let found = rows.find_with_reports(scope, &[]).await.unwrap();
+        read.push(found.unwrap().resource);
     }
     read
 }

@@ -1,4 +1,5 @@
-//! Accepted reports that are saved together: as [`Db::save_report`], for several resources.
+//! Saves accepted reports with the conditions that follow from them, and records the change of each resource, if there is
+//! one to record. This is the only statement that does so, for one report or several.
 //!
 //! A resource that another transaction holds is left out, and its report counts as not saved: no request waits for
 //! another's lock. Of several reports on one resource, one is saved.
@@ -58,6 +59,7 @@ impl BatchItem for SaveReport {
     type Answer = bool;
 
     const OPERATION: SqlOperation = Update(AdapterReports);
+    const DOING: &'static str = "save a report";
 
     fn bytes(&self) -> usize {
         let texts = [&self.conditions, &self.reported_conditions, &self.data];
@@ -129,7 +131,7 @@ impl BatchItem for SaveReport {
         )
         .fetch_all(db.connection())
         .await;
-        let places = db.complete(result, Self::OPERATION, "save reports")?;
+        let places = db.complete(result, Self::OPERATION, Self::DOING)?;
         let saved = by_place(reports.len(), places.into_iter().map(|place| (place, ())));
         Ok(saved.iter().map(Option::is_some).collect())
     }

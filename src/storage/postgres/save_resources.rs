@@ -1,0 +1,222 @@
+//! Saves resources whose desired state, deletion or conditions have changed, with the recorded change and the audit entry
+//! of each. This is the only statement that does so, for one resource or several.
+//!
+//! The part of the statement that reads the table again sees each row as it was before. **The statement waits for no
+//! resource**: it counts as a writer of `changes` from its begin on, and watchers are shown nothing behind a writer that
+//! has not ended. A row that another transaction holds counts as changed.
+
+use serde_json::Value;
+
+use super::batching::{BatchItem, by_place};
+use super::condition_columns::{ConditionColumns, SentConditions};
+use super::measure::SqlOperation::{self, Update};
+use super::measure::SqlTable::Resources;
+use super::save_reports::column;
+use super::{Db, Error};
+use crate::domain::audit::{Action, Change, ChangeOrigin};
+use crate::domain::change::ReplacedParts;
+use crate::domain::{Deletion, JsonText, Resource, ResourceState};
+
+/// A resource to be saved. The answer is true if it was saved.
+pub(super) struct SaveResource {
+    /// The revision that the row must have; unset if the transaction holds its lock.
+    revision: Option<i64>,
+    /// Whether it is not saved if it has dependents.
+    must_have_no_dependents: bool,
+    /// As it is to be. Its conditions are sent as `conditions`.
+    state: ResourceState,
+    /// Unset if it stays the same.
+    spec: Option<JsonText>,
+    labels: Option<JsonText>,
+    updated_by: Option<String>,
+    condition_place: Option<String>,
+    conditions: JsonText,
+    computed: ConditionColumns,
+    are_conditions_replaced: bool,
+    are_links_replaced: bool,
+    /// References that the transaction has dropped already.
+    dropped_links: Option<JsonText>,
+    /// What the audit trail says of it; unset if nothing.
+    audited: Option<Change>,
+    origin: ChangeOrigin,
+}
+
+impl SaveResource {
+    /// A patch, unless the row has changed since `before`. References are replaced separately, after it.
+    pub(super) fn patched(before: &Resource, after: &Resource, origin: &ChangeOrigin) -> Self {
+        let replaced = ReplacedParts::of(before, after);
+        let change = Change::of(Action::Patch, Some(before.state.generation), &after.state);
+        Self {
+            spec: replaced.spec.then(|| JsonText::of(&after.spec)),
+            labels: replaced.labels.then(|| JsonText::of(&after.labels)),
+            updated_by: Some(after.updated_by.clone()),
+            are_conditions_replaced: replaced.conditions,
+            are_links_replaced: replaced.references,
+            ..Self::changed(&before.state, &after.state, &change, origin)
+        }
+    }
+
+    /// A deletion, unless the row has changed since `before` or has dependents.
+    ///
+    /// The row is locked before dependents are searched: `has_dependents` sees everything that was committed until
+    /// then, and every transaction that creates a child or a reference locks this row first.
+    pub(super) fn deleted(
+        before: &ResourceState,
+        after: &ResourceState,
+        change: &Change,
+        origin: &ChangeOrigin,
+    ) -> Self {
+        Self {
+            must_have_no_dependents: true,
+            ..Self::changed(before, after, change, origin)
+        }
+    }
+
+    fn changed(
+        before: &ResourceState,
+        after: &ResourceState,
+        change: &Change,
+        origin: &ChangeOrigin,
+    ) -> Self {
+        let sent = SentConditions::of(&before.conditions, &after.conditions);
+        Self {
+            revision: Some(before.revision),
+            condition_place: sent.place,
+            conditions: JsonText::of(&sent.value.0),
+            audited: Some(change.clone()),
+            ..Self::locked(after, None, None, origin)
+        }
+    }
+
+    /// A state of a row that the transaction has locked. `dropped_links` are references that it has lost since.
+    pub(super) fn locked(
+        state: &ResourceState,
+        change: Option<&Change>,
+        dropped_links: Option<&[Value]>,
+        origin: &ChangeOrigin,
+    ) -> Self {
+        Self {
+            revision: None,
+            must_have_no_dependents: false,
+            spec: None,
+            labels: None,
+            updated_by: None,
+            condition_place: None,
+            conditions: JsonText::of(&state.conditions),
+            computed: ConditionColumns::of(&state.conditions),
+            are_conditions_replaced: true,
+            are_links_replaced: false,
+            dropped_links: dropped_links.map(|links| JsonText::of(&links)),
+            audited: change.cloned(),
+            state: state.clone(),
+            origin: origin.clone(),
+        }
+    }
+
+    fn deletion(&self) -> Option<&Deletion> {
+        self.state.deletion.as_ref()
+    }
+}
+
+impl BatchItem for SaveResource {
+    type Answer = bool;
+
+    const OPERATION: SqlOperation = Update(Resources);
+    const DOING: &'static str = "save a resource";
+
+    fn bytes(&self) -> usize {
+        let texts = [
+            self.spec.as_ref(),
+            self.labels.as_ref(),
+            Some(&self.conditions),
+        ];
+        let texts = texts.into_iter().flatten();
+        texts.map(|text| text.as_str().len()).sum()
+    }
+
+    async fn answer(db: &mut Db<'_>, items: &[Self]) -> Result<Vec<bool>, Error> {
+        let result = sqlx::query_scalar!(
+            r#"WITH wanted AS (
+                   SELECT * FROM unnest(
+                       $1::uuid[], $2::bigint[], $3::bool[], $4::int[], $5::timestamptz[], $6::text[],
+                       $7::timestamptz[], $8::text[], $9::text[], $10::text[], $11::text[], $12::text[], $13::text[],
+                       $14::timestamptz[], $15::timestamptz[], $16::bigint[], $17::bool[], $18::bool[], $19::text[],
+                       $20::timestamptz[], $21::text[], $22::text[], $23::text[], $24::int[])
+                   WITH ORDINALITY w (
+                       id, revision, must_have_no_dependents, generation, updated_at, updated_by,
+                       deleted_at, deleted_by, spec, labels, condition_place, conditions, condition_states,
+                       reconciled_updated_at, reconciled_transition_at, last_known_generation, are_conditions_replaced,
+                       are_links_replaced, dropped_links, at, actor, request_id, action, generation_before, place)
+               ), locked AS (
+                   SELECT r.id, w.place, w.must_have_no_dependents
+                   FROM wanted w JOIN resources r ON r.id = w.id AND r.revision = coalesce(w.revision, r.revision)
+                   FOR NO KEY UPDATE OF r SKIP LOCKED
+               ), savable AS MATERIALIZED (
+                   SELECT place FROM locked WHERE CASE WHEN must_have_no_dependents THEN NOT has_dependents(id) ELSE true END
+               ), changed AS (
+                   UPDATE resources r
+                   SET spec = coalesce(w.spec::jsonb, r.spec), labels = coalesce(w.labels::jsonb, r.labels),
+                       generation = w.generation, updated_at = w.updated_at,
+                       updated_by = coalesce(w.updated_by, r.updated_by),
+                       deleted_at = w.deleted_at, deleted_by = w.deleted_by,
+                       conditions = CASE WHEN w.condition_place IS NULL THEN w.conditions::jsonb
+                                         ELSE jsonb_set(r.conditions, ARRAY[w.condition_place], w.conditions::jsonb) END,
+                       condition_states = w.condition_states::text[], reconciled_updated_at = w.reconciled_updated_at,
+                       reconciled_transition_at = w.reconciled_transition_at,
+                       last_known_generation = w.last_known_generation,
+                       computed_revision = r.revision + 1, revision = r.revision + 1
+                   FROM wanted w JOIN savable s ON s.place = w.place
+                   WHERE r.id = w.id AND r.revision = coalesce(w.revision, r.revision)
+                   RETURNING r.id, r.kind, r.name, r.tenancy, w.place
+               ), recorded AS (
+                   INSERT INTO changes (at, resource_id, kind, action, generation_after, actor, request_id, revision,
+                                        generation, updated_at, updated_by, deleted_at, deleted_by,
+                                        spec, labels, links, conditions)
+                   SELECT w.at, c.id, c.kind, 'modified', w.generation, w.actor, w.request_id, r.revision,
+                          r.generation, r.updated_at, r.updated_by, r.deleted_at, r.deleted_by,
+                          CASE WHEN w.spec IS NOT NULL THEN r.spec END,
+                          CASE WHEN w.labels IS NOT NULL THEN r.labels END,
+                          CASE WHEN w.are_links_replaced THEN links_of(c.id) ELSE w.dropped_links::jsonb END,
+                          CASE WHEN w.are_conditions_replaced THEN r.conditions END
+                   FROM changed c JOIN wanted w ON w.place = c.place JOIN resources r ON r.id = c.id
+               ), logged AS (
+                   INSERT INTO audit_entries (at, actor, request_id, action, kind, resource_id, name,
+                                              generation_before, generation_after, tenancy)
+                   SELECT w.at, w.actor, w.request_id, w.action, c.kind, c.id, c.name, w.generation_before,
+                          w.generation, c.tenancy
+                   FROM changed c JOIN wanted w ON w.place = c.place
+                   WHERE w.action IS NOT NULL ORDER BY w.place
+               )
+               SELECT place AS "place!" FROM changed"#,
+            &column(items, |i| i.state.id.as_uuid()),
+            &column(items, |i| i.revision) as _,
+            &column(items, |i| i.must_have_no_dependents),
+            &column(items, |i| i.state.generation),
+            &column(items, |i| i.state.updated_at),
+            &column(items, |i| i.updated_by.as_deref()) as _,
+            &column(items, |i| Some(i.deletion()?.at)) as _,
+            &column(items, |i| Some(i.deletion()?.by.as_str())) as _,
+            &column(items, |i| i.spec.as_ref().map(JsonText::as_str)) as _,
+            &column(items, |i| i.labels.as_ref().map(JsonText::as_str)) as _,
+            &column(items, |i| i.condition_place.as_deref()) as _,
+            &column(items, |i| i.conditions.as_str()) as _,
+            &column(items, |i| i.computed.states_literal()),
+            &column(items, |i| i.computed.reconciled_updated_at) as _,
+            &column(items, |i| i.computed.reconciled_transition_at) as _,
+            &column(items, |i| i.computed.last_known_generation) as _,
+            &column(items, |i| i.are_conditions_replaced),
+            &column(items, |i| i.are_links_replaced),
+            &column(items, |i| i.dropped_links.as_ref().map(JsonText::as_str)) as _,
+            &column(items, |i| i.origin.at),
+            &column(items, |i| i.origin.actor.as_str()) as _,
+            &column(items, |i| i.origin.request_id.as_str()) as _,
+            &column(items, |i| Some(i.audited.as_ref()?.action.into_str())) as _,
+            &column(items, |i| i.audited.as_ref()?.generation_before) as _,
+        )
+        .fetch_all(db.connection())
+        .await;
+        let places = db.complete(result, Self::OPERATION, Self::DOING)?;
+        let saved = by_place(items.len(), places.into_iter().map(|place| (place, ())));
+        Ok(saved.iter().map(Option::is_some).collect())
+    }
+}
