@@ -8,18 +8,33 @@
 //! A transaction locks rows from the top: owners, the resource, then its descendants level by level. It reads them
 //! once they are locked, and changes them in sets (`docs/decisions/0029-lock-order.md`).
 
-use super::effects::{self, Effects};
+use super::command::{Applied, CommandResult, Deleted};
+use super::effects::{Effects, ForceDeleteLog};
 use super::resources::require;
 use super::{Collection, Error, ResourcePath, Service};
-use crate::domain::audit::{Action, ChangeOrigin};
-use crate::domain::lifecycle::{self, Family, LifecycleRefusal, Outcome};
+use crate::domain::audit::ChangeOrigin;
+use crate::domain::lifecycle::{self, Family, LifecycleRefusal};
 use crate::domain::precondition::Preconditions;
 use crate::domain::tenancy::TenantScope;
-use crate::domain::{Resource, ResourceId, ResourceSnapshot, ResourceState};
+use crate::domain::{Resource, ResourceSnapshot, ResourceState};
 use crate::storage::postgres::{Db, LockedRow, ResourceWithReports, RowAccess, Tx};
 
-/// The family of a deleted resource as it was, and what became of it.
-pub(super) type DecidedFamily = (Family, Outcome);
+/// A deletion in progress.
+pub(super) struct Deletion<'a> {
+    pub(super) path: ResourcePath<'a>,
+    pub(super) conditions: &'a Preconditions,
+    pub(super) origin: &'a ChangeOrigin,
+    /// The resource as it was before it was locked, if it was read.
+    pub(super) found: Option<Resource>,
+}
+
+/// A force-delete in progress.
+pub(super) struct ForcedDeletion<'a> {
+    pub(super) path: ResourcePath<'a>,
+    pub(super) reason: &'a str,
+    pub(super) conditions: &'a Preconditions,
+    pub(super) origin: &'a ChangeOrigin,
+}
 
 struct LockedFamily {
     family: Family,
@@ -29,36 +44,27 @@ struct LockedFamily {
     has_links: bool,
 }
 
-/// A resource whose deletion was asked for.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Deleted {
-    /// As it is, or as it was when it was removed.
-    pub resource: Resource,
-    /// Whether it is gone.
-    pub is_removed: bool,
-}
-
-/// Ids of removed resources that the log line of a force-delete names at most.
-const LOGGED_IDS_MAX: usize = 100;
-
 impl Service {
-    /// Marks a resource as deleted, and removes everything that waits for nothing.
-    pub async fn delete(
+    /// Deletes a resource that has no dependents and waits for something. Returns `None` otherwise.
+    pub(super) async fn attempt_delete(
         &self,
-        path: ResourcePath<'_>,
-        conditions: &Preconditions,
-        origin: &ChangeOrigin,
-    ) -> Result<Deleted, Error> {
-        let mut access = self.store.row_access();
+        deletion: &mut Deletion<'_>,
+    ) -> Result<Option<Applied>, Error> {
+        let Deletion {
+            path,
+            conditions,
+            origin,
+            ..
+        } = *deletion;
+        let mut rows = self.store.row_access();
         let found = match path.scope() {
             Some(scope) => {
                 let with_rules = self.registry.kinds_with_rules();
-                access.find_deletable(scope, with_rules).await?
+                rows.find_deletable(scope, with_rules).await?
             }
             None => None,
         };
         let Some(found) = found else {
-            drop(access);
             let mut session = self.store.session().await?;
             return Err(self.nothing_to_delete(path, &mut session.db()).await);
         };
@@ -69,37 +75,25 @@ impl Service {
         } = found;
         require(conditions, &resource.state)?;
         // References to other resources need a statement of their own.
-        let is_alone = !has_dependents && resource.references.is_empty();
-        if is_alone
-            && let Some((state, effects)) =
-                self.try_delete_alone(&mut access, snapshot, origin).await?
-        {
-            effects.emit();
-            return Ok(Deleted {
-                resource: Resource { state, ..resource },
-                is_removed: false,
-            });
+        if !has_dependents && resource.references.is_empty() {
+            let attempted = self.attempt_delete_leaf(&mut rows, snapshot, &resource, origin);
+            if let Some(applied) = attempted.await? {
+                return Ok(Some(applied));
+            }
         }
-        drop(access);
-        let mut found = Some(resource);
-        self.in_turns(async |turn| {
-            let mut tx = self.store.begin_sets(turn).await?;
-            let result = self
-                .delete_in(&mut tx, path, found.take(), conditions, origin)
-                .await;
-            effects::commit(tx, result.map(with_effects)).await
-        })
-        .await
+        deletion.found = Some(resource);
+        Ok(None)
     }
 
     /// Deletes a resource without dependents and references that becomes finalizing, or already is. Returns `None` if
     /// it would be removed at once, or was changed since it was read.
-    async fn try_delete_alone(
+    async fn attempt_delete_leaf(
         &self,
-        access: &mut RowAccess<'_>,
+        rows: &mut RowAccess<'_>,
         root: ResourceSnapshot,
+        resource: &Resource,
         origin: &ChangeOrigin,
-    ) -> Result<Option<(ResourceState, Effects)>, Error> {
+    ) -> Result<Option<Applied>, Error> {
         let family = Family {
             ancestors: Vec::new(),
             root,
@@ -110,11 +104,23 @@ impl Service {
         let is_done = match (&outcome.saved[..], &outcome.changes[..]) {
             ([], []) => true,
             ([after], [change]) if outcome.removed.is_empty() => {
-                access.save_deleted(before, after, change, origin).await?
+                rows.save_deleted(before, after, change, origin).await?
             }
             _ => false,
         };
-        Ok(is_done.then(|| (state, Effects::effects_of([before], outcome))))
+        let resource = Resource {
+            state,
+            ..resource.clone()
+        };
+        Ok(is_done.then(|| Applied {
+            result: CommandResult::Deleted(Deleted {
+                resource,
+                is_removed: false,
+            }),
+            before: vec![family.root.state],
+            outcome,
+            effects: Effects::default(),
+        }))
     }
 
     /// The error for a missing resource. The flat routes have a text of their own, which clients know.
@@ -127,15 +133,19 @@ impl Service {
         }
     }
 
-    /// `found` is the resource as it was before it was locked, if it was read.
+    /// Deletes a resource with its descendants.
     pub(super) async fn delete_in(
         &self,
         tx: &mut Tx<'_>,
-        path: ResourcePath<'_>,
-        found: Option<Resource>,
-        conditions: &Preconditions,
-        origin: &ChangeOrigin,
-    ) -> Result<(Deleted, DecidedFamily), Error> {
+        deletion: &mut Deletion<'_>,
+    ) -> Result<Applied, Error> {
+        let Deletion {
+            path,
+            conditions,
+            origin,
+            ..
+        } = *deletion;
+        let found = deletion.found.take();
         let Some(locked) = self.lock_family(tx, path).await? else {
             return Err(self.nothing_to_delete(path, &mut tx.db()).await);
         };
@@ -172,73 +182,45 @@ impl Service {
         db.carry_out(&outcome, has_links, origin).await?;
         let is_removed = outcome.removed.contains(&state.id);
         resource.state = state;
-        let deleted = Deleted {
-            resource,
-            is_removed,
-        };
-        Ok((deleted, (family, outcome)))
+        Ok(Applied {
+            result: CommandResult::Deleted(Deleted {
+                resource,
+                is_removed,
+            }),
+            before: states(family),
+            outcome,
+            effects: Effects::default(),
+        })
     }
 
     /// Removes a finalizing resource with its descendants although adapters are not done.
-    pub async fn force_delete(
-        &self,
-        path: ResourcePath<'_>,
-        reason: &str,
-        conditions: &Preconditions,
-        origin: &ChangeOrigin,
-    ) -> Result<(), Error> {
-        self.in_turns(async |turn| {
-            let mut tx = self.store.begin_sets(turn).await?;
-            let decided = self
-                .force_delete_in(&mut tx, path, reason, conditions, origin)
-                .await;
-            self.finish_forced(tx, decided, reason, origin).await
-        })
-        .await
-    }
-
-    /// Ends the transaction of a force-delete, logs it and emits its effects.
-    pub(super) async fn finish_forced(
-        &self,
-        tx: Tx<'_>,
-        decided: Result<DecidedFamily, Error>,
-        reason: &str,
-        origin: &ChangeOrigin,
-    ) -> Result<(), Error> {
-        let (family, outcome) = match decided {
-            Ok(decided) => decided,
-            Err(error) => return tx.finish(Err(error)).await,
-        };
-        let committed = tx.finish(Ok::<_, Error>(())).await;
-        log_forced(
-            &family.root.state,
-            &outcome,
-            reason,
-            origin,
-            committed.is_ok(),
-        );
-        committed?;
-        Effects::effects_of(states(&family), outcome).emit();
-        Ok(())
-    }
-
     pub(super) async fn force_delete_in(
         &self,
         tx: &mut Tx<'_>,
-        path: ResourcePath<'_>,
-        reason: &str,
-        conditions: &Preconditions,
-        origin: &ChangeOrigin,
-    ) -> Result<DecidedFamily, Error> {
+        forced: &ForcedDeletion<'_>,
+    ) -> Result<Applied, Error> {
+        let ForcedDeletion {
+            path,
+            reason,
+            conditions,
+            origin,
+        } = *forced;
         let Some(locked) = self.lock_family(tx, path).await? else {
             return Err(path.missing(self, &mut tx.db()).await);
         };
-        require(conditions, &locked.family.root.state)?;
-        let outcome = lifecycle::force_delete(&locked.family, reason, &self.registry)?;
+        let family = locked.family;
+        require(conditions, &family.root.state)?;
+        let outcome = lifecycle::force_delete(&family, reason, &self.registry)?;
         tx.db()
             .carry_out(&outcome, locked.has_links, origin)
             .await?;
-        Ok((locked.family, outcome))
+        let log = ForceDeleteLog::of(&family.root.state, &outcome, reason, origin);
+        Ok(Applied {
+            result: CommandResult::ForceDeleted,
+            before: states(family),
+            outcome,
+            effects: Effects::force_deleted(log),
+        })
     }
 
     /// Locks the rows of a resource and its descendants.
@@ -291,51 +273,15 @@ impl Service {
     }
 }
 
-/// Logs a force-delete in one line, once its commit is known: the audit trail has an entry for each resource.
-///
-/// If the database did not answer the COMMIT, the line says `committed=false`; the trail then has the truth.
-fn log_forced(
-    root: &ResourceState,
-    outcome: &Outcome,
-    reason: &str,
-    origin: &ChangeOrigin,
-    is_committed: bool,
-) {
-    let removed_by = |action| {
-        let changes = outcome.changes.iter().filter(move |c| c.action == action);
-        changes.map(|c| c.id).filter(|id| *id != root.id)
-    };
-    let children: Vec<_> = removed_by(Action::ForceDelete).collect();
-    let owners: Vec<_> = removed_by(Action::HardDelete).collect();
-    tracing::info!(
-        resource_kind = root.kind,
-        resource_id = %root.id,
-        caller = origin.actor,
-        reason,
-        action = Action::ForceDelete.into_str(),
-        children = children.len(),
-        child_resource_ids = first_ids(&children),
-        owner_resource_ids = first_ids(&owners),
-        committed = is_committed,
-        "Force-deleting resource"
-    );
-}
-
-/// The first ids, as many as a log line names.
-fn first_ids(ids: &[ResourceId]) -> Option<String> {
-    let first = ids.iter().take(LOGGED_IDS_MAX).map(ToString::to_string);
-    (!ids.is_empty()).then(|| first.collect::<Vec<_>>().join(" "))
-}
-
-/// A carried out deletion with its effects.
-pub(super) fn with_effects<T>((changed, (family, outcome)): (T, DecidedFamily)) -> (T, Effects) {
-    (changed, Effects::effects_of(states(&family), outcome))
-}
-
 /// The resources of a family before the change.
-pub(super) fn states(family: &Family) -> impl Iterator<Item = &ResourceState> {
-    let everybody = family.ancestors.iter().chain(family.nodes());
-    everybody.map(|snapshot| &snapshot.state)
+fn states(family: Family) -> Vec<ResourceState> {
+    let Family {
+        ancestors,
+        root,
+        descendants,
+    } = family;
+    let all = ancestors.into_iter().chain([root]).chain(descendants);
+    all.map(|snapshot| snapshot.state).collect()
 }
 
 /// Limits a refusal to what the caller sees: descendants may belong to another tenant, and are deleted all the same,
@@ -357,20 +303,4 @@ async fn visible(
             id: root.id,
         }
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use uuid::Uuid;
-
-    use super::*;
-
-    #[test]
-    fn a_line_names_the_first_ids_and_no_more() {
-        let ids: Vec<ResourceId> = (0..150).map(|n| Uuid::from_u128(n).into()).collect();
-        assert_eq!(first_ids(&[]), None);
-        assert_eq!(first_ids(&ids[..2]), Some(format!("{} {}", ids[0], ids[1])));
-        let named = first_ids(&ids).unwrap();
-        assert_eq!(named.split(' ').count(), LOGGED_IDS_MAX);
-    }
 }

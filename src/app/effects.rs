@@ -5,16 +5,14 @@ use std::collections::HashSet;
 use metrics::Counter;
 use strum::VariantNames as _;
 
-use super::Error;
 use super::unrequired_adapters::UnrequiredReport;
 use crate::domain::aggregation::RECONCILED;
-use crate::domain::audit::Action;
+use crate::domain::audit::{Action, ChangeOrigin};
 use crate::domain::condition_rules::Failure;
 use crate::domain::lifecycle::Outcome;
 use crate::domain::{
-    Condition, ConditionStatus, EntityRegistry, ReportOutcome, Resource, ResourceState,
+    Condition, ConditionStatus, EntityRegistry, ReportOutcome, ResourceId, ResourceState,
 };
-use crate::storage::postgres::Tx;
 
 const RULE_FAILURES: &str = "hyperfleet_api_condition_rule_failures_total";
 const STARTED: &str = "hyperfleet_api_reconciliation_started_total";
@@ -24,6 +22,9 @@ const FORCE_DELETES: &str = "hyperfleet_api_force_deletes_total";
 const REPORTS: &str = "hyperfleet_api_reports_total";
 const UNREQUIRED_REPORTS: &str = "hyperfleet_api_unrequired_reports_total";
 
+/// Ids of removed resources that the log line of a force-delete names at most.
+const LOGGED_IDS_MAX: usize = 100;
+
 /// The effects of one change. Emitted after commit: a change that is rolled back never happened.
 #[derive(Debug, Default)]
 #[must_use = "effects that are not emitted are neither counted nor logged"]
@@ -32,39 +33,19 @@ pub(super) struct Effects {
     /// Each is incremented by one.
     counters: Vec<Counter>,
     unrequired: Option<UnrequiredReport>,
-}
-
-/// Ends the transaction of a change, and emits its effects if it was committed.
-pub(super) async fn commit<T>(tx: Tx<'_>, result: Result<(T, Effects), Error>) -> Result<T, Error> {
-    let (changed, effects) = tx.finish(result).await?;
-    effects.emit();
-    Ok(changed)
+    force_deleted: Option<ForceDeleteLog>,
 }
 
 impl Effects {
     /// Effects of failed rules alone.
-    pub(super) fn failed(failures: Vec<Failure>) -> Self {
+    fn failed(failures: Vec<Failure>) -> Self {
         Self {
             failures,
             ..Self::default()
         }
     }
 
-    /// The conditions of a resource changed.
-    pub(super) fn moved(
-        mut self,
-        state: &ResourceState,
-        before: &[Condition],
-        after: &[Condition],
-    ) -> Self {
-        if !is_pending(before) && is_pending(after) {
-            let started = started(&state.kind, state.is_finalizing());
-            self.counters.push(started);
-        }
-        self
-    }
-
-    pub(super) fn audited(mut self, action: Action, kind: &str) -> Self {
+    fn audited(mut self, action: Action, kind: &str) -> Self {
         self.counters.push(audited(action.into_str()));
         match action {
             Action::HardDelete => self.counters.push(removed(HARD_DELETES, kind)),
@@ -74,9 +55,20 @@ impl Effects {
         self
     }
 
-    pub(super) fn reported(mut self, state: &ResourceState, outcome: ReportOutcome) -> Self {
-        self.counters.push(reported(&state.kind, outcome));
-        self
+    /// A report was judged.
+    pub(super) fn reported(state: &ResourceState, outcome: ReportOutcome) -> Self {
+        Self {
+            counters: vec![reported(&state.kind, outcome)],
+            ..Self::default()
+        }
+    }
+
+    /// Resources were removed by force.
+    pub(super) fn force_deleted(log: ForceDeleteLog) -> Self {
+        Self {
+            force_deleted: Some(log),
+            ..Self::default()
+        }
     }
 
     /// A report was stored, perhaps of an adapter that the kind does not require.
@@ -85,34 +77,18 @@ impl Effects {
         self
     }
 
-    pub(super) fn created(resource: &Resource, failures: Vec<Failure>) -> Self {
-        let state = &resource.state;
-        Self::failed(failures)
-            .moved(state, &[], &state.conditions)
-            .audited(Action::Create, &state.kind)
-    }
-
-    pub(super) fn patched(before: &Resource, after: &Resource, failures: Vec<Failure>) -> Self {
-        let state = &after.state;
-        Self::failed(failures)
-            .moved(state, &before.state.conditions, &state.conditions)
-            .audited(Action::Patch, &state.kind)
-    }
-
-    /// A decision on the resources `before` was carried out.
-    pub(super) fn effects_of<'a>(
-        before: impl IntoIterator<Item = &'a ResourceState>,
-        outcome: Outcome,
-    ) -> Self {
+    /// Those that follow from the outcome of a decision on the resources `before`.
+    pub(super) fn of(before: &[ResourceState], outcome: Outcome) -> Self {
         let was_pending: HashSet<_> = before
-            .into_iter()
+            .iter()
             .filter(|state| is_pending(&state.conditions))
             .map(|state| state.id)
             .collect();
         let mut effects = Self::failed(outcome.failures);
         for state in &outcome.saved {
-            if !was_pending.contains(&state.id) {
-                effects = effects.moved(state, &[], &state.conditions);
+            if !was_pending.contains(&state.id) && is_pending(&state.conditions) {
+                let started = started(&state.kind, state.is_finalizing());
+                effects.counters.push(started);
             }
         }
         for change in &outcome.changes {
@@ -126,10 +102,21 @@ impl Effects {
         self.failures.extend(other.failures);
         self.counters.extend(other.counters);
         self.unrequired = self.unrequired.or(other.unrequired);
+        self.force_deleted = self.force_deleted.or(other.force_deleted);
         self
     }
 
+    /// Whether the change was committed is unknown.
+    pub(super) fn end_unknown(self) {
+        if let Some(log) = self.force_deleted {
+            log.write(false);
+        }
+    }
+
     pub(super) fn emit(self) {
+        if let Some(log) = self.force_deleted {
+            log.write(true);
+        }
         for failure in self.failures {
             emit_failure(failure);
         }
@@ -141,6 +128,64 @@ impl Effects {
             report.warn();
         }
     }
+}
+
+/// The log line of a force-delete. The audit trail has an entry for each resource.
+#[derive(Debug)]
+pub(super) struct ForceDeleteLog {
+    root: ResourceState,
+    reason: String,
+    caller: String,
+    children: Vec<ResourceId>,
+    owners: Vec<ResourceId>,
+}
+
+impl ForceDeleteLog {
+    pub(super) fn of(
+        root: &ResourceState,
+        outcome: &Outcome,
+        reason: &str,
+        origin: &ChangeOrigin,
+    ) -> Self {
+        let removed_by = |action| {
+            let changes = outcome.changes.iter().filter(|c| c.action == action);
+            changes
+                .map(|c| c.id)
+                .filter(|id| *id != root.id)
+                .collect::<Vec<_>>()
+        };
+        Self {
+            children: removed_by(Action::ForceDelete),
+            owners: removed_by(Action::HardDelete),
+            root: root.clone(),
+            reason: reason.to_owned(),
+            caller: origin.actor.clone(),
+        }
+    }
+
+    /// Writes the line, once the commit is known.
+    ///
+    /// If the database did not answer the COMMIT, the line says `committed=false`; the trail then has the truth.
+    fn write(&self, is_committed: bool) {
+        tracing::info!(
+            resource_kind = self.root.kind,
+            resource_id = %self.root.id,
+            caller = self.caller,
+            reason = self.reason,
+            action = Action::ForceDelete.into_str(),
+            children = self.children.len(),
+            child_resource_ids = first_ids(&self.children),
+            owner_resource_ids = first_ids(&self.owners),
+            committed = is_committed,
+            "Force-deleting resource"
+        );
+    }
+}
+
+/// The first ids, as many as a log line names.
+fn first_ids(ids: &[ResourceId]) -> Option<String> {
+    let first = ids.iter().take(LOGGED_IDS_MAX).map(ToString::to_string);
+    (!ids.is_empty()).then(|| first.collect::<Vec<_>>().join(" "))
 }
 
 /// Creates every series of these kinds with the value 0: the first event of a new series would not show as growth.
@@ -259,5 +304,14 @@ mod tests {
             (RULE_FAILURES.to_owned(), labels, DebugValue::Counter(count))
         };
         assert_eq!(counted, [expected("Quota", 1), expected("Zone", 2)]);
+    }
+
+    #[test]
+    fn a_line_names_the_first_ids_and_no_more() {
+        let ids: Vec<ResourceId> = (0..150).map(|n| Uuid::from_u128(n).into()).collect();
+        assert_eq!(first_ids(&[]), None);
+        assert_eq!(first_ids(&ids[..2]), Some(format!("{} {}", ids[0], ids[1])));
+        let named = first_ids(&ids).unwrap();
+        assert_eq!(named.split(' ').count(), LOGGED_IDS_MAX);
     }
 }

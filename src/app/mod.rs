@@ -5,8 +5,9 @@
 //! (`docs/decisions/0028-compare-and-set.md`). Writers of several rows lock them from the start.
 
 mod audit;
+mod change;
+mod command;
 mod deletion;
-mod dry_run;
 mod effects;
 mod error;
 mod expiry;
@@ -30,10 +31,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use crate::storage::postgres::{Connections, Unreconciled};
-pub use deletion::Deleted;
-pub use dry_run::{DryRun, DryRunAnswer};
+pub use command::{Author, ChangeAnswer, Command, CommandResult, Deleted, Mode, WriteAnswer};
 pub use error::Error;
-pub use keyed::{KeyedAnswer, WriteAnswer};
 pub use list::ListRequest;
 pub use path::{Collection, ResourcePath};
 pub use sealing::{SealedPass, UnsealedTail};

@@ -2,34 +2,41 @@
 
 use uuid::Uuid;
 
-use super::effects::{self, Effects};
+use super::command::{Applied, Author, CommandResult};
+use super::effects::Effects;
 use super::{Error, ResourcePath, Service, UNLOCKED_ATTEMPTS_MAX};
-use crate::domain::audit::ChangeOrigin;
+use crate::domain::audit::{Action, Change, ChangeOrigin};
 use crate::domain::condition_rules::Failure;
-use crate::domain::lifecycle::{self, Draft, LifecycleRefusal, Patch, RefusalReason};
+use crate::domain::lifecycle::{self, Draft, LifecycleRefusal, Outcome, Patch, RefusalReason};
 use crate::domain::patch::{RequestedParts, RequestedPatch};
 use crate::domain::precondition::{Preconditions, Verdict};
 use crate::domain::reference::{self, ReferenceTarget};
-use crate::domain::tenancy::{Tenant, TenantScope};
+use crate::domain::tenancy::TenantScope;
 use crate::domain::{
     Entity, References, RequestedResource, Resource, ResourceId, ResourceState, StoredResource,
     Violations,
 };
 use crate::storage::postgres::{self, Created, ResourceScope, RowAccess, Tx};
 
-/// A resource before and after a patch that is carried out.
-pub(super) struct PatchedResource {
-    pub(super) before: Resource,
-    /// With the rules that failed; unset if the patch changes nothing.
-    pub(super) after: Option<(Resource, Vec<Failure>)>,
+/// A patch in progress.
+pub(super) struct Patching<'a> {
+    pub(super) path: ResourcePath<'a>,
+    pub(super) scope: ResourceScope<'a>,
+    pub(super) patch: &'a RequestedPatch,
+    pub(super) conditions: &'a Preconditions,
+    pub(super) origin: &'a ChangeOrigin,
 }
 
-/// A change with the preconditions of its request.
-type Conditional<'a> = (&'a RequestedPatch, &'a Preconditions);
+/// A resource before and after a patch that is carried out.
+struct PatchedResource {
+    before: Resource,
+    /// With the rules that failed; unset if the patch changes nothing.
+    after: Option<(Resource, Vec<Failure>)>,
+}
 
 /// A new resource whose row is not written yet.
 pub(super) struct Creation<'a> {
-    pub(super) resource: Resource,
+    resource: Resource,
     failures: Vec<Failure>,
     owner: Option<(&'a Entity, ResourceId)>,
     tenants: &'a TenantScope,
@@ -46,34 +53,19 @@ impl Service {
         Err(self.missing(path).await)
     }
 
-    /// Creates a resource of a root kind, or of a child kind below `parent`, on behalf of a tenant.
-    ///
-    /// Without references this is one statement, unless the parent's row is held; with references their targets are
-    /// locked first.
-    pub async fn create(
+    /// Creates a resource by one statement. Returns `None` if it has references, whose targets must be locked first, or
+    /// if the row of its parent is held.
+    pub(super) async fn attempt_create(
         &self,
-        entity: &Entity,
-        parent: Option<(&Entity, &str)>,
-        new: RequestedResource,
-        author: (&Tenant, &ChangeOrigin),
-    ) -> Result<Resource, Error> {
-        let creation = self.prepare(entity, parent, new, author).await?;
-        let mut created = Created::ParentBusy;
-        if creation.resource.references.is_empty() {
-            let mut access = self.store.row_access();
-            created = creation.insert(&mut access).await?;
+        creation: &Creation<'_>,
+    ) -> Result<Option<Applied>, Error> {
+        if !creation.resource.references.is_empty() {
+            return Ok(None);
         }
-        if created == Created::ParentBusy {
-            created = self
-                .in_turns(async |turn| {
-                    let mut tx = self.store.begin_change(turn).await?;
-                    let result = self.create_in(&mut tx, &creation).await;
-                    tx.finish(result).await
-                })
-                .await?;
+        match creation.insert(&mut self.store.row_access()).await? {
+            Created::ParentBusy => Ok(None),
+            created => creation.applied(created).map(Some),
         }
-        creation.effects(created)?.emit();
-        Ok(creation.resource)
     }
 
     /// Checks what can be checked of a new resource before its row is written.
@@ -82,7 +74,7 @@ impl Service {
         entity: &'a Entity,
         parent: Option<(&'a Entity, &str)>,
         new: RequestedResource,
-        (tenant, origin): (&'a Tenant, &'a ChangeOrigin),
+        Author { tenant, origin }: Author<'a>,
     ) -> Result<Creation<'a>, Error> {
         let tenants = tenant.tenants();
         let owner = match parent {
@@ -164,7 +156,12 @@ impl Service {
         &self,
         tx: &mut Tx<'_>,
         creation: &Creation<'_>,
-    ) -> Result<Created, Error> {
+    ) -> Result<Applied, Error> {
+        let created = self.insert_in(tx, creation).await?;
+        creation.applied(created)
+    }
+
+    async fn insert_in(&self, tx: &mut Tx<'_>, creation: &Creation<'_>) -> Result<Created, Error> {
         let Creation {
             resource,
             owner,
@@ -224,63 +221,42 @@ impl Service {
         Ok(tx.db().lock_targets(tenants, &ids).await?)
     }
 
-    /// Changes the desired state of a resource, and returns it. Writes nothing if nothing differs.
-    pub async fn patch(
+    /// Changes the desired state of a resource by a read and a guarded statement. Returns `None` if the patch changes
+    /// references, whose targets must be locked first, or if others change the resource all the time.
+    pub(super) async fn attempt_patch(
         &self,
-        path: ResourcePath<'_>,
-        change: &RequestedPatch,
-        conditions: &Preconditions,
-        origin: &ChangeOrigin,
-    ) -> Result<Resource, Error> {
-        let Some(scope) = path.scope() else {
-            return Err(self.missing(path).await);
-        };
-        if !change.touches_references() {
-            for _ in 0..UNLOCKED_ATTEMPTS_MAX {
-                let mut access = self.store.row_access();
-                if let Some(patched) = self
-                    .try_patch(&mut access, path, scope, (change, conditions), origin)
-                    .await?
-                {
-                    let (patched, effects) = patched.with_effects();
-                    effects.emit();
-                    return Ok(patched);
-                }
+        patching: &Patching<'_>,
+    ) -> Result<Option<Applied>, Error> {
+        if patching.patch.touches_references() {
+            return Ok(None);
+        }
+        for _ in 0..UNLOCKED_ATTEMPTS_MAX {
+            let mut rows = self.store.row_access();
+            if let Some(patched) = self.patch_row(&mut rows, patching).await? {
+                return Ok(Some(patched.applied()));
             }
         }
-        self.in_turns(async |turn| {
-            let mut tx = self.store.begin_change(turn).await?;
-            let result = self
-                .patch_locked(&mut tx, path, scope, (change, conditions), origin)
-                .await;
-            effects::commit(tx, result.map(PatchedResource::with_effects)).await
-        })
-        .await
+        Ok(None)
     }
 
-    pub(super) async fn patch_locked(
+    /// Changes the desired state of a resource that is locked, with the targets of its new references.
+    pub(super) async fn patch_in(
         &self,
         tx: &mut Tx<'_>,
-        path: ResourcePath<'_>,
-        scope: ResourceScope<'_>,
-        (change, conditions): Conditional<'_>,
-        origin: &ChangeOrigin,
-    ) -> Result<PatchedResource, Error> {
-        let targets = if change.touches_references() {
-            self.lock_with_targets(tx, path, scope, (change, conditions))
-                .await?
+        patching: &Patching<'_>,
+    ) -> Result<Applied, Error> {
+        let scope = patching.scope;
+        let touches_references = patching.patch.touches_references();
+        let targets = if touches_references {
+            self.lock_with_targets(tx, patching).await?
         } else {
             tx.db().lock_resource(scope.tenants, scope.id).await?;
             Vec::new()
         };
-        let mut access = RowAccess::Transaction(tx.db());
-        let patched = self
-            .try_patch(&mut access, path, scope, (change, conditions), origin)
-            .await?;
+        let mut rows = RowAccess::Transaction(tx.db());
+        let patched = self.patch_row(&mut rows, patching).await?;
         let patched = patched.ok_or_else(still_changing)?;
-        if change.touches_references()
-            && let Some((after, _)) = &patched.after
-        {
+        if touches_references && let Some((after, _)) = &patched.after {
             if !reference::are_protected(&patched.before.references, &after.references, &targets) {
                 return Err(references_changed());
             }
@@ -288,29 +264,28 @@ impl Service {
                 .replace_references(scope.id, &after.references)
                 .await?;
         }
-        Ok(patched)
+        Ok(patched.applied())
     }
 
     /// Locks a resource with the targets of the references that a patch gives it, and returns the targets.
     async fn lock_with_targets(
         &self,
         tx: &mut Tx<'_>,
-        path: ResourcePath<'_>,
-        scope: ResourceScope<'_>,
-        (change, conditions): Conditional<'_>,
+        patching: &Patching<'_>,
     ) -> Result<Vec<ReferenceTarget>, Error> {
+        let (path, scope) = (patching.path, patching.scope);
         let mut access = RowAccess::Transaction(tx.db());
         let Some(found) = access.find_with_reports(scope, &[]).await? else {
             return Err(path.missing(self, &mut tx.db()).await);
         };
         let resource = found.resource;
-        require(conditions, &resource.state)?;
+        require(patching.conditions, &resource.state)?;
         if resource.state.is_finalizing() {
             return Err(lifecycle::marked_for_deletion(&resource.state).into());
         }
         let kind = &resource.state.kind;
         let entity = self.entity(kind)?;
-        let parts = change.parts(&resource, &self.registry)?;
+        let parts = patching.patch.parts(&resource, &self.registry)?;
         let references = match &parts.references {
             Some(requested) => reference::check(entity, requested)?,
             None => References::new(),
@@ -324,14 +299,18 @@ impl Service {
     }
 
     /// Returns `None` if the row changed between reading and saving it. References are replaced separately.
-    async fn try_patch(
+    async fn patch_row(
         &self,
         access: &mut RowAccess<'_>,
-        path: ResourcePath<'_>,
-        scope: ResourceScope<'_>,
-        (change, conditions): Conditional<'_>,
-        origin: &ChangeOrigin,
+        patching: &Patching<'_>,
     ) -> Result<Option<PatchedResource>, Error> {
+        let Patching {
+            path,
+            scope,
+            patch: change,
+            conditions,
+            origin,
+        } = *patching;
         let with_rules = self.registry.kinds_with_rules();
         let Some(found) = access.find_with_reports(scope, with_rules).await? else {
             return Err(match access {
@@ -404,16 +383,24 @@ impl Creation<'_> {
         })
     }
 
-    /// The effects of the creation, or why its row was not written.
-    pub(super) fn effects(&self, created: Created) -> Result<Effects, Error> {
-        let failures = self.failures(created)?.to_vec();
-        Ok(Effects::created(&self.resource, failures))
-    }
-
-    /// The rules that failed, or why the row was not written.
-    pub(super) fn failures(&self, created: Created) -> Result<&[Failure], Error> {
+    /// The created resource, or why its row was not written.
+    fn applied(&self, created: Created) -> Result<Applied, Error> {
         match (created, self.owner) {
-            (Created::Yes, _) => Ok(&self.failures),
+            (Created::Yes, _) => {
+                let state = &self.resource.state;
+                let outcome = Outcome {
+                    saved: vec![state.clone()],
+                    changes: vec![Change::of(Action::Create, None, state)],
+                    failures: self.failures.clone(),
+                    ..Outcome::default()
+                };
+                Ok(Applied {
+                    result: CommandResult::Created(self.resource.clone()),
+                    before: Vec::new(),
+                    outcome,
+                    effects: Effects::default(),
+                })
+            }
             (Created::NoParent, Some((parent, id))) => {
                 Err(Error::not_found(&parent.kind, &id.to_string()))
             }
@@ -425,14 +412,25 @@ impl Creation<'_> {
 }
 
 impl PatchedResource {
-    /// The resource as it is now, and the effects of the patch.
-    pub(super) fn with_effects(self) -> (Resource, Effects) {
-        match self.after {
-            None => (self.before, Effects::default()),
+    fn applied(self) -> Applied {
+        let mut outcome = Outcome::default();
+        let before = vec![self.before.state.clone()];
+        let patched = match self.after {
+            None => self.before,
             Some((after, failures)) => {
-                let effects = Effects::patched(&self.before, &after, failures);
-                (after, effects)
+                let generation = Some(self.before.state.generation);
+                outcome.saved.push(after.state.clone());
+                let change = Change::of(Action::Patch, generation, &after.state);
+                outcome.changes.push(change);
+                outcome.failures = failures;
+                after
             }
+        };
+        Applied {
+            result: CommandResult::Patched(patched),
+            before,
+            outcome,
+            effects: Effects::default(),
         }
     }
 }

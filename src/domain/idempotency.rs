@@ -91,7 +91,7 @@ pub struct KeyedRequest {
 
 /// An answer as it is kept with its key.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KeptAnswer {
+pub struct StoredAnswer {
     pub status: u16,
     /// Value of `ETag`.
     pub tag: Option<String>,
@@ -103,12 +103,12 @@ pub struct KeptAnswer {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptRequest {
     pub fingerprint: Fingerprint,
-    pub answer: KeptAnswer,
+    pub answer: StoredAnswer,
 }
 
 impl KeptRequest {
     /// The answer to a later request with the same key; `None` if that asks for something else.
-    pub fn answer_to(self, request: &KeyedRequest) -> Option<KeptAnswer> {
+    pub fn answer_to(self, request: &KeyedRequest) -> Option<StoredAnswer> {
         (self.fingerprint == request.fingerprint).then_some(self.answer)
     }
 }

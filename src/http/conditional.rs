@@ -1,27 +1,23 @@
 //! Headers of changes: `If-Match`, `If-None-Match`, `Idempotency-Key`, and the `Content-Type` of a patch.
 
-use actix_web::http::StatusCode;
+use actix_web::HttpResponse;
 use actix_web::http::header::{
     CONTENT_TYPE, ETAG, HeaderName, HeaderValue, IF_MATCH, IF_NONE_MATCH, VARY,
 };
-use actix_web::{HttpResponse, HttpResponseBuilder};
 
 use super::problem::unsupported_patch;
 use super::request::Call;
 use super::watching::name_position;
-use crate::app::{self, Deleted, KeyedAnswer};
+use crate::app;
+use crate::domain::StoredResource;
 use crate::domain::audit::ChangeOrigin;
 use crate::domain::change::ChangePosition;
-use crate::domain::idempotency::{IdempotencyKey, KeptAnswer, KeyedRequest};
+use crate::domain::idempotency::{IdempotencyKey, KeyedRequest};
 use crate::domain::precondition::{EntityTag, Preconditions, Verdict};
-use crate::domain::{Resource, StoredResource};
-use crate::wire::{self, PatchFormat, Views};
-use hyperfleet_server_kit::http::{PendingResponse, Problem};
-use hyperfleet_server_kit::json;
+use crate::wire::{self, PatchFormat};
+use hyperfleet_server_kit::http::Problem;
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
-/// Says that an answer is that of an earlier request.
-const IDEMPOTENCY_REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 
 impl Call {
     /// What the request demands of the state of its resource.
@@ -80,67 +76,6 @@ impl Call {
     fn lines(&self, name: &HeaderName) -> impl Iterator<Item = &[u8]> {
         let lines = self.request.headers().get_all(name);
         lines.map(HeaderValue::as_bytes)
-    }
-
-    /// The answer to a request with a key.
-    pub(super) fn answered(&self, keyed: KeyedAnswer) -> Result<HttpResponse, Problem> {
-        let status = StatusCode::from_u16(keyed.answer.status);
-        let status = status.map_err(|error| Problem::internal(error.to_string()))?;
-        let mut response = HttpResponse::build(status);
-        replayed(&mut response, &keyed);
-        let KeptAnswer { tag, body, .. } = keyed.answer;
-        if let Some(tag) = tag {
-            response.insert_header((ETAG, tag));
-        }
-        match body {
-            None => Ok(response.finish()),
-            Some(body) => PendingResponse::of(&self.request)?.bytes(response, body),
-        }
-    }
-
-    /// The answer with a resource, to be kept with the key of the request.
-    pub(super) fn kept(
-        &self,
-        status: StatusCode,
-        resource: &Resource,
-    ) -> Result<KeptAnswer, serde_json::Error> {
-        let tag = resource.state.tag().to_string();
-        let resource = resource.clone().into();
-        let view = Views(self.service.registry()).resource(&resource);
-        Ok(KeptAnswer {
-            status: status.as_u16(),
-            tag: Some(tag),
-            body: Some(json::to_vec(&view, 0)?),
-        })
-    }
-
-    /// The same for a deletion: what is gone has no tag.
-    pub(super) fn kept_deletion(
-        &self,
-        status: StatusCode,
-        deleted: &Deleted,
-    ) -> Result<KeptAnswer, serde_json::Error> {
-        let kept = self.kept(status, &deleted.resource)?;
-        Ok(KeptAnswer {
-            tag: kept.tag.filter(|_| !deleted.is_removed),
-            ..kept
-        })
-    }
-}
-
-/// Says that an answer is that of an earlier request, if it is.
-pub(super) fn replayed(response: &mut HttpResponseBuilder, keyed: &KeyedAnswer) {
-    if keyed.is_replayed {
-        response.insert_header((IDEMPOTENCY_REPLAYED, "true"));
-    }
-}
-
-/// An answer without a body, to be kept with the key of the request.
-pub(super) fn kept_nothing() -> KeptAnswer {
-    KeptAnswer {
-        status: StatusCode::NO_CONTENT.as_u16(),
-        tag: None,
-        body: None,
     }
 }
 

@@ -5,8 +5,8 @@
 //! ```
 
 mod audit;
+mod changes;
 mod conditional;
-mod dry_run;
 mod explanations;
 mod history;
 mod identification;

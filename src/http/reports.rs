@@ -3,10 +3,9 @@
 use actix_web::HttpResponse;
 use actix_web::web::Bytes;
 
-use super::dry_run::kept_report;
 use super::request::Call;
-use crate::app::DryRun;
-use crate::domain::{ConditionalReport, Report};
+use crate::app::Command;
+use crate::domain::ConditionalReport;
 use crate::wire::{self, Views};
 use hyperfleet_server_kit::http::{PendingResponse, Problem, log_body};
 
@@ -23,28 +22,17 @@ pub(super) async fn list(call: Call) -> Result<HttpResponse, Problem> {
 /// `PUT`: a report: 201 when it is accepted, 204 when it is discarded.
 pub(super) async fn put(call: Call, body: Bytes) -> Result<HttpResponse, Problem> {
     log_body(&call.request, &body);
-    let address = call.resource_path()?;
+    let path = call.resource_path()?;
     let is_dry_run = call.is_dry_run()?;
     let conditions = &call.preconditions()?;
     let origin = call.origin()?;
     let report = wire::report(&body, origin.at);
-    let sent = report.map(|report| ConditionalReport { report, conditions });
-    let service = call.timed_service();
-    if is_dry_run {
-        let run = DryRun {
-            origin: &origin,
-            key: None,
-            write: &|stored: &Option<Report>| kept_report(stored.as_ref()),
-        };
-        let planned = service.report_dry_run(address, sent?, run).await?;
-        return call.planned(&planned);
-    }
-    let sent = sent.inspect_err(|_| service.reject_report(address))?;
-    match service.report(address, sent, &origin).await? {
-        Some(stored) => {
-            let response = PendingResponse::of(&call.request)?;
-            response.item(HttpResponse::Created(), &Views::report(&stored))
+    let report = report.inspect_err(|_| {
+        if !is_dry_run {
+            call.service.reject_report(path);
         }
-        None => Ok(HttpResponse::NoContent().finish()),
-    }
+    })?;
+    let report = ConditionalReport { report, conditions };
+    let command = Command::Report { path, report };
+    call.change(command, &origin, None, is_dry_run).await
 }

@@ -3,18 +3,17 @@
 use std::future::{Ready, ready};
 
 use actix_web::dev::Payload;
-use actix_web::http::header::ETAG;
-use actix_web::{FromRequest, HttpMessage, HttpRequest, HttpResponse, HttpResponseBuilder, web};
+use actix_web::{FromRequest, HttpMessage, HttpRequest, web};
 use chrono::{DateTime, Utc};
 
 use crate::app::{Collection, ResourcePath, Service};
+use crate::domain::Entity;
 use crate::domain::audit::ChangeOrigin;
 use crate::domain::tenancy::{Tenant, TenantScope};
-use crate::domain::{Entity, Resource};
-use crate::wire::{Params, Views};
+use crate::wire::Params;
 use hyperfleet_fleet::api::Access;
 use hyperfleet_server_kit::clock::Clock;
-use hyperfleet_server_kit::http::{PendingResponse, Problem, RequestId};
+use hyperfleet_server_kit::http::{Problem, RequestId};
 
 /// The caller's name where callers need no authentication.
 const ANONYMOUS: &str = "system@hyperfleet.local";
@@ -169,27 +168,6 @@ impl Call {
     /// A parameter has several values.
     pub(super) fn params(&self) -> Result<Params, Problem> {
         Ok(decoded(self.request.query_string()).checked()?)
-    }
-
-    /// An answer with a resource and its tag.
-    pub(super) fn shown(
-        &self,
-        mut answer: HttpResponseBuilder,
-        resource: Resource,
-    ) -> Result<HttpResponse, Problem> {
-        answer.insert_header((ETAG, resource.state.tag().to_string()));
-        self.shown_untagged(answer, resource)
-    }
-
-    /// An answer with a resource.
-    pub(super) fn shown_untagged(
-        &self,
-        answer: HttpResponseBuilder,
-        resource: Resource,
-    ) -> Result<HttpResponse, Problem> {
-        let resource = resource.into();
-        let view = Views(self.service.registry()).resource(&resource);
-        PendingResponse::of(&self.request)?.item(answer, &view)
     }
 }
 

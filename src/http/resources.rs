@@ -1,15 +1,14 @@
 //! Resources of every kind: list, create, read, patch, delete.
 
 use actix_web::HttpResponse;
-use actix_web::http::StatusCode;
 use actix_web::http::header::ETAG;
 use actix_web::web::Bytes;
 use strum::IntoEnumIterator as _;
 
-use super::conditional::{kept_nothing, unless_shown};
+use super::conditional::unless_shown;
 use super::request::Call;
 use super::{history, watching};
-use crate::app::{self, Collection, DryRun, ListRequest, WriteAnswer};
+use crate::app::{self, Collection, Command, ListRequest};
 use crate::domain::ListFilterKind;
 use crate::wire::{self, BodyFault, Fields, Kinds, ListKey, Params, Views};
 use hyperfleet_server_kit::http::{PendingResponse, Problem, log_body};
@@ -70,25 +69,14 @@ pub(super) async fn create(call: Call, body: Bytes) -> Result<HttpResponse, Prob
     }
     let (entity, new) = read?;
     let origin = call.origin()?;
-    let author = (&call.tenant, &origin);
-    let service = call.timed_service();
     let key = call.keyed(&body, &origin)?;
-    if is_dry_run {
-        let run = DryRun {
-            origin: &origin,
-            key: key.as_ref(),
-            write: &|made| call.kept(StatusCode::CREATED, made),
-        };
-        let planned = service.create_dry_run(entity, parent, new, &call.tenant, run);
-        return call.planned(&planned.await?);
-    }
-    let Some(request) = key else {
-        let made = service.create(entity, parent, new, author).await?;
-        return call.shown(HttpResponse::Created(), made);
+    let command = Command::Create {
+        entity,
+        parent,
+        new,
     };
-    let write: WriteAnswer<'_, _> = &|made| call.kept(StatusCode::CREATED, made);
-    let answer = service.create_keyed(entity, parent, new, author, (&request, write));
-    call.answered(answer.await?)
+    call.change(command, &origin, key.as_ref(), is_dry_run)
+        .await
 }
 
 /// `GET`: one resource.
@@ -128,60 +116,29 @@ pub(super) async fn patch(call: Call, body: Bytes) -> Result<HttpResponse, Probl
     let is_dry_run = call.is_dry_run()?;
     let format = call.patch_format()?;
     let path = call.resource_path()?;
-    let change = wire::patch(format, &body, path.collection.entity())?;
-    let conditions = call.preconditions()?;
+    let patch = &wire::patch(format, &body, path.collection.entity())?;
+    let conditions = &call.preconditions()?;
     let origin = call.origin()?;
-    let service = call.timed_service();
     let key = call.keyed_in(format, &body, &origin)?;
-    if is_dry_run {
-        let run = DryRun {
-            origin: &origin,
-            key: key.as_ref(),
-            write: &|patched| call.kept(StatusCode::OK, patched),
-        };
-        let planned = service.patch_dry_run(path, &change, &conditions, run);
-        return call.planned(&planned.await?);
-    }
-    let Some(request) = key else {
-        let patched = service.patch(path, &change, &conditions, &origin);
-        return call.shown(HttpResponse::Ok(), patched.await?);
+    let command = Command::Patch {
+        path,
+        patch,
+        conditions,
     };
-    let write: WriteAnswer<'_, _> = &|patched| call.kept(StatusCode::OK, patched);
-    let keyed = (&request, write);
-    let answer = service.patch_keyed(path, &change, &conditions, &origin, keyed);
-    call.answered(answer.await?)
+    call.change(command, &origin, key.as_ref(), is_dry_run)
+        .await
 }
 
 /// `DELETE` of one resource. Its body is not read.
 pub(super) async fn delete(call: Call) -> Result<HttpResponse, Problem> {
     let is_dry_run = call.is_dry_run()?;
     let path = call.resource_path()?;
-    let conditions = call.preconditions()?;
+    let conditions = &call.preconditions()?;
     let origin = call.origin()?;
-    let service = call.timed_service();
     let key = call.keyed(&[], &origin)?;
-    if is_dry_run {
-        let run = DryRun {
-            origin: &origin,
-            key: key.as_ref(),
-            write: &|deleted| call.kept_deletion(StatusCode::ACCEPTED, deleted),
-        };
-        let planned = service.delete_dry_run(path, &conditions, run);
-        return call.planned(&planned.await?);
-    }
-    let Some(request) = key else {
-        let deleted = service.delete(path, &conditions, &origin).await?;
-        let answer = HttpResponse::Accepted();
-        return if deleted.is_removed {
-            call.shown_untagged(answer, deleted.resource)
-        } else {
-            call.shown(answer, deleted.resource)
-        };
-    };
-    let write: WriteAnswer<'_, _> = &|deleted| call.kept_deletion(StatusCode::ACCEPTED, deleted);
-    let keyed = (&request, write);
-    let answer = service.delete_keyed(path, &conditions, &origin, keyed);
-    call.answered(answer.await?)
+    let command = Command::Delete { path, conditions };
+    call.change(command, &origin, key.as_ref(), is_dry_run)
+        .await
 }
 
 /// `POST` to `…/force-delete`.
@@ -189,28 +146,17 @@ pub(super) async fn force_delete(call: Call, body: Bytes) -> Result<HttpResponse
     log_body(&call.request, &body);
     let is_dry_run = call.is_dry_run()?;
     let path = call.resource_path()?;
-    let reason = wire::force_delete(&body)?;
-    let conditions = call.preconditions()?;
+    let reason = &wire::force_delete(&body)?;
+    let conditions = &call.preconditions()?;
     let origin = call.origin()?;
-    let service = call.timed_service();
     let key = call.keyed(&body, &origin)?;
-    if is_dry_run {
-        let run = DryRun {
-            origin: &origin,
-            key: key.as_ref(),
-            write: &|()| Ok(kept_nothing()),
-        };
-        let planned = service.force_delete_dry_run(path, &reason, &conditions, run);
-        return call.planned(&planned.await?);
-    }
-    let Some(request) = key else {
-        let forced = service.force_delete(path, &reason, &conditions, &origin);
-        forced.await?;
-        return Ok(HttpResponse::NoContent().finish());
+    let command = Command::ForceDelete {
+        path,
+        reason,
+        conditions,
     };
-    let keyed = (&request, kept_nothing());
-    let answer = service.force_delete_keyed(path, &reason, &conditions, &origin, keyed);
-    call.answered(answer.await?)
+    call.change(command, &origin, key.as_ref(), is_dry_run)
+        .await
 }
 
 /// Reads the parameters of a list. The first fault in the order of the older service is reported, except that one of

@@ -7,7 +7,7 @@ use super::error::is_lock_timeout;
 use super::measure::SqlOperation::{Create, Delete, Query, Update};
 use super::measure::SqlTable::IdempotencyKeys;
 use super::{Db, Error};
-use crate::domain::idempotency::{Fingerprint, KeptAnswer, KeptRequest, KeyedRequest};
+use crate::domain::idempotency::{Fingerprint, KeptRequest, KeyedRequest, StoredAnswer};
 
 /// What became of a claim to a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub enum ClaimedKey {
     /// The key is this transaction's until it ends.
     Fresh,
     /// A request with this key was carried out before.
-    Kept(KeptRequest),
+    Stored(KeptRequest),
     /// Another transaction has the key, and did not end in time.
     InProgress,
 }
@@ -59,11 +59,11 @@ impl Db<'_> {
             return Ok(ClaimedKey::Fresh);
         }
         // A statement of its own: it sees what the transaction has committed that the claim waited for.
-        self.find_kept(request).await.map(ClaimedKey::Kept)
+        self.find_stored(request).await.map(ClaimedKey::Stored)
     }
 
     /// The claim has locked the row.
-    async fn find_kept(&mut self, request: &KeyedRequest) -> Result<KeptRequest, Error> {
+    async fn find_stored(&mut self, request: &KeyedRequest) -> Result<KeptRequest, Error> {
         let result = sqlx::query_as!(
             Row,
             "SELECT fingerprint, status, tag, body FROM idempotency_keys
@@ -82,10 +82,10 @@ impl Db<'_> {
     }
 
     /// Keeps the answer to a request whose key this transaction has claimed.
-    pub async fn keep_answer(
+    pub async fn store_answer(
         &mut self,
         request: &KeyedRequest,
-        answer: &KeptAnswer,
+        answer: &StoredAnswer,
     ) -> Result<(), Error> {
         let result = sqlx::query!(
             "UPDATE idempotency_keys SET status = $4, tag = $5, body = $6
@@ -133,7 +133,7 @@ impl Row {
     fn kept(self) -> Option<KeptRequest> {
         Some(KeptRequest {
             fingerprint: Fingerprint(self.fingerprint.try_into().ok()?),
-            answer: KeptAnswer {
+            answer: StoredAnswer {
                 status: u16::try_from(self.status?).ok()?,
                 tag: self.tag,
                 body: self.body,

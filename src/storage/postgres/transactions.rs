@@ -1,9 +1,9 @@
 //! Transactions, and how changes take turns for rows that others hold.
 //!
 //! ```text
-//! begin() ──────────────▶ Tx   statements that wait for nobody, or may wait long
-//! begin_…(First) ───────▶ Tx   a change: any connection, and 10 ms for each lock that others hold
-//! begin_…(InLane) ──────▶ Tx   the same change once more: a place in the lane, and 4 s for each lock
+//! begin() ─────────────────▶ Tx   statements that wait for nobody, or may wait long
+//! begin_change(First) ─────▶ Tx   a change: any connection, and 10 ms for each lock that others hold
+//! begin_change(InLane) ────▶ Tx   the same change once more: a place in the lane, and 4 s for each lock
 //! ```
 //!
 //! A row may be held for as long as the transaction of an operator is open. Without turns, changes of that row would wait with every
@@ -13,14 +13,8 @@ use super::measure::SqlOperation::{self, Begin, Commit, Rollback};
 use super::pool::Health;
 use super::{Db, Error, Session, Store};
 
-/// Each is one message to the server.
+/// Each is one message to the server. A kept plan must not read a whole table because the table was small when it was made.
 const BEGIN_CHANGE: ByTurn = ByTurn {
-    first: "BEGIN; SET LOCAL lock_timeout = '10ms'",
-    in_lane: "BEGIN; SET LOCAL lock_timeout = '4s'",
-};
-
-/// A kept plan must not read a whole table because the table was small when it was made.
-const BEGIN_SETS: ByTurn = ByTurn {
     first: "BEGIN; SET LOCAL lock_timeout = '10ms'; \
             SET LOCAL plan_cache_mode = force_generic_plan; SET LOCAL enable_seqscan = off",
     in_lane: "BEGIN; SET LOCAL lock_timeout = '4s'; \
@@ -67,33 +61,23 @@ impl Store {
         Tx::open(TxSession::Own(self.session().await?), "BEGIN").await
     }
 
-    /// Opens a transaction (READ COMMITTED) for a change of rows that it locks first.
+    /// Opens a transaction (READ COMMITTED) for a change. Its statements are planned once for each connection: with
+    /// values, the server would plan for each set of ids, which takes longer than changing a few rows.
     pub async fn begin_change(&self, turn: Turn) -> Result<Tx<'static>, Error> {
-        self.begin_turn(turn, &BEGIN_CHANGE).await
-    }
-
-    /// Opens a transaction (READ COMMITTED) that changes sets of rows, or whatever a request with an idempotency key or a
-    /// dry run changes. Its statements are planned once for each connection: with values, the server would plan for each
-    /// set of ids, which takes longer than changing a few rows.
-    pub async fn begin_sets(&self, turn: Turn) -> Result<Tx<'static>, Error> {
-        self.begin_turn(turn, &BEGIN_SETS).await
+        let (session, sql) = match turn {
+            Turn::First => (self.session().await?, BEGIN_CHANGE.first),
+            Turn::InLane => {
+                let lane = &self.lanes.held_rows;
+                let session = self.session_in(lane, self.deadline).await?;
+                (session, BEGIN_CHANGE.in_lane)
+            }
+        };
+        Tx::open(TxSession::Own(session), sql).await
     }
 
     /// Opens a transaction (REPEATABLE READ) that only reads: all its statements see the state of the first one.
     pub async fn begin_reading(&self) -> Result<Tx<'static>, Error> {
         Tx::open(TxSession::Own(self.session().await?), BEGIN_READING).await
-    }
-
-    async fn begin_turn(&self, turn: Turn, begin: &ByTurn) -> Result<Tx<'static>, Error> {
-        let (session, sql) = match turn {
-            Turn::First => (self.session().await?, begin.first),
-            Turn::InLane => {
-                let lane = &self.lanes.held_rows;
-                let session = self.session_in(lane, self.deadline).await?;
-                (session, begin.in_lane)
-            }
-        };
-        Tx::open(TxSession::Own(session), sql).await
     }
 }
 
