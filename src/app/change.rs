@@ -22,7 +22,7 @@ use crate::domain::dry_run::DryRunPlan;
 use crate::domain::tenancy::TenantScope;
 use crate::storage::postgres::{Turn, Tx};
 
-/// A command whose parts have been checked as far as they can be without its rows.
+/// A command whose parts have been checked, except for what needs its rows.
 enum Prepared<'a> {
     Create(Creation<'a>),
     Patch(Patching<'a>),
@@ -198,7 +198,7 @@ impl Service {
         Ok((answer, applied.effects()))
     }
 
-    /// What a change does, as far as the caller sees it.
+    /// The part of what a change does that the caller sees.
     async fn plan(
         &self,
         tx: &mut Tx<'_>,

@@ -19,7 +19,7 @@ pub(super) struct Reporting<'a> {
     pub(super) sent: ConditionalReport<'a>,
     pub(super) origin: &'a ChangeOrigin,
     pub(super) is_dry_run: bool,
-    /// Whether it completes a deletion, as far as is known: then the owners are locked, too.
+    /// Whether the last decision completes a deletion: then the owners are locked, too.
     pub(super) completes: bool,
 }
 
@@ -93,20 +93,23 @@ impl Service {
         snapshot: ResourceSnapshot,
         decision: ReportDecision,
     ) -> Result<Applied, Error> {
-        let scope = reporting.scope;
-        let (mut snapshot, mut decision) = (snapshot, decision);
         if decision.outcome == ReportOutcome::Accepted {
             // Once a transaction has run a statement that can record a change, watchers wait for its end: no row may be
             // waited for after it.
+            let scope = reporting.scope;
             tx.db().lock_resource(scope.tenants, scope.id).await?;
-            let mut rows = RowAccess::Transaction(tx.db());
-            (snapshot, decision) = self.judge(&mut rows, reporting).await?;
-            reporting.completes = decision.completes;
-            if decision.completes {
-                return Err(needs_owners());
-            }
         }
         let mut rows = RowAccess::Transaction(tx.db());
+        let saved = self.save_judged(&mut rows, reporting, snapshot, decision);
+        if let Some(applied) = saved.await? {
+            return Ok(applied);
+        }
+        // It changed before it was locked.
+        let (snapshot, decision) = self.judge(&mut rows, reporting).await?;
+        reporting.completes = decision.completes;
+        if decision.completes {
+            return Err(needs_owners());
+        }
         let saved = self.save_judged(&mut rows, reporting, snapshot, decision);
         saved.await?.ok_or_else(still_changing)
     }
