@@ -15,6 +15,7 @@ mod finalizing_lists;
 mod history;
 pub mod import;
 mod keyed;
+mod leases;
 mod list;
 mod path;
 mod reports;

@@ -10,6 +10,7 @@ mod dry_run;
 mod explanations;
 mod history;
 mod identification;
+mod leases;
 mod meta;
 mod openapi;
 mod openapi_document;

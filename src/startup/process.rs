@@ -308,7 +308,7 @@ impl Process {
         }));
         let keyed = service.clone();
         tasks.spawn(supervise(
-            "remove expired idempotency keys",
+            "remove expired idempotency keys and leases",
             PAUSE,
             move || retention::expire_keys(keyed.clone(), Clock::system()),
         ));

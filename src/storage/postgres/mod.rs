@@ -31,6 +31,7 @@ mod idempotency;
 mod imports;
 mod keyset;
 mod lane;
+mod leases;
 mod list;
 mod measure;
 mod past_list;
