@@ -37,6 +37,7 @@ pub use error::Error;
 pub use keyed::{KeyedAnswer, WriteAnswer};
 pub use list::ListRequest;
 pub use path::{Collection, ResourcePath};
+pub use reports::ReportAnswer;
 pub use sealing::{SealedPass, UnsealedTail};
 pub use watch::{HandedChange, WatchEnd, WatchRequest, WatchStep, Watcher};
 

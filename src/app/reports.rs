@@ -13,10 +13,18 @@ use crate::domain::{
 };
 use crate::storage::postgres::{ResourceScope, RowAccess, Tx};
 
-/// The adapter's stored report, `None` if the incoming one was discarded; and the effects to emit after commit.
-type ReportResult = (Option<Report>, Effects);
+/// What became of a report.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ReportAnswer {
+    /// The adapter's stored report; `None` if the incoming one was discarded.
+    pub stored: Option<Report>,
+    pub outcome: ReportOutcome,
+}
 
-/// The stored report, as in [`ReportResult`], and what the report changed.
+/// The answer to a report, and the effects to emit after commit.
+type ReportResult = (ReportAnswer, Effects);
+
+/// The stored report, as in [`ReportAnswer`], and what the report changed.
 type TriedReport = (Option<Report>, TriedChange);
 
 /// A decision about a report, not carried out yet.
@@ -53,13 +61,13 @@ impl Service {
     }
 
     /// Judges and stores an adapter's report, updates the conditions, and removes the resource if the report completes
-    /// its deletion. Returns the adapter's stored report, or `None` if the incoming one was discarded.
+    /// its deletion.
     pub async fn report(
         &self,
         path: ResourcePath<'_>,
         mut sent: ConditionalReport<'_>,
         origin: &ChangeOrigin,
-    ) -> Result<Option<Report>, Error> {
+    ) -> Result<ReportAnswer, Error> {
         let scope = path.scope().ok_or_else(|| path.not_found())?;
         let mut completes = false;
         for _ in 0..UNLOCKED_ATTEMPTS_MAX {
@@ -78,9 +86,9 @@ impl Service {
                     decision,
                 )
                 .await?;
-            if let Some((stored, effects)) = result {
+            if let Some((answer, effects)) = result {
                 effects.emit();
-                return Ok(stored);
+                return Ok(answer);
             }
         }
         self.in_turns(async |turn| {
@@ -157,15 +165,15 @@ impl Service {
                 decision,
             )
             .await?;
-        let (stored, effects) = result.ok_or_else(still_changing)?;
+        let (answer, effects) = result.ok_or_else(still_changing)?;
         if !completes {
-            return Ok((stored, effects));
+            return Ok((answer, effects));
         }
         let outcome = lifecycle::remove(&snapshot, &ancestors, &self.registry);
         tx.db().carry_out(&outcome, has_links, origin).await?;
         let before = ancestors.iter().map(|ancestor| &ancestor.state);
         let effects = effects.and(Effects::effects_of(before, outcome));
-        Ok((stored, effects))
+        Ok((answer, effects))
     }
 
     /// Carries out a report in a transaction that is rolled back, and locks its resource alone, and
@@ -251,7 +259,7 @@ impl Service {
         let completes = decision.completes;
         let mut access = RowAccess::Within(tx.db());
         let result = carry_out(&mut access, path, &snapshot, (report, origin), decision).await?;
-        let Some((stored, _)) = result else {
+        let Some((answer, _)) = result else {
             return Ok(None);
         };
         if completes {
@@ -259,7 +267,7 @@ impl Service {
         }
         let before = ancestors.into_iter().chain([snapshot]);
         let before = before.map(|snapshot| snapshot.state).collect();
-        Ok(Some((stored, TriedChange { before, outcome })))
+        Ok(Some((answer.stored, TriedChange { before, outcome })))
     }
 
     /// Locks a resource and its owners, and decides about a report on it.
@@ -312,9 +320,9 @@ impl Service {
         decision: ReportDecision,
     ) -> Result<Option<ReportResult>, Error> {
         let result = carry_out(access, path, snapshot, report, decision).await?;
-        Ok(result.map(|(stored, effects)| {
-            let unrequired = self.unrequired(snapshot, stored.as_ref());
-            (stored, effects.stored(unrequired))
+        Ok(result.map(|(answer, effects)| {
+            let unrequired = self.unrequired(snapshot, answer.stored.as_ref());
+            (answer, effects.stored(unrequired))
         }))
     }
 
@@ -348,9 +356,9 @@ async fn carry_out(
     (report, origin): (&Report, &ChangeOrigin),
     decision: ReportDecision,
 ) -> Result<Option<ReportResult>, Error> {
-    let state = &snapshot.state;
-    let mut effects = Effects::failed(decision.failures).reported(state, decision.outcome);
-    let stored = match decision.outcome {
+    let (state, outcome) = (&snapshot.state, decision.outcome);
+    let mut effects = Effects::failed(decision.failures).reported(state, outcome);
+    let stored = match outcome {
         ReportOutcome::Accepted if decision.completes => Some(report.clone()),
         ReportOutcome::Accepted => {
             let conditions = &decision.conditions;
@@ -364,7 +372,7 @@ async fn carry_out(
             Some(report.clone())
         }
         ReportOutcome::Repeated | ReportOutcome::SameTime => {
-            if decision.outcome == ReportOutcome::SameTime {
+            if outcome == ReportOutcome::SameTime {
                 let adapter = &report.state.adapter;
                 tracing::info!(
                     kind = state.kind,
@@ -385,5 +393,5 @@ async fn carry_out(
             return Err(invalid.into());
         }
     };
-    Ok(Some((stored, effects)))
+    Ok(Some((ReportAnswer { stored, outcome }, effects)))
 }

@@ -1,12 +1,13 @@
 //! `…/{id}/statuses`: the reports of adapters.
 
-use actix_web::HttpResponse;
+use actix_web::http::header::WARNING;
 use actix_web::web::Bytes;
+use actix_web::{HttpResponse, HttpResponseBuilder};
 
 use super::dry_run::kept_report;
 use super::request::Call;
-use crate::app::DryRun;
-use crate::domain::{ConditionalReport, Report};
+use crate::app::{DryRun, ReportAnswer};
+use crate::domain::{ConditionalReport, Report, ReportOutcome};
 use crate::wire::{self, Views};
 use hyperfleet_server_kit::http::{PendingResponse, Problem, log_body};
 
@@ -20,7 +21,7 @@ pub(super) async fn list(call: Call) -> Result<HttpResponse, Problem> {
     response.page(&Views::reports(&listing))
 }
 
-/// `PUT`: a report: 201 when it is accepted, 204 when it is discarded.
+/// `PUT`: a report: 201 when it is accepted, 204 when it is discarded. `Warning` says why it was not stored.
 pub(super) async fn put(call: Call, body: Bytes) -> Result<HttpResponse, Problem> {
     log_body(&call.request, &body);
     let address = call.resource_path()?;
@@ -40,11 +41,22 @@ pub(super) async fn put(call: Call, body: Bytes) -> Result<HttpResponse, Problem
         return call.planned(&planned);
     }
     let sent = sent.inspect_err(|_| service.reject_report(address))?;
-    match service.report(address, sent, &origin).await? {
+    let ReportAnswer { stored, outcome } = service.report(address, sent, &origin).await?;
+    match stored {
         Some(stored) => {
             let response = PendingResponse::of(&call.request)?;
-            response.item(HttpResponse::Created(), &Views::report(&stored))
+            let created = warned(HttpResponse::Created(), outcome);
+            response.item(created, &Views::report(&stored))
         }
-        None => Ok(HttpResponse::NoContent().finish()),
+        None => Ok(warned(HttpResponse::NoContent(), outcome).finish()),
     }
+}
+
+/// Says why a report was not stored, in a header (RFC 7234, section 5.5.7) as Kubernetes warns: the answer may have no
+/// body, and bodies keep their form.
+fn warned(mut response: HttpResponseBuilder, outcome: ReportOutcome) -> HttpResponseBuilder {
+    if let Some(reason) = outcome.reason() {
+        response.insert_header((WARNING, format!("299 - \"{reason}\"")));
+    }
+    response
 }

@@ -14,6 +14,7 @@ use utoipa::openapi::{
 
 use super::problems::{
     REFUSALS, X_REQUEST_ID, with_headers, with_position, with_replayed, with_request_id, with_tag,
+    with_warning,
 };
 use crate::domain::lease::{LeaseHolder, LeaseName};
 use crate::domain::{Entity, EntityRegistry, ListFilterKind};
@@ -352,20 +353,25 @@ pub(in crate::http) fn reports(subject: &Subject<'_>) -> OperationBuilder {
 
 pub(in crate::http) fn report(subject: &Subject<'_>) -> OperationBuilder {
     let text = "For adapters. The latest report of each adapter is kept. Of two reports of one generation and time the first one \
-        stays; `Finalized=True` replaces it while the resource is being deleted.";
+        stays, and `Warning` says so if the second one differs; `Finalized=True` replaces it while the resource is being deleted.";
     let summary = format!("Report on a {}", subject.noun());
     let schema = Ref::from_schema_name("AdapterStatusCreateRequest");
     let reported = Some(examples::reported());
-    let kept = answer("The report as it is kept.", "AdapterStatus", reported);
+    let schema_of_kept = Ref::from_schema_name("AdapterStatus");
+    let kept = json_answer("The report as it is kept.", schema_of_kept, reported);
+    let kept = with_warning(with_headers(kept));
     // The answer to the dry run is in the text only: some generators cannot have a range beside successes with and
     // without a body.
-    let discarded = "The report is discarded: a later one is known, or it is of a generation to come. The answer to a dry run of \
+    let discarded = "The report is discarded: a later one is known, or it is of a generation to come; `Warning` says which. The answer to a dry run of \
         it is 200 with the member `dry_run` alone, a `DryRunAnswer`.";
     let described = subject.of_one(format!("put{}Statuses", subject.one()), summary, text);
     let described = described
         .request_body(json_body(schema, Some(examples::report())))
-        .response("201", kept)
-        .response("204", nothing(discarded));
+        .response("201", kept.build())
+        .response(
+            "204",
+            with_warning(with_request_id(empty_answer(discarded))).build(),
+        );
     refuse(refuse(conditional(tried(described)), &[412]), &WITH_BODY)
 }
 

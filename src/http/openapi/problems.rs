@@ -27,6 +27,7 @@ use hyperfleet_server_kit::openapi::{RefusedStatus, empty_answer};
 pub(in crate::http) const X_REQUEST_ID: &str = "X-Request-Id";
 const ETAG: &str = "ETag";
 const POSITION: &str = "Hyperfleet-Position";
+const WARNING: &str = "Warning";
 const IDEMPOTENCY_REPLAYED: &str = "Idempotency-Replayed";
 
 /// Every status that is not a success.
@@ -102,6 +103,11 @@ pub(in crate::http) fn with_replayed(answer: ResponseBuilder) -> ResponseBuilder
     answer.header_ref(IDEMPOTENCY_REPLAYED, header(IDEMPOTENCY_REPLAYED))
 }
 
+/// Says why a report was not stored.
+pub(in crate::http) fn with_warning(answer: ResponseBuilder) -> ResponseBuilder {
+    answer.header_ref(WARNING, header(WARNING))
+}
+
 /// The id alone.
 pub(in crate::http) fn with_request_id(answer: ResponseBuilder) -> ResponseBuilder {
     answer.header_ref(X_REQUEST_ID, header(X_REQUEST_ID))
@@ -112,7 +118,7 @@ fn header(name: &str) -> Ref {
 }
 
 #[rustfmt::skip]
-fn headers() -> [(&'static str, Header); 12] {
+fn headers() -> [(&'static str, Header); 13] {
     use Type::{Integer, String};
     let header = |name, kind, text: &str, example: Value| {
         let header = HeaderBuilder::new().schema(Some(Object::with_type(kind)));
@@ -129,6 +135,7 @@ fn headers() -> [(&'static str, Header); 12] {
         header("RateLimit-Policy", String, "How many requests a caller has (`q`) in how many seconds (`w`).", json!("\"caller\";q=20;w=2")),
         header("Retry-After", Integer, "When to come back, in seconds.", json!(5)),
         header("Vary", String, "What else the answer depends on.", json!("Authorization")),
+        header(WARNING, String, "Why the report was not stored; absent from the answer to a stored one.", json!("299 - \"not stored: the stored report has a later observed_time\"")),
         header("WWW-Authenticate", String, "What is to be proven, and what is wrong with the token if there is one.", json!("Bearer realm=\"hyperfleet\"")),
         header(X_REQUEST_ID, String, "The id of the request: the one that was sent, if it is a sane one. It is in the log and in the audit trail, too.", json!(examples::REQUEST_ID)),
     ]
