@@ -76,7 +76,8 @@ pub(super) fn fixed() -> Map<String, Value> {
         "ExplanationAdapterState": {
             "type": "string",
             "description": "How far an adapter is: `done`; `never_reported`: it has no accepted report; `old_generation`, `future_generation`: \
-                its latest accepted report is about another generation; `unknown`, `failing`: it reports `Available=Unknown`, `Available=False`; `not_finalized`: it has not \
+                its latest accepted report is about another generation; `unknown`, `not_available`: it reports `Available=Unknown`, `Available=False`; `failing`: it reports \
+                `Available=False` and `Health=False`; `not_finalized`: it has not \
                 cleaned up after the deletion; `not_required`: the resource does not wait for it.",
             "enum": AdapterState::VARIANTS,
             // Otherwise oapi-codegen 2.5 to 2.7 gives `ResourceConditionStatus` other constants than existing code knows, because
