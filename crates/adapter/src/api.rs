@@ -91,6 +91,15 @@ impl Api {
     /// # Errors
     /// The URL is not HTTP.
     pub fn new(base: &str, token: Token) -> Result<Self, SettingError> {
+        let user_agent = concat!("hyperfleet-adapter/", env!("CARGO_PKG_VERSION"));
+        Self::named(base, token, user_agent)
+    }
+
+    /// The same with another `User-Agent`.
+    ///
+    /// # Errors
+    /// The URL is not HTTP.
+    pub fn named(base: &str, token: Token, user_agent: &str) -> Result<Self, SettingError> {
         let wrong = || SettingError::Base(base.to_owned());
         let url = Url::parse(base).map_err(|_| wrong())?;
         if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
@@ -100,7 +109,7 @@ impl Api {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = || {
             reqwest::Client::builder()
-                .user_agent(concat!("hyperfleet-adapter/", env!("CARGO_PKG_VERSION")))
+                .user_agent(user_agent)
                 .redirect(redirect::Policy::none())
         };
         let http = client().timeout(ANSWER_TIME).build();
