@@ -10,7 +10,7 @@ help: ## List the targets
 
 # ---- Use ------------------------------------------------------------------------------------
 
-SETUPS := setup-demo setup-fleet setup-test setup-bench setup-containers setup-kubernetes setup-all
+SETUPS := setup-demo setup-fleet setup-test setup-bench setup-containers setup-kubernetes setup-clients setup-fuzz setup-all
 .PHONY: setup $(SETUPS) run run-auth run-fleet services demo conformance demo-fleet demo-fleet-api
 setup: ## Install what `make run` needs, or say exactly what to install
 	@scripts/setup run

@@ -71,6 +71,29 @@ fn setup_of_run_asks_for_nothing_that_only_tests_need() {
 }
 
 #[test]
+fn setup_names_what_clients_and_fuzzing_lack() {
+    let (code, said) = setup("clients", &["go", "javac"], &[]);
+    for words in [
+        "missing: Maven and a JDK",
+        "sudo apt-get install maven default-jdk-headless",
+        "Node.js 20 or newer is missing",
+    ] {
+        assert!(said.contains(words), "{said}");
+    }
+    assert!(!said.contains("Go 1.25"), "{said}");
+    assert_eq!(code, Some(0), "{said}");
+    let all = ["go", "javac", "mvn", "node", "npm"];
+    assert_eq!(setup("clients", &all, &[]), (Some(0), String::new()));
+    let (code, said) = setup("fuzz", &[], &[]);
+    assert!(
+        said.contains("sudo apt-get install python3 python3-venv"),
+        "{said}"
+    );
+    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(setup("fuzz", &["python3"], &[]), (Some(0), String::new()));
+}
+
+#[test]
 fn setup_lists_its_groups() {
     let (code, said) = setup("everything", &[], &[]);
     assert_eq!(code, Some(2));
@@ -82,6 +105,8 @@ fn setup_lists_its_groups() {
         "bench",
         "containers",
         "kubernetes",
+        "clients",
+        "fuzz",
         "all",
     ] {
         let begins = |line: &&str| line.split_whitespace().next() == Some(group);

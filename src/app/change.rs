@@ -44,12 +44,13 @@ impl Service {
         if let Mode::Plain = mode
             && let Some(applied) = self.attempt(&mut command).await?
         {
-            let answer = write(&applied.result);
+            let (answer, warning) = (write(&applied.result), applied.result.warning());
             applied.effects().emit();
             return Ok(ChangeAnswer {
                 answer: answer.map_err(Error::Answer)?,
                 is_replayed: false,
                 plan: None,
+                warning,
             });
         }
         self.in_turns(async |turn| {
@@ -179,6 +180,7 @@ impl Service {
                 is_replayed: true,
                 // The request was carried out before, so it would do nothing.
                 plan: mode.is_dry_run().then(DryRunPlan::default),
+                warning: None,
             };
             return Ok((replayed, Effects::default()));
         }
@@ -194,6 +196,7 @@ impl Service {
             answer,
             is_replayed: false,
             plan,
+            warning: applied.result.warning(),
         };
         Ok((answer, applied.effects()))
     }

@@ -10,7 +10,7 @@ use crate::domain::patch::RequestedPatch;
 use crate::domain::precondition::Preconditions;
 use crate::domain::tenancy::Tenant;
 use crate::domain::{
-    ConditionalReport, Entity, Report, RequestedResource, Resource, ResourceState,
+    ConditionalReport, Entity, Report, ReportOutcome, RequestedResource, Resource, ResourceState,
 };
 
 /// What a request asks to change.
@@ -80,8 +80,11 @@ pub enum CommandResult {
     Patched(Resource),
     Deleted(Deleted),
     ForceDeleted,
-    /// The adapter's stored report; `None` if the incoming one was discarded.
-    Reported(Option<Report>),
+    Reported {
+        /// The adapter's stored report; `None` if the incoming one was discarded.
+        stored: Option<Report>,
+        judged: ReportOutcome,
+    },
 }
 
 /// Writes the answer to a change, before the change is committed.
@@ -95,6 +98,8 @@ pub struct ChangeAnswer {
     pub is_replayed: bool,
     /// What the command would do, if it was a dry run.
     pub plan: Option<DryRunPlan>,
+    /// Why a report was not stored.
+    pub warning: Option<&'static str>,
 }
 
 /// A command that has been made, and is not committed yet.
@@ -118,6 +123,15 @@ impl<'a> Mode<'a> {
 
     pub(super) fn is_dry_run(self) -> bool {
         matches!(self, Self::DryRun(_))
+    }
+}
+
+impl CommandResult {
+    pub(super) fn warning(&self) -> Option<&'static str> {
+        match self {
+            Self::Reported { judged, .. } => judged.reason(),
+            _ => None,
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use chrono::{DateTime, Utc};
 
+use crate::domain::lease::HeldLease;
 use crate::domain::lifecycle::LifecycleRefusal;
 use crate::domain::moment::rfc3339;
 use crate::domain::patch::{PatchConflict, PatchFault};
@@ -68,6 +69,12 @@ pub enum Error {
     /// A request with this key is still in progress.
     #[error("a request with this Idempotency-Key is in progress: send it again later")]
     KeyInUse,
+    /// Another holder has the lease.
+    #[error("the lease '{}' is held by '{}' until {}", .0.name, .0.holder, rfc3339(.0.expires_at))]
+    LeaseHeld(HeldLease),
+    /// The lease is not held, or not by this holder.
+    #[error("the lease '{name}' is not held")]
+    NoLease { name: String },
     /// Descendants that the caller does not see prevent the deletion.
     #[error("Cannot delete {kind} '{id}': resources of other tenants below it do not allow it")]
     HeldBack { kind: String, id: ResourceId },

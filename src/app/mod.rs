@@ -16,6 +16,7 @@ mod finalizing_lists;
 mod history;
 pub mod import;
 mod keyed;
+mod leases;
 mod list;
 mod path;
 mod reports;
@@ -35,6 +36,7 @@ pub use command::{Author, ChangeAnswer, Command, CommandResult, Deleted, Mode, W
 pub use error::Error;
 pub use list::ListRequest;
 pub use path::{Collection, ResourcePath};
+pub use reports::ReportAnswer;
 pub use sealing::{SealedPass, UnsealedTail};
 pub use watch::{HandedChange, WatchEnd, WatchRequest, WatchStep, Watcher};
 

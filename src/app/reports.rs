@@ -190,11 +190,12 @@ impl Service {
         decision: ReportDecision,
     ) -> Result<Option<Applied>, Error> {
         let (state, report) = (snapshot.state, &reporting.sent.report);
+        let judged = decision.outcome;
         let mut outcome = Outcome {
             failures: decision.failures,
             ..Outcome::default()
         };
-        let stored = match decision.outcome {
+        let stored = match judged {
             ReportOutcome::Accepted if decision.completes => Some(report.clone()),
             ReportOutcome::Accepted => {
                 let saved =
@@ -209,7 +210,7 @@ impl Service {
                 Some(report.clone())
             }
             ReportOutcome::Repeated | ReportOutcome::SameTime => {
-                if decision.outcome == ReportOutcome::SameTime {
+                if judged == ReportOutcome::SameTime {
                     log_same_time(&state, report);
                 }
                 let found = rows.find_report(&state, &report.state.adapter).await?;
@@ -221,13 +222,13 @@ impl Service {
             }
             ReportOutcome::Rejected(invalid) => return Err(invalid.into()),
         };
-        let mut effects = Effects::reported(&state, decision.outcome);
+        let mut effects = Effects::reported(&state, judged);
         if let Some((kind, stored)) = self.registry.get(&state.kind).zip(stored.as_ref()) {
             let unrequired = &self.unrequired_adapters;
             effects = effects.stored(unrequired.report(kind, &stored.state.adapter));
         }
         Ok(Some(Applied {
-            result: CommandResult::Reported(stored),
+            result: CommandResult::Reported { stored, judged },
             before: vec![state],
             outcome,
             effects,

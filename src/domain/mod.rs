@@ -19,6 +19,7 @@ pub mod import;
 pub mod json_limits;
 mod json_text;
 mod labels;
+pub mod lease;
 pub mod lifecycle;
 mod list;
 pub mod moment;

@@ -212,6 +212,26 @@ impl ReportOutcome {
             Self::Discarded(why) => why.into_str(),
         }
     }
+
+    /// Why the report was not stored, for its sender; unset for one that was, or that the service has already.
+    pub const fn reason(self) -> Option<&'static str> {
+        match self {
+            Self::Accepted | Self::Repeated | Self::Rejected(_) => None,
+            Self::SameTime => Some(
+                "not stored: the stored report has the same observed_time and other conditions",
+            ),
+            Self::Discarded(why) => Some(match why {
+                Discard::FutureGeneration => {
+                    "not stored: the resource does not have this generation yet"
+                }
+                Discard::StaleGeneration => {
+                    "not stored: the stored report is about a later generation"
+                }
+                Discard::StaleTime => "not stored: the stored report has a later observed_time",
+                Discard::Unknown => "not stored: only the first report may have Available=Unknown",
+            }),
+        }
+    }
 }
 
 /// Why a report was discarded.

@@ -3,7 +3,7 @@
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
-use actix_web::http::header::{ETAG, HeaderName};
+use actix_web::http::header::{ETAG, HeaderName, WARNING};
 use serde::Serialize;
 
 use super::request::{Call, decoded};
@@ -67,14 +67,17 @@ impl Call {
             CommandResult::Deleted(deleted) => {
                 self.resource(StatusCode::ACCEPTED, &deleted.resource, !deleted.is_removed)
             }
-            CommandResult::ForceDeleted | CommandResult::Reported(None) => Ok(StoredAnswer {
-                status: StatusCode::NO_CONTENT.as_u16(),
-                tag: None,
-                body: None,
-            }),
-            CommandResult::Reported(Some(report)) => {
-                answer(StatusCode::CREATED, None, &Views::report(report))
+            CommandResult::ForceDeleted | CommandResult::Reported { stored: None, .. } => {
+                Ok(StoredAnswer {
+                    status: StatusCode::NO_CONTENT.as_u16(),
+                    tag: None,
+                    body: None,
+                })
             }
+            CommandResult::Reported {
+                stored: Some(report),
+                ..
+            } => answer(StatusCode::CREATED, None, &Views::report(report)),
         }
     }
 
@@ -107,6 +110,10 @@ impl Call {
         let mut response = HttpResponse::build(status);
         if changed.is_replayed {
             response.insert_header((IDEMPOTENCY_REPLAYED, "true"));
+        }
+        if let Some(reason) = changed.warning {
+            // As Kubernetes warns (RFC 7234, section 5.5.7): the answer may have no body, and bodies keep their form.
+            response.insert_header((WARNING, format!("299 - \"{reason}\"")));
         }
         if let Some(tag) = tag {
             response.insert_header((ETAG, tag));

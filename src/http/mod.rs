@@ -10,6 +10,7 @@ mod conditional;
 mod explanations;
 mod history;
 mod identification;
+mod leases;
 mod meta;
 mod openapi;
 mod openapi_document;
@@ -33,8 +34,8 @@ use crate::wire::BASE;
 use hyperfleet_fleet::{EtcdFleet, api as fleet};
 use hyperfleet_server_kit::clock::Clock;
 use hyperfleet_server_kit::http::{
-    Admission, BODY_BYTES_MAX, Redaction, RequestSpan, Wording, frame, gzip_below, gzip_in_place,
-    observe, unknown_path,
+    Admission, BODY_BYTES_MAX, QuietClient, Redaction, RequestSpan, Wording, frame, gzip_below,
+    gzip_in_place, observe, unknown_path,
 };
 use hyperfleet_server_kit::program::Build;
 
@@ -54,6 +55,8 @@ pub struct ApiState {
     pub redaction: Redaction,
     /// How requests name their tenant.
     pub tenancy: tenancy::TenancyRules,
+    /// A client whose requests are not in the log at level `info`.
+    pub quiet_client: Option<QuietClient>,
     /// Fleet, if its API is served here, too.
     pub fleet: Option<EtcdFleet>,
 }
@@ -86,6 +89,11 @@ pub fn app(
         .app_data(web::Data::new(document))
         .app_data(web::PayloadConfig::new(BODY_BYTES_MAX))
         .configure(|config| routes::configure(config, &registry))
+        .configure(move |config| {
+            if let Some(client) = api.quiet_client {
+                config.app_data(client);
+            }
+        })
         .configure(move |config| {
             if let Some(fleet) = api.fleet {
                 let identify = identification::identify_for_fleet;

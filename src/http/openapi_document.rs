@@ -75,6 +75,10 @@ fn tags(registry: &EntityRegistry, names: &Names) -> Vec<(String, String)> {
     let others = [
         tag(&names.of(None).many, "Resources of every kind."),
         tag(operations::AUDIT, "Who changed what."),
+        tag(
+            operations::LEASES,
+            "Which of several copies of an adapter works.",
+        ),
         tag(operations::SERVICE, "The service itself."),
     ];
     kinds.chain(others).collect()

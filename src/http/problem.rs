@@ -350,14 +350,16 @@ impl From<app::Error> for Problem {
         use app::Error as E;
         let of = |kind| Self::new(kind, error.to_string());
         match &error {
-            E::NotFound { .. } | E::NothingToDelete { .. } => of(kinds::NOT_FOUND),
+            E::NotFound { .. } | E::NothingToDelete { .. } | E::NoLease { .. } => {
+                of(kinds::NOT_FOUND)
+            }
             E::Invalid(violations) => invalid_body(violations),
             E::UnknownKind(_) | E::UnknownReference { .. } | E::Report(_) | E::AheadOfTrail => {
                 of(kinds::INVALID)
             }
             E::ChildKind { .. } => of(kinds::CHILD_KIND),
             E::NameTaken { .. } => of(kinds::TAKEN),
-            E::Refused(_) | E::HeldBack { .. } => of(kinds::STATE),
+            E::Refused(_) | E::HeldBack { .. } | E::LeaseHeld(_) => of(kinds::STATE),
             E::Patch(_) => of(kinds::PATCH_CONFLICT),
             E::Precondition { tag, .. } | E::ExcludedState { tag, .. } => {
                 of(kinds::VERSION).with_header(header::ETAG, tag.to_string())

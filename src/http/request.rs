@@ -157,7 +157,8 @@ impl Call {
         entity.ok_or_else(|| Problem::internal("a route of a kind that is not configured"))
     }
 
-    fn segment(&self, name: &str) -> &str {
+    /// A variable segment of the path.
+    pub(super) fn segment(&self, name: &str) -> &str {
         self.request.match_info().get(name).unwrap_or_default()
     }
 

@@ -8,7 +8,7 @@ use utoipa::openapi::path::OperationBuilder;
 use super::identification::identify;
 use super::openapi::operations::{self as describe, Subject};
 use super::request::{Permission, Route};
-use super::{audit, explanations, history, meta, openapi, reports, resources};
+use super::{audit, explanations, history, leases, meta, openapi, reports, resources};
 use crate::domain::EntityRegistry;
 use crate::wire::BASE;
 use hyperfleet_server_kit::http::{self, RoutePath, admit, resource};
@@ -39,6 +39,11 @@ static SERVICE: Paths = &[
     ]),
     ("/api/hyperfleet/v1/audit", &[
         Operation { method: "GET", permission: READ, handler: || web::to(audit::list), describe: describe::audit },
+    ]),
+    ("/api/hyperfleet/v1/leases/{name}", &[
+        Operation { method: "DELETE", permission: REPORT, handler: || web::to(leases::delete), describe: describe::release_lease },
+        Operation { method: "GET", permission: READ, handler: || web::to(leases::get), describe: describe::lease },
+        Operation { method: "PUT", permission: REPORT, handler: || web::to(leases::put), describe: describe::acquire_lease },
     ]),
 ];
 

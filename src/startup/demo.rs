@@ -1,8 +1,9 @@
 //! Runs the demo adapter: inside `dev`, and as a program of its own.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -91,7 +92,7 @@ impl DemoAdapters {
 
     /// Works with the API of this process until it shuts down.
     pub(super) async fn run_beside(self, listener: SocketAddr, gate: Gate) {
-        match Api::new(&loopback::url(listener), Token::None) {
+        match Api::named(&loopback::url(listener), Token::None, demo::USER_AGENT) {
             Ok(api) => self.run(&api, demo::WORK_TIME, gate.stopped()).await,
             Err(error) => tracing::error!(%error, "demo adapter cannot run"),
         }
@@ -101,6 +102,7 @@ impl DemoAdapters {
     pub(super) async fn run(self, api: &Api, work_time: Duration, stop: impl Future<Output = ()>) {
         let is_stopped = watch::Sender::new(false);
         let mut runners = JoinSet::new();
+        let played: Arc<BTreeSet<_>> = Arc::new(self.kinds.keys().cloned().collect());
         for (name, plurals) in self.kinds {
             let kinds = plurals.iter().map(|plural| demo::kind(plural)).collect();
             let settings = RunnerSettings {
@@ -109,6 +111,7 @@ impl DemoAdapters {
             };
             let adapter = DemoAdapter {
                 name,
+                played: Arc::clone(&played),
                 api: api.clone(),
                 work_time,
             };

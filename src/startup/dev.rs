@@ -14,9 +14,11 @@ use super::process::{Addresses, Process};
 use super::{database, telemetry};
 use crate::auth::Authentication;
 use crate::config::{self, DevArgs, Settings};
+use crate::dev::demo::USER_AGENT;
 use crate::storage::postgres::{Probe, Store};
 use hyperfleet_devkit::{Durability, PostgresFailed, PrivatePostgres};
 use hyperfleet_server_kit::ending::Misuse;
+use hyperfleet_server_kit::http::QuietClient;
 use hyperfleet_server_kit::program::{print, print_to_stderr};
 use hyperfleet_server_kit::shutdown;
 use tokio::task::JoinSet;
@@ -43,13 +45,13 @@ pub(super) async fn run(args: DevArgs) -> anyhow::Result<()> {
             tracing::warn!(setting, "--data-dir ignored: the settings name a database");
         }
     } else {
-        let data_dir = args.data_dir.as_deref().unwrap_or(Path::new(DATA_FOLDER));
-        let folder = folder.insert(data_folder(data_dir)?);
-        print_to_stderr(&format!(
-            "Starting a private PostgreSQL in {} ...",
-            folder.display()
-        ));
-        let postgres = PrivatePostgres::start(folder, Durability::Kept).map_err(shown)?;
+        let folder = folder.insert(data_folder(args.data_dir.as_deref())?);
+        let announce = |folder: &Path| {
+            let folder = folder.display();
+            print_to_stderr(&format!("Starting a private PostgreSQL in {folder} ..."));
+        };
+        let postgres = PrivatePostgres::start_announced(folder, Durability::Kept, announce);
+        let postgres = postgres.map_err(shown)?;
         settings.database.url = Some(postgres.url("postgres").into());
         private = Some(postgres);
     }
@@ -59,6 +61,10 @@ pub(super) async fn run(args: DevArgs) -> anyhow::Result<()> {
         &settings,
         &plan.registry,
     );
+    if demo.is_ok() {
+        // Its requests would push the banner off the screen.
+        process.quieten(QuietClient(USER_AGENT));
+    }
     // Ends with the shutdown of the API.
     let mut demo_runs = JoinSet::new();
     let served = async {
@@ -134,11 +140,22 @@ fn shown(error: anyhow::Error) -> anyhow::Error {
     }
 }
 
-/// The requested folder, unless the server's user cannot reach it.
-fn data_folder(wanted: &Path) -> anyhow::Result<PathBuf> {
-    let wanted = std::path::absolute(wanted)?;
+/// The requested folder, or the default one, or another if the server's user cannot reach the default.
+///
+/// # Errors
+/// The server's user cannot reach the requested folder.
+fn data_folder(requested: Option<&Path>) -> anyhow::Result<PathBuf> {
+    let wanted = std::path::absolute(requested.unwrap_or(Path::new(DATA_FOLDER)))?;
     if !rustix::process::geteuid().is_root() || is_reachable(&wanted) {
         return Ok(wanted);
+    }
+    if requested.is_some() {
+        let folder = wanted.display();
+        let fault = format!(
+            "cannot keep data in {folder}: PostgreSQL does not run as root, and other users cannot enter a folder \
+             above; choose another folder with --data-dir"
+        );
+        return Err(anyhow!(fault).context(Misuse));
     }
     // Each path has a name of its own.
     let name = wanted.display().to_string();

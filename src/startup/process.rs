@@ -27,7 +27,7 @@ use crate::http::{self, ApiState, Document};
 use crate::storage::postgres::{self, Probe, Store};
 use hyperfleet_fleet::start::Prepared;
 use hyperfleet_server_kit::clock::Clock;
-use hyperfleet_server_kit::http::{Admission, Gate};
+use hyperfleet_server_kit::http::{Admission, Gate, QuietClient};
 use hyperfleet_server_kit::server::{ConnectionOptions, Listener, Server, Serving};
 use hyperfleet_server_kit::side::{self, Side};
 use hyperfleet_server_kit::signals::Signals;
@@ -75,6 +75,7 @@ pub(super) struct Process {
     sides: [Side; 2],
     metrics: ApiMetrics,
     traces: Traces,
+    quiet_client: Option<QuietClient>,
 }
 
 impl Process {
@@ -126,7 +127,13 @@ impl Process {
             sides,
             metrics,
             traces: telemetry.traces,
+            quiet_client: None,
         })
+    }
+
+    /// Logs the requests of a client at level `debug`.
+    pub(super) fn quieten(&mut self, client: QuietClient) {
+        self.quiet_client = Some(client);
     }
 
     /// The gate of the API, which knows when the shutdown starts.
@@ -176,6 +183,7 @@ impl Process {
             admission: Admission::new(self.gate.clone(), &limits),
             redaction: telemetry::redaction(settings),
             tenancy: plan.tenancy,
+            quiet_client: self.quiet_client,
             fleet: fleet.as_ref().map(|prepared| prepared.fleet.clone()),
         };
         let mut serving = self.open(settings, &api)?;
@@ -308,7 +316,7 @@ impl Process {
         }));
         let keyed = service.clone();
         tasks.spawn(supervise(
-            "remove expired idempotency keys",
+            "remove expired idempotency keys and leases",
             PAUSE,
             move || retention::expire_keys(keyed.clone(), Clock::system()),
         ));

@@ -1,4 +1,4 @@
-//! Removes expired audit entries, changes and idempotency keys.
+//! Removes expired audit entries, changes, idempotency keys and leases.
 
 use std::time::Duration;
 
@@ -33,10 +33,11 @@ pub(super) async fn expire_changes(service: Service, clock: Clock, kept: Duratio
     }
 }
 
-/// Removes expired idempotency keys with their answers, periodically.
+/// Removes expired idempotency keys with their answers, and expired leases, periodically.
 pub(super) async fn expire_keys(service: Service, clock: Clock) {
     loop {
         log("idempotency keys", service.expire_keys(clock.now()).await);
+        log("leases", service.expire_leases().await);
         service.close_idle();
         tokio::time::sleep(PERIOD).await;
     }

@@ -54,6 +54,7 @@ fn api() -> ApiState {
         admission: Admission::new(Gate::serving(), &Limits::default()),
         redaction: Redaction::default(),
         tenancy: TenancyRules::default(),
+        quiet_client: None,
         fleet: None,
     }
 }

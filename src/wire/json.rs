@@ -321,7 +321,12 @@ fn wrong_type(path: &str, shape: Shape) -> Violation {
         depth += i32::from(c == '[') - i32::from(c == ']');
         depth == 0 && !matches!(c, '[' | ']')
     });
-    let message = format!("field '{bare}' must be {}", shape.words());
+    let subject = if bare.is_empty() {
+        "the body".to_owned()
+    } else {
+        format!("field '{bare}'")
+    };
+    let message = format!("{subject} must be {}", shape.words());
     Violation::new(path, Constraint::Format, message)
 }
 

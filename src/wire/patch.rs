@@ -9,7 +9,7 @@ use super::requests::{check_spec, labels, references, spec};
 use crate::domain::patch::{
     JsonPatch, MergePatch, PatchMember, RequestedOperation, RequestedParts, RequestedPatch,
 };
-use crate::domain::{Entity, shown};
+use crate::domain::{Constraint, Entity, Violation, shown};
 
 /// The format of a patch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, EnumIter)]
@@ -67,7 +67,8 @@ pub fn patch(
 
 fn parts(bytes: &[u8], entity: Option<&Entity>) -> Result<RequestedParts, BodyFault> {
     let faults = &Faults::default();
-    let mut body = body(bytes, faults)?;
+    let body = body(bytes, faults);
+    let mut body = body.map_err(|fault| naming_operations(fault, bytes))?;
     let spec = spec(&mut body);
     check_spec(entity, spec.as_ref(), faults);
     let parts = RequestedParts {
@@ -85,7 +86,8 @@ fn parts(bytes: &[u8], entity: Option<&Entity>) -> Result<RequestedParts, BodyFa
 
 fn merge(bytes: &[u8]) -> Result<MergePatch, BodyFault> {
     let faults = &Faults::default();
-    let mut body = object_body(bytes, faults)?;
+    let body = object_body(bytes, faults);
+    let mut body = body.map_err(|fault| naming_operations(fault, bytes))?;
     let mut patch = Map::new();
     for member in PatchMember::iter() {
         let name = member.name();
@@ -94,6 +96,16 @@ fn merge(bytes: &[u8]) -> Result<MergePatch, BodyFault> {
     refuse_unknown(&body)?;
     faults.check()?;
     MergePatch::parse(patch).map_err(BodyFault::Invalid)
+}
+
+/// A list in place of an object is most likely a JSON patch with the `Content-Type` of another format.
+fn naming_operations(fault: BodyFault, bytes: &[u8]) -> BodyFault {
+    if !matches!(fault, BodyFault::Invalid(_)) || !bytes.trim_ascii_start().starts_with(b"[") {
+        return fault;
+    }
+    let operations = PatchFormat::Operations.media_type();
+    let message = format!("the body must be an object; a list of operations is {operations}");
+    BodyFault::Invalid(Violation::new("", Constraint::Format, message).into())
 }
 
 fn operations(bytes: &[u8]) -> Result<JsonPatch, BodyFault> {
@@ -242,11 +254,15 @@ mod tests {
 
     #[test]
     fn a_body_of_another_type_is_refused() {
-        let object = "field '' must be an object";
-        let array = "field '' must be an array";
+        let object = "the body must be an object";
+        let operations =
+            "the body must be an object; a list of operations is application/json-patch+json";
+        let array = "the body must be an array";
         for (format, body, message) in [
             (PatchFormat::Merge, "null", object),
-            (PatchFormat::Merge, "[]", object),
+            (PatchFormat::Merge, "[]", operations),
+            (PatchFormat::Parts, " [{}]", operations),
+            (PatchFormat::Parts, "1", object),
             (PatchFormat::Merge, "1", object),
             (PatchFormat::Operations, "null", array),
             (PatchFormat::Operations, "{}", array),

@@ -31,13 +31,14 @@ pub struct Params(Vec<(String, String)>);
 
 /// The parameters that have one value. Others are lists (`order`, `orderBy`, `fields`), or have a rule of their own
 /// ([`Params::dry_run`]).
-const SINGLE: [&str; 20] = [
+const SINGLE: [&str; 21] = [
     "action",
     "actor",
     "after",
     "at",
     "continue",
     "generation",
+    "holder",
     "includeDeleted",
     "initial",
     "kind",

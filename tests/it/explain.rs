@@ -128,7 +128,7 @@ async fn an_active_resource_waits_for_its_adapters() {
     }
     assert_eq!(body.get("deleted_time"), None);
 
-    // One fails with a message, which is shown as it is; one is done; one is not required.
+    // One is not available, with a message, which is shown as it is; one is done; one is not required.
     api.clock.advance(60);
     let message = "unit web@1.service: on no machine\nMachineMetadata=region=eu: 3 machines";
     let failing = json!({
@@ -152,7 +152,7 @@ async fn an_active_resource_waits_for_its_adapters() {
         adapters(&body),
         [
             ("validation", "done", false),
-            ("dns", "failing", true),
+            ("dns", "not_available", true),
             ("extra", "not_required", false)
         ]
     );

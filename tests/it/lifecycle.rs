@@ -467,3 +467,34 @@ async fn a_grandchild_hangs_below_its_direct_owner() {
     let deep = format!("{region}{zone}/racks/{}", found.id());
     assert_eq!(api.get(&deep).await.problem(), (404, "NTF-000"));
 }
+
+#[tokio::test]
+async fn a_report_that_is_not_stored_is_answered_with_the_reason() {
+    let api = TestApi::spawn_with(&[root("Cart", "carts", &["dns"])]).await;
+    let cart = api.make("/carts", "Cart", "cart").await;
+    let warning = async |generation: i32, available: &str| {
+        let statuses = [("Available", available)];
+        let answer = api.report(&cart, "dns", generation, &statuses).await;
+        let warning = answer.header("warning").map(ToOwned::to_owned);
+        (answer.status, warning)
+    };
+    let not_stored = |reason: &str| Some(format!("299 - \"not stored: {reason}\""));
+    assert_eq!(warning(1, "False").await, (201, None));
+    assert_eq!(warning(1, "False").await, (201, None), "it is stored");
+    let reason = "the stored report has the same observed_time and other conditions";
+    assert_eq!(warning(1, "True").await, (201, not_stored(reason)));
+    let reports = api.get(&format!("{cart}/statuses")).await.body;
+    assert_eq!(reports["items"][0]["conditions"][2]["status"], "False");
+    let reason = "the resource does not have this generation yet";
+    assert_eq!(warning(2, "True").await, (204, not_stored(reason)));
+    let reason = "only the first report may have Available=Unknown";
+    assert_eq!(warning(1, "Unknown").await, (204, not_stored(reason)));
+    api.clock.advance(-1);
+    let reason = "the stored report has a later observed_time";
+    assert_eq!(warning(1, "True").await, (204, not_stored(reason)));
+    api.clock.advance(2);
+    api.patch(&cart, json!({"spec": {"a": 1}})).await;
+    assert_eq!(warning(2, "True").await, (201, None));
+    let reason = "the stored report is about a later generation";
+    assert_eq!(warning(1, "True").await, (204, not_stored(reason)));
+}

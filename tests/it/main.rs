@@ -34,6 +34,7 @@ mod histories;
 mod history;
 mod idempotency;
 mod import;
+mod leases;
 mod lifecycle;
 mod limits;
 mod lists;

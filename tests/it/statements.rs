@@ -284,6 +284,25 @@ async fn an_explanation_is_one_statement() {
 }
 
 #[tokio::test]
+async fn a_request_for_a_lease_is_one_statement() {
+    let meter = Meter::start().await;
+    let body = |holder: &str| json!({"holder": holder, "duration_seconds": 60});
+    let (path, release) = ("/leases/dns", "/leases/dns?holder=a");
+    for (what, method, path, body, status) in [
+        ("PUT a lease", "PUT", path, body("a"), 200),
+        ("PUT a lease of another holder", "PUT", path, body("b"), 409),
+        ("GET a lease", "GET", path, Value::Null, 200),
+        ("DELETE a lease", "DELETE", release, Value::Null, 404),
+    ] {
+        // A deletion succeeds once: the measured one finds nothing.
+        let first = if method == "DELETE" { 204 } else { status };
+        meter.cost(method, path, body.clone(), first).await;
+        let sent = meter.cost(method, path, body, status).await;
+        assert_single(what, sent, 1);
+    }
+}
+
+#[tokio::test]
 async fn the_past_is_one_statement() {
     let mut meter = Meter::start().await;
     let cluster = meter.cluster().await;

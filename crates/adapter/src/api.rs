@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use reqwest::header::{AUTHORIZATION, RETRY_AFTER};
 use reqwest::{Method, RequestBuilder, Response, StatusCode, Url, redirect};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::error::{Error, unavailable};
 use super::report::{Report, StoredReport};
@@ -91,6 +91,15 @@ impl Api {
     /// # Errors
     /// The URL is not HTTP.
     pub fn new(base: &str, token: Token) -> Result<Self, SettingError> {
+        let user_agent = concat!("hyperfleet-adapter/", env!("CARGO_PKG_VERSION"));
+        Self::named(base, token, user_agent)
+    }
+
+    /// The same with another `User-Agent`.
+    ///
+    /// # Errors
+    /// The URL is not HTTP.
+    pub fn named(base: &str, token: Token, user_agent: &str) -> Result<Self, SettingError> {
         let wrong = || SettingError::Base(base.to_owned());
         let url = Url::parse(base).map_err(|_| wrong())?;
         if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
@@ -100,7 +109,7 @@ impl Api {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = || {
             reqwest::Client::builder()
-                .user_agent(concat!("hyperfleet-adapter/", env!("CARGO_PKG_VERSION")))
+                .user_agent(user_agent)
                 .redirect(redirect::Policy::none())
         };
         let http = client().timeout(ANSWER_TIME).build();
@@ -250,6 +259,44 @@ impl Api {
             }
             page += 1;
         }
+    }
+
+    /// Acquires or renews a lease of the service; whether this holder has it now.
+    ///
+    /// # Errors
+    /// The service is unreachable or refuses.
+    pub(crate) async fn acquire(
+        &self,
+        lease: &str,
+        holder: &str,
+        seconds: u32,
+    ) -> Result<bool, Error> {
+        let request = self.http.request(Method::PUT, self.lease_url(lease));
+        let body = json!({"holder": holder, "duration_seconds": seconds});
+        let request = request
+            .header("Content-Type", "application/json")
+            .body(body.to_string());
+        match self.send(request).await {
+            Ok(_) => Ok(true),
+            Err(Error::Refused { status: 409, .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Releases a lease, if this holder has it.
+    ///
+    /// # Errors
+    /// The service is unreachable or refuses.
+    pub(crate) async fn release(&self, lease: &str, holder: &str) -> Result<(), Error> {
+        let url = self.lease_url(lease);
+        let url = Url::parse_with_params(&url, [("holder", holder)])
+            .map_err(|error| Error::Unreadable(format!("{url}: {error}")))?;
+        let sent = self.send(self.http.request(Method::DELETE, url)).await;
+        absent_as_none(sent).map(drop)
+    }
+
+    fn lease_url(&self, lease: &str) -> String {
+        format!("{}{ROOT}/leases/{lease}", self.host)
     }
 
     fn list_url(&self, plural: &str, query: Vec<(&str, String)>) -> Result<Url, Error> {

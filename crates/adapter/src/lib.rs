@@ -8,15 +8,18 @@
 //! ```
 //!
 //! The library decides when a resource is worked on, never what is done. At most one worker has a resource, and
-//! changes meanwhile lead to one more run. A failed resource is retried with back-off. With [`Runner::with_lease`] only
-//! the replica that the caller elects works. Nothing is stored: after a restart the adapter begins with all resources.
+//! changes meanwhile lead to one more run. A failed resource is reported as such, and retried with back-off. With
+//! [`Runner::elected`] only one of several copies works, the holder of a lease of the API; with [`Runner::with_lease`]
+//! the copy that the caller elects. Nothing is stored: after a restart the adapter begins with all resources.
 //!
 //! Changes arrive by a watch of each kind. While there is none, because the service offers none or the connection is
 //! lost, unreconciled resources are listed periodically. A watch continues after its last position, or with a list of
 //! everything if the service has forgotten that position, so that no change is missed.
 //!
 //! ```no_run
-//! use hyperfleet_adapter::{Adapter, Api, Finding, Kind, ReconcileOutcome, Report, Runner, Settings, Token, Work};
+//! use hyperfleet_adapter::{
+//!     Adapter, Api, Election, Finding, Kind, ReconcileOutcome, Report, Runner, Settings, Token, Work,
+//! };
 //!
 //! struct Names;
 //!
@@ -33,12 +36,14 @@
 //! # async fn run() -> Result<(), hyperfleet_adapter::SettingError> {
 //! let api = Api::new("http://127.0.0.1:8000", Token::None)?;
 //! let settings = Settings::new("names", vec![Kind::new("clusters")]);
-//! Runner::new(api, settings, Names).run(std::future::pending()).await;
+//! let election = Election::new("names");
+//! Runner::elected(api, settings, Names, election).run(std::future::pending()).await;
 //! # Ok(())
 //! # }
 //! ```
 
 mod api;
+mod election;
 mod error;
 mod finding;
 mod queue;
@@ -50,6 +55,7 @@ mod token;
 mod watch;
 
 pub use api::{Api, Page, PageToken, Reported, SettingError};
+pub use election::Election;
 pub use error::Error;
 pub use finding::{Finding, Truth};
 pub use report::{Report, StoredReport};

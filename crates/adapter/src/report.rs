@@ -77,6 +77,19 @@ impl Report {
         )
     }
 
+    /// The adapter failed: every condition is false, with the error as its message.
+    pub fn failed(error: impl Into<String>, is_deleted: bool) -> Self {
+        let finding = Finding::no("Error", error);
+        Self {
+            health: finding.clone(),
+            ..Self::healthy(
+                finding.clone(),
+                finding.clone(),
+                is_deleted.then_some(finding),
+            )
+        }
+    }
+
     /// Whether nothing is in progress: the resource is available, or nothing of it is left.
     pub fn is_settled(&self) -> bool {
         let is_true = |finding: &Finding| finding.truth == Truth::True;

@@ -54,6 +54,18 @@ impl PrivatePostgres {
     /// # Errors
     /// What is missing and how to install it; that the folder is in use; or [`PostgresFailed`].
     pub fn start(folder: &Path, durability: Durability) -> anyhow::Result<Self> {
+        Self::start_announced(folder, durability, |_| {})
+    }
+
+    /// The same. Calls `announce` with the folder when it is claimed, before the server starts.
+    ///
+    /// # Errors
+    /// Those of [`PrivatePostgres::start`].
+    pub fn start_announced(
+        folder: &Path,
+        durability: Durability,
+        announce: impl FnOnce(&Path),
+    ) -> anyhow::Result<Self> {
         let user = server_user()?;
         let folder = claim(folder, user.as_ref()).with_context(|| {
             format!(
@@ -64,6 +76,7 @@ impl PrivatePostgres {
         let data = folder.join("data");
         let programs = binaries::find(&data)?;
         let lock = lock(&folder)?;
+        announce(&folder);
         wait_for_predecessor(&data);
         let place = Place {
             programs,

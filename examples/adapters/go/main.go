@@ -6,12 +6,14 @@
 //	NAME        the adapter's name, as in required_adapters (starter)
 //	TOKEN_FILE  file with a token, if the service asks for one; it is read for each request
 //	WORKERS     how many resources are worked on at the same time (8)
+//	LEASE       lease of the API, for which copies of the adapter compete: its holder works (NAME); none: each copy works
 package main
 
 import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -35,12 +37,16 @@ const (
 	sweepTime = 10 * time.Minute
 	// A watch shows something every 15 seconds.
 	silenceMax = 45 * time.Second
+	// How long the other copies wait for one that has crashed, and for how much of it this copy may work after a renewal.
+	leaseTime, heldTime = 15 * time.Second, 12 * time.Second
 )
 
 var (
 	// With the path of the API or without.
 	api  = strings.TrimSuffix(strings.TrimRight(setting("API", "http://127.0.0.1:8000"), "/"), root)
 	name = setting("NAME", "starter")
+
+	lease = setting("LEASE", name)
 
 	errPositionGone = errors.New("the position is too old")
 )
@@ -68,7 +74,7 @@ type Condition struct {
 //
 // It is called for every new generation, after errors, and every ten minutes: compare what is there with the spec, and
 // change only the difference. begun says whether an earlier call has reported on this generation. An error is reported
-// as Available=False, and retried after 1 s, then at growing intervals. ctx ends when the program is asked to end.
+// as Available=False and Health=False, and retried after 1 s, then at growing intervals. ctx ends when the program is asked to end.
 //
 // This one creates nothing: it fails if spec.demo.fail is true.
 func reconcile(_ context.Context, resource Resource, begun bool) ([]Condition, time.Duration, error) {
@@ -78,13 +84,13 @@ func reconcile(_ context.Context, resource Resource, begun bool) ([]Condition, t
 	case resource.DeletedTime != nil && !begun:
 		return append(conditions(false, false, "Removing", "cleaning up"), finalized(false)), workTime, nil
 	case resource.DeletedTime != nil && fails:
-		return append(conditions(false, false, "DemoFailure", "spec.demo.fail is true"), finalized(false)), 0, nil
+		return append(failed("DemoFailure", "spec.demo.fail is true"), finalized(false)), 0, nil
 	case resource.DeletedTime != nil:
 		return append(conditions(false, false, "Removed", "nothing is left"), finalized(true)), 0, nil
 	case !begun:
 		return conditions(true, false, "Working", "about to create everything"), workTime, nil
 	case fails:
-		return conditions(true, false, "DemoFailure", "spec.demo.fail is true"), 0, nil
+		return failed("DemoFailure", "spec.demo.fail is true"), 0, nil
 	default:
 		return conditions(true, true, "Done", "everything is there"), 0, nil
 	}
@@ -95,6 +101,15 @@ func conditions(applied, available bool, reason, message string) []Condition {
 		{"Applied", status(applied), reason, message},
 		{"Available", status(available), reason, message},
 		{"Health", status(true), "Healthy", "the adapter works"},
+	}
+}
+
+// failed says that the adapter cannot do its work.
+func failed(reason, message string) []Condition {
+	return []Condition{
+		{"Applied", "False", reason, message},
+		{"Available", "False", reason, message},
+		{"Health", "False", reason, message},
 	}
 }
 
@@ -112,6 +127,7 @@ func status(is bool) string {
 
 // queue holds resources to work on: at most one worker has a resource, and a change meanwhile leads to one more run.
 type queue struct {
+	ctx     context.Context
 	mutex   sync.Mutex
 	waiting map[string]bool // true: again after the present run
 	ready   chan string
@@ -125,7 +141,12 @@ func (q *queue) add(href string) {
 		return
 	}
 	q.waiting[href] = false
-	go func() { q.ready <- href }()
+	go func() {
+		select {
+		case q.ready <- href:
+		case <-q.ctx.Done():
+		}
+	}()
 }
 
 func (q *queue) done(href string, again time.Duration) {
@@ -185,7 +206,10 @@ func workOn(ctx context.Context, href string) (time.Duration, error) {
 	}
 	observed, again, failure := reconcile(ctx, resource, begun)
 	if failure != nil {
-		observed = conditions(false, false, "Error", failure.Error())
+		observed = failed("Error", failure.Error())
+		if resource.DeletedTime != nil {
+			observed = append(observed, finalized(false))
+		}
 	}
 	_, err = call(ctx, http.MethodPut, href+"/statuses", map[string]any{
 		"adapter":             name,
@@ -362,6 +386,110 @@ func (k *kind) see(line []byte) error {
 	return nil
 }
 
+// copyOf is one of several copies of this program, of which the holder of the lease works.
+type copyOf struct{ holder string }
+
+// lead calls work while this copy holds the lease, until ctx ends. The context of work ends with the lease.
+func (c copyOf) lead(ctx context.Context, work func(context.Context)) {
+	said := ""
+	for ctx.Err() == nil {
+		until, err := c.ask(ctx)
+		if !until.IsZero() {
+			log.Printf("lease %s acquired", lease)
+			c.hold(ctx, until, work)
+			said = ""
+			continue
+		}
+		problem := "another copy holds it"
+		if err != nil {
+			problem = err.Error()
+		}
+		if problem != said && ctx.Err() == nil {
+			log.Printf("lease %s: %s: waiting", lease, problem)
+			said = problem
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(2 * time.Second):
+		}
+	}
+}
+
+// hold calls work while the lease can be renewed, and releases the lease when ctx ends.
+func (c copyOf) hold(ctx context.Context, until time.Time, work func(context.Context)) {
+	leading, stop := context.WithCancel(ctx)
+	end := time.AfterFunc(time.Until(until), stop)
+	renewed := make(chan struct{})
+	go func() {
+		defer close(renewed)
+		for pause := leaseTime / 3; ; {
+			select {
+			case <-leading.Done():
+				return
+			case <-time.After(pause):
+			}
+			until, err := c.ask(leading)
+			switch {
+			case !until.IsZero():
+				end.Reset(time.Until(until))
+				pause = leaseTime / 3
+			case err != nil:
+				pause = time.Second
+			default:
+				stop()
+			}
+		}
+	}()
+	work(leading)
+	stop()
+	<-renewed
+	if ctx.Err() == nil {
+		log.Printf("lease %s lost", lease)
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	query := url.Values{"holder": {c.holder}}
+	response, err := send(ctx, http.MethodDelete, leasePath()+"?"+query.Encode(), nil)
+	if err != nil {
+		log.Printf("lease %s: %v: it will expire", lease, err)
+		return
+	}
+	response.Body.Close()
+}
+
+// ask acquires or renews the lease. It returns until when this copy may work; a zero time if another copy holds the lease.
+func (c copyOf) ask(ctx context.Context) (time.Time, error) {
+	ctx, cancel := context.WithTimeout(ctx, heldTime/3)
+	defer cancel()
+	asked := time.Now()
+	body := map[string]any{"holder": c.holder, "duration_seconds": leaseTime / time.Second}
+	response, err := send(ctx, http.MethodPut, leasePath(), body)
+	if err != nil {
+		return time.Time{}, err
+	}
+	defer response.Body.Close()
+	switch response.StatusCode {
+	case http.StatusOK:
+		return asked.Add(heldTime), nil
+	case http.StatusConflict:
+		return time.Time{}, nil
+	}
+	var problem struct{ Detail string }
+	_ = json.NewDecoder(io.LimitReader(response.Body, 64<<10)).Decode(&problem)
+	return time.Time{}, fmt.Errorf("%s: %s", response.Status, problem.Detail)
+}
+
+func leasePath() string { return root + "/leases/" + url.PathEscape(lease) }
+
+// holderName is a name that no other copy has.
+func holderName() string {
+	host, _ := os.Hostname()
+	random := make([]byte, 8)
+	_, _ = rand.Read(random)
+	return fmt.Sprintf("%s-%x", host, random)
+}
+
 func setting(variable, otherwise string) string {
 	if value := os.Getenv(variable); value != "" {
 		return value
@@ -377,13 +505,22 @@ func main() {
 	log.Printf("%s: working on %s of %s", name, strings.Join(os.Args[1:], ", "), api)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	if lease == "none" {
+		work(ctx, os.Args[1:], workers)
+		return
+	}
+	copyOf{holderName()}.lead(ctx, func(ctx context.Context) { work(ctx, os.Args[1:], workers) })
+}
+
+// work finds and reconciles resources until ctx ends.
+func work(ctx context.Context, plurals []string, workers int) {
 	var running sync.WaitGroup
 	start := func(run func()) {
 		running.Add(1)
 		go func() { defer running.Done(); run() }()
 	}
-	queue, failures := &queue{waiting: map[string]bool{}, ready: make(chan string)}, &sync.Map{}
-	for _, plural := range os.Args[1:] {
+	queue, failures := &queue{ctx: ctx, waiting: map[string]bool{}, ready: make(chan string)}, &sync.Map{}
+	for _, plural := range plurals {
 		kind := &kind{plural: plural, queue: queue}
 		start(func() { kind.find(ctx) })
 	}

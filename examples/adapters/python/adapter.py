@@ -7,11 +7,14 @@ API         URL of the service (http://127.0.0.1:8000)
 NAME        the adapter's name, as in required_adapters (starter)
 TOKEN_FILE  file with a token, if the service asks for one; it is read for each request
 WORKERS     how many resources are worked on at the same time (8)
+LEASE       lease of the API, for which copies of the adapter compete: its holder works (NAME); none: each copy works
 """
 import heapq
 import json
 import os
+import secrets
 import signal
+import socket
 import sys
 import threading
 import time
@@ -25,7 +28,12 @@ ROOT = "/api/hyperfleet/v1"
 API = (os.environ.get("API") or "http://127.0.0.1:8000").rstrip("/").removesuffix(ROOT)
 NAME = os.environ.get("NAME") or "starter"
 TOKEN_FILE = os.environ.get("TOKEN_FILE")
+LEASE = os.environ.get("LEASE") or NAME
+# How long the other copies wait for one that has crashed, and for how much of that time this copy may work after a renewal.
+LEASE_SECONDS, HELD_SECONDS = 15, 12
 WORK_SECONDS = 2
+# How long a stop waits for work in progress.
+GRACE_SECONDS = 10
 
 
 class Refused(Exception):
@@ -46,7 +54,7 @@ def reconcile(resource, begun):
 
     It is called for every new generation, after failures, and every ten minutes: compare what is there with
     resource["spec"], and change only the difference. `begun` says whether an earlier call has reported on this generation.
-    An exception is reported as Available=False, and retried after 1 s, then at growing intervals.
+    An exception is reported as Available=False and Health=False, and retried after 1 s, then at growing intervals.
 
     This one creates nothing: it fails if spec.demo.fail is true.
     """
@@ -56,18 +64,18 @@ def reconcile(resource, begun):
         if not begun:
             return conditions(False, "Removing", "cleaning up", finalized=False), WORK_SECONDS
         if fails:
-            return conditions(False, "DemoFailure", "spec.demo.fail is true", finalized=False), None
+            return conditions(False, "DemoFailure", "spec.demo.fail is true", finalized=False, healthy=False), None
         return conditions(False, "Removed", "nothing is left", finalized=True), None
     if not begun:
         return conditions(False, "Working", "about to create everything"), WORK_SECONDS
     if fails:
-        return conditions(False, "DemoFailure", "spec.demo.fail is true"), None
+        return conditions(False, "DemoFailure", "spec.demo.fail is true", healthy=False), None
     return conditions(True, "Done", "everything is there"), None
 
 
-def conditions(available, reason, message, finalized=None):
+def conditions(available, reason, message, finalized=None, healthy=True):
     """The conditions of a report. Only Available decides whether the resource is reconciled, or Finalized when it is deleted."""
-    found = {"Applied": finalized is None, "Available": available, "Health": True}
+    found = {"Applied": finalized is None, "Available": available, "Health": healthy}
     if finalized is not None:
         found["Finalized"] = finalized
     return [{"type": kind, "status": str(status), "reason": reason, "message": message} for kind, status in found.items()]
@@ -78,6 +86,7 @@ class Queue:
 
     def __init__(self):
         self.changed, self.heap, self.due, self.busy = threading.Condition(), [], {}, set()
+        self.stopped = False
 
     def add(self, href, delay=0.0):
         """Makes a resource due; if it already is, the earlier time applies."""
@@ -86,12 +95,12 @@ class Queue:
             if at < self.due.get(href, float("inf")):
                 self.due[href] = at
                 heapq.heappush(self.heap, (at, href))
-                self.changed.notify()
+                self.changed.notify_all()
 
     def take(self):
         with self.changed:
             while True:
-                at, href = self.heap[0] if self.heap else (None, None)
+                at, href = self.heap[0] if self.heap and not self.stopped else (None, None)
                 if href and self.due.get(href) != at:
                     heapq.heappop(self.heap)  # an earlier entry has replaced it
                 elif href and href in self.busy:
@@ -108,17 +117,85 @@ class Queue:
     def done(self, href):
         with self.changed:
             self.busy.discard(href)
-            self.changed.notify()
+            self.changed.notify_all()
+
+    def stop(self):
+        """Begins no more work; returns whether all work in progress has ended in time."""
+        with self.changed:
+            self.stopped = True
+            return self.changed.wait_for(lambda: not self.busy, GRACE_SECONDS)
 
 
-def send(method, path, body=None):
+class Lease:
+    """Of several copies of this program, the holder of the lease works. A copy that loses it starts again."""
+
+    def __init__(self):
+        self.holder = f"{socket.gethostname()}-{secrets.token_hex(8)}"
+        self.until, self.path = 0.0, f"{ROOT}/leases/{urllib.parse.quote(LEASE)}"
+
+    def ask(self):
+        """Acquires or renews the lease; returns whether this copy holds it."""
+        asked = time.monotonic()
+        try:
+            body = {"holder": self.holder, "duration_seconds": LEASE_SECONDS}
+            send("PUT", self.path, body, timeout=HELD_SECONDS / 3).close()
+            self.until = asked + HELD_SECONDS
+            return True
+        except Refused as error:
+            if error.status != 409:
+                raise
+            self.until = 0.0
+            return False
+
+    def acquire(self):
+        said = None
+        while True:
+            try:
+                if self.ask():
+                    print(f"lease {LEASE} acquired", file=sys.stderr)
+                    return
+                problem = "another copy holds it"
+            except Exception as error:
+                problem = str(error)
+            if problem != said:
+                print(f"lease {LEASE}: {problem}: waiting", file=sys.stderr)
+                said = problem
+            time.sleep(2)
+
+    def renew(self):
+        while time.monotonic() < self.until:
+            try:
+                if not self.ask():
+                    break
+                time.sleep(LEASE_SECONDS / 3)
+            except Exception as error:
+                print(f"lease {LEASE}: {error}: renewing it again in 1 s", file=sys.stderr)
+                time.sleep(max(0.0, min(1.0, self.until - time.monotonic())))
+
+    def keep(self):
+        """Renews the lease as long as possible, and then starts the program again, which ends all work in progress."""
+        threading.Thread(target=self.renew, daemon=True).start()
+        while time.monotonic() < self.until:
+            time.sleep(min(0.1, max(0.0, self.until - time.monotonic())))
+        print(f"lease {LEASE} lost: starting again", file=sys.stderr, flush=True)
+        os.execv(sys.executable, [sys.executable] + sys.argv)
+
+    def release(self):
+        query = urllib.parse.urlencode({"holder": self.holder})
+        try:
+            send("DELETE", f"{self.path}?{query}", timeout=5).close()
+        except Exception as error:
+            print(f"lease {LEASE}: {error}: it will expire", file=sys.stderr)
+
+
+def send(method, path, body=None, timeout=45):  # a watch shows something every 15 seconds
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(API + path, method=method, data=data, headers={"Content-Type": "application/json"})
     if TOKEN_FILE:
         with open(TOKEN_FILE) as file:
             request.add_header("Authorization", "Bearer " + file.read().strip())
     try:
-        return urllib.request.urlopen(request, timeout=45)  # a watch shows something every 15 seconds
+        return urllib.request.urlopen(request, timeout=timeout)
     except urllib.error.HTTPError as error:
         raise Refused(error) from None
 
@@ -147,7 +224,8 @@ def work_on(href):
         failure, (found, again) = None, reconcile(resource, begun)
     except Exception as error:
         failure, again = error, None
-        found = conditions(False, "Error", str(error), finalized=False if "deleted_time" in resource else None)
+        finalized = False if "deleted_time" in resource else None
+        found = conditions(False, "Error", str(error), finalized, healthy=False)
     call("PUT", href + "/statuses", {
         "adapter": NAME, "observed_generation": resource["generation"], "conditions": found,
         "observed_time": datetime.now(timezone.utc).isoformat()})
@@ -218,16 +296,35 @@ def main(plurals):
     print(f"{NAME}: working on {', '.join(plurals)} of {API}", file=sys.stderr)
     # By default Python ignores it as the first process of a container.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit())
-    queue, failures = Queue(), {}
-    threads = [threading.Thread(target=find, args=(plural, queue), daemon=True) for plural in plurals]
-    threads += [threading.Thread(target=work, args=(queue, failures), daemon=True)
-                for _ in range(int(workers))]
-    for thread in threads:
-        thread.start()
     try:
-        threads[0].join()
+        lead(plurals, int(workers))
     except KeyboardInterrupt:
         pass
+
+
+def lead(plurals, workers):
+    """Works until the program is stopped, as soon as this copy holds the lease."""
+    if LEASE == "none":
+        run(plurals, workers, Queue())
+        return
+    lease, queue = Lease(), Queue()
+    lease.acquire()
+    threading.Thread(target=lease.keep, daemon=True).start()
+    try:
+        run(plurals, workers, queue)
+    finally:
+        if queue.stop():
+            lease.release()
+
+
+def run(plurals, workers, queue):
+    failures = {}
+    threads = [threading.Thread(target=find, args=(plural, queue), daemon=True) for plural in plurals]
+    threads += [threading.Thread(target=work, args=(queue, failures), daemon=True)
+                for _ in range(workers)]
+    for thread in threads:
+        thread.start()
+    threads[0].join()
 
 
 if __name__ == "__main__":

@@ -9,16 +9,20 @@
 //! | `API` | URL of the service (`http://127.0.0.1:8000`) |
 //! | `NAME` | the adapter's name, as in `required_adapters` (`starter`) |
 //! | `TOKEN_FILE` | file with a token, if the service asks for one; it is read again before it expires |
+//! | `LEASE` | lease of the API, for which copies of the adapter compete: its holder works (`NAME`); `none`: each copy works |
+//! | `METRICS` | address of the metrics for Prometheus, such as `127.0.0.1:9100`; unset: none |
 //!
 //! A project of its own needs in `Cargo.toml`: `hyperfleet-adapter` from this repository (`git = …` or `path = …`), `anyhow`,
-//! `tracing-subscriber`, and `tokio` with the features `macros`, `rt-multi-thread` and `signal`.
+//! `metrics-exporter-prometheus`, `tracing-subscriber`, and `tokio` with the features `macros`, `rt-multi-thread` and `signal`.
 
 use std::env;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use hyperfleet_adapter::{
-    Adapter, Api, Finding, Kind, ReconcileOutcome, Report, Runner, Settings, Token, Work,
+    Adapter, Api, Election, Finding, Kind, ReconcileOutcome, Report, Runner, Settings, Token, Work,
 };
+use metrics_exporter_prometheus::PrometheusBuilder;
 use tokio::signal::unix::{SignalKind, signal};
 
 const WORK_TIME: Duration = Duration::from_secs(2);
@@ -29,20 +33,19 @@ struct Starter {
 }
 
 impl Adapter for Starter {
-    /// Creates nothing: fails if `spec.demo.fail` is true.
+    /// Creates nothing. An error is reported as `Available=False` and `Health=False`, and retried. This one fails if
+    /// `spec.demo.fail` is true.
     async fn reconcile(&self, work: Work) -> anyhow::Result<ReconcileOutcome> {
         let resource = &work.resource;
         let stored = self.api.stored_report(&self.name, resource).await?;
         let has_begun = stored.is_some_and(|stored| stored.generation == resource.generation);
-        let fails = resource.spec()["demo"]["fail"] == true;
+        if has_begun && resource.spec()["demo"]["fail"] == true {
+            anyhow::bail!("spec.demo.fail is true");
+        }
         let report = match (resource.is_deleted(), has_begun) {
             (true, false) => Report::finalizing("Removing", "cleaning up"),
-            (true, true) if fails => Report::finalizing("DemoFailure", "spec.demo.fail is true"),
             (true, true) => Report::finalized("Removed", "nothing is left"),
             (false, false) => Report::new(Finding::no("Working", "about to create everything")),
-            (false, true) if fails => {
-                Report::new(Finding::no("DemoFailure", "spec.demo.fail is true"))
-            }
             (false, true) => Report::new(Finding::yes("Done", "everything is there")),
         };
         Ok(if has_begun {
@@ -69,6 +72,12 @@ async fn main() -> anyhow::Result<()> {
     let token = given("TOKEN_FILE").map_or(Token::None, |file| Token::File(file.into()));
     let api = Api::new(&variable("API", "http://127.0.0.1:8000"), token)?;
     let name = variable("NAME", "starter");
+    let lease = variable("LEASE", &name);
+    if let Some(address) = given("METRICS") {
+        let address: SocketAddr = address.parse()?;
+        let metrics = PrometheusBuilder::new().with_http_listener(address);
+        metrics.install()?;
+    }
     let settings = Settings::new(name.as_str(), kinds);
     let adapter = Starter {
         name,
@@ -84,6 +93,10 @@ async fn main() -> anyhow::Result<()> {
             _ = terminate.recv() => {}
         }
     };
-    Runner::new(api, settings, adapter).run(stop).await;
+    let runner = match lease.as_str() {
+        "none" => Runner::new(api, settings, adapter),
+        _ => Runner::elected(api, settings, adapter, Election::new(lease)),
+    };
+    runner.run(stop).await;
     Ok(())
 }

@@ -16,7 +16,14 @@ use super::entity::{DeletePolicy, Entity, EntityRegistry, ReferenceRule};
 pub use schemas::{Attached, attach};
 
 /// Plurals that routes of the service itself use.
-pub const PLURALS_RESERVED: [&str; 5] = ["resources", "audit", "fleet", "openapi", "openapi.html"];
+pub const PLURALS_RESERVED: [&str; 6] = [
+    "resources",
+    "audit",
+    "fleet",
+    "leases",
+    "openapi",
+    "openapi.html",
+];
 /// Longest kind, plural and reference type, in bytes.
 pub const KIND_BYTES_MAX: usize = 100;
 /// Kinds at most, and entries of any list of one kind.

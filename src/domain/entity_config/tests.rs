@@ -134,6 +134,10 @@ fn faulty_kinds_and_plurals_are_named_with_their_mending() {
             "uses reserved plural \"fleet\"",
         ),
         (
+            with(&|b| b.plural = "leases".to_owned()),
+            "uses reserved plural \"leases\"",
+        ),
+        (
             with(&|b| b.plural = "openapi".to_owned()),
             "uses reserved plural \"openapi\"",
         ),

@@ -6,7 +6,7 @@ use strum::{IntoStaticStr, VariantNames};
 use super::words::{age, because, quoted, since};
 use super::{ExplainInput, STALE_AFTER};
 use crate::domain::moment::rfc3339;
-use crate::domain::report::{AVAILABLE, FINALIZED};
+use crate::domain::report::{AVAILABLE, FINALIZED, HEALTH};
 use crate::domain::{ConditionStatus, ReportState, ReportedCondition};
 
 /// How far an adapter is with the present generation.
@@ -24,7 +24,9 @@ pub enum AdapterState {
     FutureGeneration,
     /// It reports `Available=Unknown`.
     Unknown,
-    /// It reports `Available=False`.
+    /// It reports `Available=False`, and no failure: it is at work, or waits for something.
+    NotAvailable,
+    /// It reports `Available=False` and `Health=False`.
     Failing,
     /// It knows of the deletion, but has not cleaned up yet.
     NotFinalized,
@@ -124,12 +126,19 @@ fn reported<'a>(input: &ExplainInput<'_>, report: &'a ReportState) -> Judged<'a>
         condition.map_or(report.reported_at, |c| c.last_transition_at)
     };
     if !state.is_finalizing() {
-        let progress = match available.map(|c| c.status) {
-            Some(ConditionStatus::True) => AdapterState::Done,
-            Some(ConditionStatus::False) => AdapterState::Failing,
-            Some(ConditionStatus::Unknown) | None => AdapterState::Unknown,
+        return match available.map(|c| c.status) {
+            Some(ConditionStatus::True) => (AdapterState::Done, since(available), available),
+            Some(ConditionStatus::False) => match unhealthy(report) {
+                Some(health) => {
+                    let since = since(available).max(health.last_transition_at);
+                    (AdapterState::Failing, since, Some(health))
+                }
+                None => (AdapterState::NotAvailable, since(available), available),
+            },
+            Some(ConditionStatus::Unknown) | None => {
+                (AdapterState::Unknown, since(available), available)
+            }
         };
-        return (progress, since(available), available);
     }
     let finalized = report.condition(FINALIZED);
     if report.is_finalized() {
@@ -137,8 +146,14 @@ fn reported<'a>(input: &ExplainInput<'_>, report: &'a ReportState) -> Judged<'a>
     }
     // Without a word about the clean-up, a failure is the best hint.
     let failure = available.filter(|c| c.status == ConditionStatus::False);
-    let hint = finalized.or(failure);
+    let hint = finalized.or(unhealthy(report)).or(failure);
     (AdapterState::NotFinalized, state.updated_at, hint)
+}
+
+/// The condition by which an adapter reports that it fails.
+fn unhealthy(report: &ReportState) -> Option<&ReportedCondition> {
+    let health = report.condition(HEALTH);
+    health.filter(|c| c.status == ConditionStatus::False)
 }
 
 fn described(
@@ -204,9 +219,12 @@ fn sentence(
         AdapterState::Unknown => {
             format!("reports Available=Unknown at generation {generation} {since}{why}")
         }
-        AdapterState::Failing => {
+        AdapterState::NotAvailable => {
             format!("reports Available=False at generation {generation} {since}{why}")
         }
+        AdapterState::Failing => format!(
+            "reports Available=False and Health=False at generation {generation} {since}{why}"
+        ),
         AdapterState::NotFinalized => {
             format!(
                 "has an accepted report on generation {generation}, but none with Finalized=True {since}{why}"

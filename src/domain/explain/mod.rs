@@ -29,7 +29,7 @@ pub use surroundings::{
 
 use super::aggregation::RECONCILED;
 use super::{ConditionStatus, Deletion, Entity, EntityRegistry, ResourceSnapshot};
-use words::{counted, names, since};
+use words::{counted, names, quoted, since};
 
 /// A report that is older than this is stale. Equals the greatest age that an observation may have on arrival.
 pub const STALE_AFTER: TimeDelta = TimeDelta::minutes(super::Report::AGE_MINUTES_MAX);
@@ -126,7 +126,7 @@ fn waits_since(input: &ExplainInput<'_>) -> DateTime<Utc> {
     })
 }
 
-/// The whole explanation in one sentence.
+/// The whole explanation in a sentence, and another one that names adapters that the kind does not require.
 fn summary(
     input: &ExplainInput<'_>,
     adapters: &[AdapterProgress],
@@ -160,7 +160,8 @@ fn summary(
             waits_for.join(", and for "),
             since(waits_since(input), input.now),
         );
-        return format!("{subject} {prefix}waits for {all}, {since}.");
+        let unrequired = unrequired(adapters);
+        return format!("{subject} {prefix}waits for {all}, {since}.{unrequired}");
     }
     let why = match (input.entity(), required) {
         _ if is_finalizing => "a repeated DELETE removes it".to_owned(),
@@ -174,4 +175,14 @@ fn summary(
         }
     };
     format!("{subject} {prefix}waits for nothing: {why}.")
+}
+
+/// The adapters that have reported in vain: the name of one may be misspelled, in its reports or in the configuration.
+fn unrequired(adapters: &[AdapterProgress]) -> String {
+    let others: Vec<_> = adapters.iter().filter(|a| !a.is_required()).collect();
+    if others.is_empty() {
+        return String::new();
+    }
+    let each = names(others.len(), others.iter().map(|a| quoted(&a.adapter)));
+    format!(" Its kind does not require adapters that have reported: {each}.")
 }

@@ -13,6 +13,7 @@ use crate::domain::explain::{
     AdapterState, DESCENDANTS_MAX, Descendant, ExplainInput, Kin, LISTED_MAX, REFERRERS_MAX,
     ResourceExplanation, RuleState, SourceOfReference, Surroundings, explain,
 };
+use crate::domain::report::HEALTH;
 use crate::domain::{ConditionStatus, EntityRegistry, Report, ResourceSnapshot};
 use ConditionStatus::{False, True, Unknown};
 
@@ -71,6 +72,18 @@ fn failing(reason: &str, message: &str) -> Report {
     report
 }
 
+/// The same, which also says `Health=False` for that reason.
+fn unhealthy(reason: &str, message: &str) -> Report {
+    let mut report = failing(reason, message);
+    let health = report.state.conditions.iter_mut();
+    for health in health.filter(|condition| condition.kind == HEALTH) {
+        health.status = False;
+        health.reason = Some(reason.to_owned());
+        health.message = Some(message.to_owned());
+    }
+    report
+}
+
 fn descendant(kind: &str, number: u128, level: usize) -> Descendant {
     Descendant {
         kin: kin(kind, number, Some(1)),
@@ -104,7 +117,8 @@ fn reference(number: u128, target: u128) -> SourceOfReference {
 #[test]
 fn each_state_of_an_adapter_has_its_sentence() {
     use AdapterState::{
-        Done, Failing, FutureGeneration, NeverReported, NotFinalized, NotRequired, OldGeneration,
+        Done, Failing, FutureGeneration, NeverReported, NotAvailable, NotFinalized, NotRequired,
+        OldGeneration,
     };
     let b = || report("b", 1, 20, True);
     let gone = |report: Report| with(finalizing(new("Cluster")), &[report]);
@@ -120,8 +134,13 @@ fn each_state_of_an_adapter_has_its_sentence() {
             "Adapter a reports Available=True at generation 1 since 2026-01-01T00:00:30Z (9 min).",
         ),
         (
-            with(new("Cluster"), &[failing("NoQuota", "no room\nleft.")]),
+            with(new("Cluster"), &[unhealthy("NoQuota", "no room\nleft.")]),
             Failing,
+            "Adapter a reports Available=False and Health=False at generation 1 since 2026-01-01T00:00:30Z (9 min): NoQuota: no room left.",
+        ),
+        (
+            with(new("Cluster"), &[failing("NoQuota", "no room\nleft.")]),
+            NotAvailable,
             "Adapter a reports Available=False at generation 1 since 2026-01-01T00:00:30Z (9 min): NoQuota: no room left.",
         ),
         (
@@ -192,7 +211,7 @@ fn no_wait_begins_before_the_generation_that_it_is_for() {
     let failing = explained(&snapshot);
     for (explanation, state) in [
         (&old, AdapterState::OldGeneration),
-        (&failing, AdapterState::Failing),
+        (&failing, AdapterState::NotAvailable),
     ] {
         let adapter = &explanation.adapters[0];
         assert_eq!((adapter.state, adapter.since), (state, at(300)));
@@ -303,6 +322,27 @@ fn a_summary_counts_what_the_resource_waits_for() {
         assert_eq!(explanation.summary, summary);
         assert_eq!(explanation.waits(), !summary.contains("waits for nothing"));
     }
+}
+
+#[test]
+fn a_summary_names_adapters_that_have_reported_in_vain() {
+    let others = || [report("bb", 1, 20, True), report("aa", 1, 20, True)];
+    let waiting = explained(&with(new("Pool"), &others()));
+    assert_eq!(
+        waiting.summary,
+        "Pool \"r1\" waits for 1 of 1 required adapters to report Available=True at generation 1 (a: no accepted \
+         report), since 2026-01-01T00:00:00Z (10 min). Its kind does not require adapters that have reported: aa, bb."
+    );
+    let [first, second] = others();
+    let done = explained(&with(
+        new("Pool"),
+        &[first, second, report("a", 1, 20, True)],
+    ));
+    assert!(
+        !done.summary.contains("require adapters"),
+        "{}",
+        done.summary
+    );
 }
 
 #[test]

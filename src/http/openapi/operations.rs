@@ -14,19 +14,23 @@ use utoipa::openapi::{
 
 use super::problems::{
     REFUSALS, X_REQUEST_ID, with_headers, with_position, with_replayed, with_request_id, with_tag,
+    with_warning,
 };
+use crate::domain::lease::{LeaseHolder, LeaseName};
 use crate::domain::{Entity, EntityRegistry, ListFilterKind};
 use crate::http::meta::Metadata;
 use crate::http::request::Route;
 use crate::wire::schemas::examples::{self, Examples};
 use crate::wire::schemas::{KindNames, Names, parameters};
-use crate::wire::{EventForm, PatchFormat};
+use crate::wire::{self, EventForm, PatchFormat};
 use hyperfleet_server_kit::openapi::{
     self, any, empty_answer, json_answer, json_body, operation, parameter, with_parameters,
 };
 
 /// Tag of the service's own paths.
 pub(in crate::http) const SERVICE: &str = "Service";
+/// Tag of the leases.
+pub(in crate::http) const LEASES: &str = "Leases";
 /// Tag of the audit trail.
 pub(in crate::http) const AUDIT: &str = "Audit";
 /// Prefix of the names of shared parameters in the query.
@@ -349,20 +353,25 @@ pub(in crate::http) fn reports(subject: &Subject<'_>) -> OperationBuilder {
 
 pub(in crate::http) fn report(subject: &Subject<'_>) -> OperationBuilder {
     let text = "For adapters. The latest report of each adapter is kept. Of two reports of one generation and time the first one \
-        stays; `Finalized=True` replaces it while the resource is being deleted.";
+        stays, and `Warning` says so if the second one differs; `Finalized=True` replaces it while the resource is being deleted.";
     let summary = format!("Report on a {}", subject.noun());
     let schema = Ref::from_schema_name("AdapterStatusCreateRequest");
     let reported = Some(examples::reported());
-    let kept = answer("The report as it is kept.", "AdapterStatus", reported);
+    let schema_of_kept = Ref::from_schema_name("AdapterStatus");
+    let kept = json_answer("The report as it is kept.", schema_of_kept, reported);
+    let kept = with_warning(with_headers(kept));
     // The answer to the dry run is in the text only: some generators cannot have a range beside successes with and
     // without a body.
-    let discarded = "The report is discarded: a later one is known, or it is of a generation to come. The answer to a dry run of \
+    let discarded = "The report is discarded: a later one is known, or it is of a generation to come; `Warning` says which. The answer to a dry run of \
         it is 200 with the member `dry_run` alone, a `DryRunAnswer`.";
     let described = subject.of_one(format!("put{}Statuses", subject.one()), summary, text);
     let described = described
         .request_body(json_body(schema, Some(examples::report())))
-        .response("201", kept)
-        .response("204", nothing(discarded));
+        .response("201", kept.build())
+        .response(
+            "204",
+            with_warning(with_request_id(empty_answer(discarded))).build(),
+        );
     refuse(refuse(conditional(tried(described)), &[412]), &WITH_BODY)
 }
 
@@ -378,6 +387,67 @@ pub(in crate::http) fn audit(subject: &Subject<'_>) -> OperationBuilder {
     let described = operation("getAudit", AUDIT, "List changes", text).response("200", page);
     let described = with_parameters(with_request_id_chosen(described), parameters::audit());
     refuse(refuse(described, &COMMON), &[400, 504])
+}
+
+pub(in crate::http) fn acquire_lease(_: &Subject<'_>) -> OperationBuilder {
+    let text = "Acquires the lease if it is free, and renews it for its holder. Of several copies of a program the holder \
+        works. It renews the lease well before `expires_time`, and stops working if it cannot.";
+    let schema = Ref::from_schema_name("LeaseRequest");
+    let described = of_lease("putLease", "Acquire or renew a lease", text)
+        .request_body(json_body(schema, Some(examples::lease_claim())))
+        .response("200", held("The lease, which the caller holds now."));
+    refuse(refuse(described, &[409]), &WITH_BODY)
+}
+
+pub(in crate::http) fn lease(_: &Subject<'_>) -> OperationBuilder {
+    let text = "A lease that has expired or was released does not exist.";
+    let described = of_lease("getLease", "Get a lease", text).response("200", held("The lease."));
+    refuse(described, &[400, 404])
+}
+
+pub(in crate::http) fn release_lease(_: &Subject<'_>) -> OperationBuilder {
+    let text = "Another copy can acquire the lease immediately.";
+    let holder = ObjectBuilder::new()
+        .schema_type(SchemaType::Type(Type::String))
+        .min_length(Some(1))
+        .max_length(Some(LeaseHolder::CHARACTERS_MAX));
+    let holder = parameter(
+        ParameterIn::Query,
+        "holder",
+        "The holder that releases the lease.",
+        holder.build(),
+    );
+    let holder = holder
+        .required(Required::True)
+        .example(Some(json!("dns-adapter-7c9f-1")));
+    let described = of_lease("deleteLease", "Release a lease", text)
+        .parameter(holder)
+        .response("204", nothing("The lease is released."));
+    refuse(described, &[400, 404])
+}
+
+/// Begins an operation on a lease.
+fn of_lease(id: &str, summary: &str, text: &str) -> OperationBuilder {
+    let name = ObjectBuilder::new()
+        .schema_type(SchemaType::Type(Type::String))
+        .min_length(Some(1))
+        .max_length(Some(LeaseName::BYTES_MAX))
+        .pattern(Some("^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"));
+    let name = parameter(
+        ParameterIn::Path,
+        "name",
+        "Name of the lease, one for each adapter.",
+        name.build(),
+    );
+    let described =
+        operation(id, LEASES, summary, text).parameter(name.example(Some(json!("dns-adapter"))));
+    refuse(with_request_id_chosen(described), &COMMON)
+}
+
+/// The answer with a lease.
+fn held(text: &str) -> Response {
+    let example = serde_json::to_value(wire::lease(&examples::lease()));
+    answer(text, "Lease", example.ok())
 }
 
 pub(in crate::http) fn metadata(_: &Subject<'_>) -> OperationBuilder {

@@ -27,6 +27,7 @@ use hyperfleet_server_kit::openapi::{RefusedStatus, empty_answer};
 pub(in crate::http) const X_REQUEST_ID: &str = "X-Request-Id";
 const ETAG: &str = "ETag";
 const POSITION: &str = "Hyperfleet-Position";
+const WARNING: &str = "Warning";
 const IDEMPOTENCY_REPLAYED: &str = "Idempotency-Replayed";
 
 /// Every status that is not a success.
@@ -35,10 +36,10 @@ pub(in crate::http) const REFUSALS: [RefusedStatus; 16] = [
     (400, "BadRequest", "A parameter or the body breaks a rule, or cannot be read."),
     (401, "Unauthorized", "No token, or none that is taken; or, for changes, one that does not say who is calling. Only where the service is set to check tokens."),
     (403, "Forbidden", "The headers do not say for which tenant the request is made, or it is made by a system identity, which may read and report only."),
-    (404, "NotFound", "There is no such resource."),
+    (404, "NotFound", "The resource does not exist, or the lease is not held."),
     (405, "MethodNotAllowed", "The path has other methods: `Allow` names them."),
     (408, "RequestTimeout", "The body arrives too slowly."),
-    (409, "Conflict", "The name is taken, the state of the resource does not allow it, an operation of a patch does not fit the resource, or a request with this `Idempotency-Key` is in progress."),
+    (409, "Conflict", "The name is taken, the state of the resource does not allow it, an operation of a patch does not fit the resource, another holder has the lease, or a request with this `Idempotency-Key` is in progress."),
     (410, "Gone", "The resource is removed, where the request asks for that (`includeDeleted=true`); the history does not go back to the time in `at`; or changes after the `position` of a watch are not stored any more."),
     (412, "PreconditionFailed", "The resource is in another state than `If-Match` or `If-None-Match` demands: `ETag` names its state."),
     (413, "PayloadTooLarge", "The body is too large."),
@@ -102,6 +103,11 @@ pub(in crate::http) fn with_replayed(answer: ResponseBuilder) -> ResponseBuilder
     answer.header_ref(IDEMPOTENCY_REPLAYED, header(IDEMPOTENCY_REPLAYED))
 }
 
+/// Says why a report was not stored.
+pub(in crate::http) fn with_warning(answer: ResponseBuilder) -> ResponseBuilder {
+    answer.header_ref(WARNING, header(WARNING))
+}
+
 /// The id alone.
 pub(in crate::http) fn with_request_id(answer: ResponseBuilder) -> ResponseBuilder {
     answer.header_ref(X_REQUEST_ID, header(X_REQUEST_ID))
@@ -112,7 +118,7 @@ fn header(name: &str) -> Ref {
 }
 
 #[rustfmt::skip]
-fn headers() -> [(&'static str, Header); 12] {
+fn headers() -> [(&'static str, Header); 13] {
     use Type::{Integer, String};
     let header = |name, kind, text: &str, example: Value| {
         let header = HeaderBuilder::new().schema(Some(Object::with_type(kind)));
@@ -129,6 +135,7 @@ fn headers() -> [(&'static str, Header); 12] {
         header("RateLimit-Policy", String, "How many requests a caller has (`q`) in how many seconds (`w`).", json!("\"caller\";q=20;w=2")),
         header("Retry-After", Integer, "When to come back, in seconds.", json!(5)),
         header("Vary", String, "What else the answer depends on.", json!("Authorization")),
+        header(WARNING, String, "Why the report was not stored; absent from the answer to a stored one.", json!("299 - \"not stored: the stored report has a later observed_time\"")),
         header("WWW-Authenticate", String, "What is to be proven, and what is wrong with the token if there is one.", json!("Bearer realm=\"hyperfleet\"")),
         header(X_REQUEST_ID, String, "The id of the request: the one that was sent, if it is a sane one. It is in the log and in the audit trail, too.", json!(examples::REQUEST_ID)),
     ]
@@ -195,6 +202,10 @@ fn examples_of(status: u16, registry: &EntityRegistry) -> Vec<(&'static str, Pro
             ("name taken", app::Error::NameTaken { kind }.into()),
             ("key in use", app::Error::KeyInUse.into()),
             ("failed test", app::Error::Patch(failed_test()).into()),
+            (
+                "lease held",
+                app::Error::LeaseHeld(examples::lease()).into(),
+            ),
         ],
         412 => Vec::from_iter(precondition(kind, &id)),
         413 => vec![("too large", Problem::too_large())],

@@ -46,6 +46,7 @@ pub(super) enum SqlTable {
     IdempotencyKeys,
     Imports,
     ImportedResources,
+    Leases,
     #[strum(serialize = "_sqlx_migrations")]
     Migrations,
 }

@@ -32,6 +32,7 @@ mod imports;
 mod insert_resources;
 mod keyset;
 mod lane;
+mod leases;
 mod list;
 mod measure;
 mod past_list;

@@ -13,6 +13,7 @@ use crate::domain::history::{
     Generation, GenerationAuthor, HistoryPage, TimelineEvent, TimelineEventKind, Tombstone,
     Transition,
 };
+use crate::domain::lease::HeldLease;
 use crate::domain::lifecycle::{self, Draft, Family};
 use crate::domain::page::{Listing, PageRequest};
 use crate::domain::schema::SpecSchema;
@@ -260,6 +261,22 @@ pub fn json_patch() -> Value {
 /// The body of a force-delete.
 pub fn force_delete() -> Value {
     json!({"reason": "The adapter is gone and cannot finalize."})
+}
+
+/// The body of a request for a lease.
+pub fn lease_claim() -> Value {
+    json!({"duration_seconds": 15, "holder": "dns-adapter-7c9f-1"})
+}
+
+/// A held lease.
+pub fn lease() -> HeldLease {
+    HeldLease {
+        name: "dns-adapter".to_owned(),
+        holder: "dns-adapter-7c9f-1".to_owned(),
+        acquired_at: moment(),
+        renewed_at: moment() + TimeDelta::seconds(35),
+        expires_at: moment() + TimeDelta::seconds(50),
+    }
 }
 
 /// A page of the audit trail.

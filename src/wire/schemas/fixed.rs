@@ -15,11 +15,16 @@ use crate::domain::Report;
 use crate::domain::audit::Action;
 use crate::domain::explain::{AdapterState, RuleState};
 use crate::domain::history::TimelineEventKind;
+use crate::domain::lease::{LeaseDuration, LeaseHolder};
 use crate::domain::patch::JsonPatch;
 use crate::wire::requests::REASON_CHARACTERS_MAX;
 
 /// The operations of RFC 6902.
 const OPERATIONS: [&str; 6] = ["add", "remove", "replace", "move", "copy", "test"];
+
+/// A text without control characters, and without blanks at its ends.
+const HOLDER_PATTERN: &str =
+    r"^[^\x00-\x20\x7f-\xa0]([^\x00-\x1f\x7f-\x9f]*[^\x00-\x20\x7f-\xa0])?$";
 
 /// The schemas that belong to no kind, by their names.
 pub(super) fn fixed() -> Map<String, Value> {
@@ -71,7 +76,8 @@ pub(super) fn fixed() -> Map<String, Value> {
         "ExplanationAdapterState": {
             "type": "string",
             "description": "How far an adapter is: `done`; `never_reported`: it has no accepted report; `old_generation`, `future_generation`: \
-                its latest accepted report is about another generation; `unknown`, `failing`: it reports `Available=Unknown`, `Available=False`; `not_finalized`: it has not \
+                its latest accepted report is about another generation; `unknown`, `not_available`: it reports `Available=Unknown`, `Available=False`; `failing`: it reports \
+                `Available=False` and `Health=False`; `not_finalized`: it has not \
                 cleaned up after the deletion; `not_required`: the resource does not wait for it.",
             "enum": AdapterState::VARIANTS,
             // Otherwise oapi-codegen 2.5 to 2.7 gives `ResourceConditionStatus` other constants than existing code knows, because
@@ -87,13 +93,6 @@ pub(super) fn fixed() -> Map<String, Value> {
         "EventType": {
             "type": "string", "description": "What happened: `condition` is another status of a condition.",
             "enum": TimelineEventKind::VARIANTS,
-        },
-        "ForceDeleteRequest": {
-            "type": "object", "description": "Why a resource is removed although its adapters are not done.", "required": ["reason"],
-            "properties": {"reason": {
-                "type": "string", "description": "The reason, for the audit trail.", "example": "The adapter is gone and cannot finalize.",
-                "minLength": 1, "maxLength": REASON_CHARACTERS_MAX,
-            }},
         },
         "ResourceCondition": {
             "type": "object", "description": "One fact about a resource, aggregated from reports.",
@@ -120,8 +119,39 @@ pub(super) fn fixed() -> Map<String, Value> {
             },
         },
     });
-    let schemas = [members_of(schemas), members_of(patches())];
+    let schemas = [
+        members_of(schemas),
+        members_of(patches()),
+        members_of(other_requests()),
+    ];
     schemas.into_iter().flatten().collect()
+}
+
+/// The bodies of requests that are neither resources nor patches nor reports.
+fn other_requests() -> Value {
+    json!({
+        "ForceDeleteRequest": {
+            "type": "object", "description": "Why a resource is removed although its adapters are not done.", "required": ["reason"],
+            "properties": {"reason": {
+                "type": "string", "description": "The reason, for the audit trail.", "example": "The adapter is gone and cannot finalize.",
+                "minLength": 1, "maxLength": REASON_CHARACTERS_MAX,
+            }},
+        },
+        "LeaseRequest": {
+            "type": "object", "description": "Who is to hold a lease, and for how long. Other members are ignored.",
+            "required": ["duration_seconds", "holder"],
+            "properties": {
+                "duration_seconds": {
+                    "type": "integer", "format": "int32", "description": "How long the lease lasts after this request.", "example": 15,
+                    "minimum": 1, "maximum": LeaseDuration::SECONDS_MAX,
+                },
+                "holder": {
+                    "type": "string", "description": "The copy of the program, by a name that no other copy has.", "example": "dns-adapter-7c9f-1",
+                    "minLength": 1, "maxLength": LeaseHolder::CHARACTERS_MAX, "pattern": HOLDER_PATTERN,
+                },
+            },
+        },
+    })
 }
 
 fn members_of(schemas: Value) -> Map<String, Value> {

@@ -19,6 +19,7 @@ use utoipa::openapi::{Components, ComponentsBuilder};
 
 use crate::domain::{Entity, EntityRegistry};
 use crate::wire::history::{GenerationView, TimelineEventView, TransitionView};
+use crate::wire::leases::LeaseView;
 use crate::wire::views::dry_run::{
     ConditionChangeView, DryRunView, EffectView, FailedRuleView, PlanAlone,
 };
@@ -125,6 +126,7 @@ fn fixed_answers() -> ComponentsBuilder {
         .schema_from::<GenerationView<'_>>()
         .schema_from::<TimelineEventView<'_>>()
         .schema_from::<TransitionView<'_>>()
+        .schema_from::<LeaseView<'_>>()
         .schemas_from_iter([
             ("AdapterStatus", Schema::Object(answers::report())),
             history("GenerationList", "Generation"),

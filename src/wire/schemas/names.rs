@@ -15,11 +15,11 @@ const RESPONSES: [&str; 16] = [
 ];
 /// Schemas of answers and problems that belong to no kind; those without a struct are in `fixed`.
 #[rustfmt::skip]
-const ANSWERS: [&str; 28] = [
+const ANSWERS: [&str; 29] = [
     "AdapterStatus", "AdapterStatusList", "AuditEntry", "AuditList", "DryRun", "DryRunAnswer", "DryRunCondition",
     "DryRunEffect", "DryRunFailedRule", "Error", "Event", "EventList", "Explanation", "ExplanationAdapter",
     "ExplanationChild", "ExplanationChildren", "ExplanationCondition", "ExplanationDeletion", "ExplanationReferrer",
-    "ExplanationReferrers", "Generation", "GenerationList", "ObjectReference", "SparseResource", "Tombstone", "Transition",
+    "ExplanationReferrers", "Generation", "GenerationList", "Lease", "ObjectReference", "SparseResource", "Tombstone", "Transition",
     "ValidationError", "ValidationErrorConstraint",
 ];
 /// Suffixes of a kind's name in the names of its schemas.

@@ -9,7 +9,9 @@ use crate::domain::ListFilterKind;
 use crate::domain::entity_config::{built_in, registry};
 use crate::domain::page::Order;
 use crate::domain::tenancy::TenantScope;
-use crate::wire::{Kinds, ListKey, Params, PatchFormat, force_delete, patch, report, resource};
+use crate::wire::{
+    Kinds, ListKey, Params, PatchFormat, force_delete, lease_claim, patch, report, resource,
+};
 
 /// The metadata of a report, whose schema is inline.
 const METADATA: &str = "metadata";
@@ -73,6 +75,11 @@ fn requests() -> Vec<Request> {
             "ForceDeleteRequest",
             examples::force_delete(),
             Box::new(|b| force_delete(b.to_string().as_bytes()).is_ok()),
+        ),
+        request(
+            "LeaseRequest",
+            examples::lease_claim(),
+            Box::new(|b| lease_claim(b.to_string().as_bytes()).is_ok()),
         ),
         request(
             "AdapterStatusCreateRequest",
@@ -182,7 +189,7 @@ fn texts_are_as_long_as_the_schema_says() {
             count += 1;
         }
     });
-    assert_eq!(count, 10);
+    assert_eq!(count, 11);
 }
 
 #[test]
@@ -220,8 +227,8 @@ fn counts_and_numbers_are_within_what_the_schema_says() {
             count += 1;
         }
     });
-    // Labels of three bodies, conditions, the generation.
-    assert_eq!(count, 5);
+    // Labels of three bodies, conditions, the generation, the duration of a lease.
+    assert_eq!(count, 6);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! What `crates/adapter` promises to adapters, on the real service.
 
+mod elections;
 mod following;
 
 mod outages;
@@ -10,7 +11,7 @@ mod work;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hyperfleet_adapter::{
     Adapter, Api, Finding, Kind, ReconcileOutcome, Report, Runner, Settings, Token, Work,
@@ -46,6 +47,24 @@ struct Seen {
     /// How many were worked on at a time.
     most: usize,
     has_overlapped: bool,
+    /// When its first call began.
+    begun_at: Option<Instant>,
+    /// When calls were cancelled.
+    dropped: Vec<Instant>,
+}
+
+/// Notes that a call was cancelled, unless it has ended.
+struct CancelGuard<'a> {
+    adapter: &'a Noting,
+    has_ended: bool,
+}
+
+impl Drop for CancelGuard<'_> {
+    fn drop(&mut self) {
+        if !self.has_ended {
+            self.adapter.seen(|seen| seen.dropped.push(Instant::now()));
+        }
+    }
 }
 
 impl Noting {
@@ -95,11 +114,17 @@ impl Adapter for Noting {
         );
         self.seen(|seen| {
             seen.calls.push(call);
+            seen.begun_at.get_or_insert_with(Instant::now);
             *seen.under_way.entry(href.clone()).or_default() += 1;
             seen.has_overlapped |= seen.under_way[&href] > 1;
             seen.most = seen.most.max(seen.under_way.len());
         });
+        let mut guard = CancelGuard {
+            adapter: self,
+            has_ended: false,
+        };
         tokio::time::sleep(self.pause).await;
+        guard.has_ended = true;
         let answer = (self.answer)(&work);
         self.seen(|seen| seen.under_way.remove(&href));
         answer

@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 use hyperfleet::domain::entity_config::EntityConfig;
 use hyperfleet_server_kit::clock::Clock;
 use hyperfleet_testkit::RunningProgram;
+use rustix::process::Signal;
 use serde_json::json;
 use tokio::task::JoinSet;
 
@@ -47,7 +48,8 @@ async fn works(mut program: Command) {
     api.patch(&clusters[1], failing).await;
     until("the failure is reported", async || {
         let explained = api.get(&format!("{}/explain", clusters[1])).await.body;
-        explained["adapters"][0]["condition"]["reason"] == "DemoFailure"
+        let adapter = &explained["adapters"][0];
+        adapter["state"] == "failing" && adapter["condition"]["message"] == "spec.demo.fail is true"
     })
     .await;
     api.patch(&clusters[1], json!({"spec": {}})).await;
@@ -59,22 +61,117 @@ async fn works(mut program: Command) {
     .await;
 }
 
+/// Of two copies, the first one works until it is stopped, and then the second. Each has a name of its own, so that
+/// reports show which copy works.
+async fn copies_take_turns(mut program: impl FnMut() -> Command) {
+    let mut tasks = JoinSet::new();
+    let api = TestApi::spawn_watchable(&[root("Cluster", "clusters", &[])], &mut tasks).await;
+    api.clock.set(Clock::system().now());
+    let host = api.base.split("/api/").next().unwrap();
+    let mut start = |name: &str| {
+        let mut program = program();
+        program.arg("clusters").stdin(Stdio::null());
+        program
+            .env("API", host)
+            .env("NAME", name)
+            .env("LEASE", "copies");
+        RunningProgram::start(program)
+    };
+    let cluster = api.made("/clusters", "Cluster", "cluster").await;
+    let cluster = format!("/clusters/{}", cluster.body["id"].as_str().unwrap());
+    let reporters = async || {
+        let reports = api.get(&format!("{cluster}/statuses")).await;
+        let reporters = reports.column("adapter");
+        reporters
+            .into_iter()
+            .map(ToOwned::to_owned)
+            .collect::<Vec<_>>()
+    };
+    let first = start("first");
+    until("the first copy works", async || {
+        reporters().await == ["first"]
+    })
+    .await;
+    let mut second = start("second");
+    let waits = |said: &str| said.contains("another copy").then_some(());
+    second.until_found("the second copy waits", waits).await;
+    let changed = api.patch(&cluster, json!({"spec": {"size": 2}})).await;
+    assert_eq!(changed.status, 200);
+    until("the first copy has reported on the change", async || {
+        let reports = api.get(&format!("{cluster}/statuses")).await;
+        reports.body["items"][0]["observed_generation"] == 2
+    })
+    .await;
+    assert_eq!(reporters().await, ["first"]);
+    first.signal(Signal::TERM);
+    until("the second copy works", async || {
+        reporters().await == ["first", "second"]
+    })
+    .await;
+    assert!(first.output().contains("lease"), "{}", first.output());
+}
+
 #[tokio::test]
 async fn the_starter_in_python_works() {
+    works(python()).await;
+}
+
+#[tokio::test]
+async fn copies_of_the_starter_in_python_take_turns() {
+    copies_take_turns(python).await;
+}
+
+fn python() -> Command {
     let mut program = Command::new("python3");
     program.arg("examples/adapters/python/adapter.py");
-    works(program).await;
+    program
 }
 
 #[tokio::test]
 async fn the_starter_in_rust_works() {
+    works(rust()).await;
+}
+
+#[tokio::test]
+async fn copies_of_the_starter_in_rust_take_turns() {
+    copies_take_turns(rust).await;
+}
+
+#[tokio::test]
+async fn the_starter_in_rust_shows_metrics() {
+    let mut tasks = JoinSet::new();
+    let api = TestApi::spawn_watchable(&kinds(), &mut tasks).await;
+    api.clock.set(Clock::system().now());
+    let cluster = api.make("/clusters", "Cluster", "cluster").await;
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = port.local_addr().unwrap().to_string();
+    drop(port);
+    let mut program = rust();
+    program.arg("clusters").stdin(Stdio::null());
+    program.env("API", api.base.split("/api/").next().unwrap());
+    program.env("METRICS", &address);
+    let _running = RunningProgram::start(program);
+    until_reconciled(&api, &cluster).await;
+    let metrics = api.client.get(format!("http://{address}/metrics"));
+    let metrics = metrics.send().await.unwrap().text().await.unwrap();
+    for line in [
+        "hyperfleet_adapter_leading 1",
+        "hyperfleet_adapter_queue_waiting 0",
+        "hyperfleet_adapter_reconciles_total{kind=\"clusters\",outcome=\"reported\"} 2",
+        "hyperfleet_adapter_reconcile_duration_seconds_count{kind=\"clusters\"} 2",
+    ] {
+        assert!(metrics.contains(line), "{line}: {metrics}");
+    }
+}
+
+fn rust() -> Command {
     // Cargo builds examples with the tests, in a folder beside theirs.
     let test = std::env::current_exe().unwrap();
     let built = test
         .ancestors()
         .nth(2)
         .map(|folder| folder.join("examples/starter"));
-    works(Command::new(built.unwrap())).await;
+    Command::new(built.unwrap())
 }
 
 #[tokio::test]
@@ -83,7 +180,8 @@ async fn the_starter_in_go_works() {
     let Some(program) = built_by_go(folder.path()) else {
         return;
     };
-    works(Command::new(program)).await;
+    works(Command::new(&program)).await;
+    copies_take_turns(|| Command::new(&program)).await;
 }
 
 /// The starter in Go; `None`, and a message, where Go is missing and not required.

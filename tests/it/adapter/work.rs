@@ -7,7 +7,7 @@ use hyperfleet_adapter::{Finding, ReconcileOutcome, Report, Settings};
 use serde_json::json;
 
 use super::{Noting, cart_and_wheel, is_reconciled, quick, service, start, until_reconciled, well};
-use crate::support::until;
+use crate::support::{TestApi, until};
 
 /// Longer than the poll: what did not happen by then does not happen.
 const A_WHILE: Duration = Duration::from_millis(400);
@@ -116,12 +116,80 @@ async fn a_failure_or_a_panic_is_tried_again_and_holds_up_no_other() {
     // News are a reason to try at once.
     api.patch(&panics, json!({"spec": {"a": 1}})).await;
     until_reconciled(&api, &panics).await;
-    assert!(
-        api.get(&format!("{fails}/statuses"))
-            .await
-            .items()
-            .is_empty()
+    running.stop().await;
+}
+
+/// The statuses of the report on a resource, and the message of `Health`.
+async fn failure(api: &TestApi, path: &str) -> Option<(String, String)> {
+    let reports = api.get(&format!("{path}/statuses")).await.body;
+    let conditions = reports["items"][0]["conditions"].as_array()?;
+    let statuses = conditions.iter().map(|condition| {
+        let (kind, status) = (&condition["type"], &condition["status"]);
+        format!("{kind}={status}").replace('"', "")
+    });
+    let health = conditions.iter().find(|c| c["type"] == "Health")?;
+    Some((
+        statuses.collect::<Vec<_>>().join(" "),
+        health["message"].as_str()?.to_owned(),
+    ))
+}
+
+#[tokio::test]
+async fn an_error_is_reported_once_until_the_work_succeeds() {
+    let api = service().await;
+    let adapter = Noting::answering(|work| match work.resource.spec()["fail"].as_bool() {
+        Some(true) => Err(anyhow!("no quota").context("create a disk")),
+        _ => Ok(ReconcileOutcome::reported(well(work))),
+    });
+    let running = start(&api, quick(&["carts"]), &adapter);
+    let cart = api.make("/carts", "Cart", "cart").await;
+    until_reconciled(&api, &cart).await;
+    api.patch(&cart, json!({"spec": {"fail": true}})).await;
+    let expected = (
+        "Applied=False Available=False Health=False".to_owned(),
+        "create a disk: no quota".to_owned(),
     );
+    until("the error is reported", async || {
+        failure(&api, &cart).await.as_ref() == Some(&expected)
+    })
+    .await;
+    let calls = adapter.calls_of(&cart);
+    let reports = api.get(&format!("{cart}/statuses")).await.body;
+    until("it is tried again", async || {
+        adapter.calls_of(&cart) > calls
+    })
+    .await;
+    until("the retry has ended", async || {
+        adapter.seen(|seen| seen.under_way.is_empty())
+    })
+    .await;
+    let later = api.get(&format!("{cart}/statuses")).await.body;
+    assert_eq!(later, reports, "the same error is not reported again");
+    api.deleted(&cart).await;
+    until("the deletion fails, too", async || {
+        failure(&api, &cart)
+            .await
+            .is_some_and(|(said, _)| said.ends_with("Finalized=False"))
+    })
+    .await;
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn errors_of_the_api_are_not_reported_on_resources() {
+    let api = service().await;
+    let adapter = Noting::answering(|_| {
+        let message = "503 no database".to_owned();
+        Err(hyperfleet_adapter::Error::Unavailable {
+            message,
+            again_after: None,
+        }
+        .into())
+    });
+    let running = start(&api, quick(&["carts"]), &adapter);
+    let cart = api.make("/carts", "Cart", "cart").await;
+    until("it is tried again", async || adapter.calls_of(&cart) > 1).await;
+    assert_eq!(failure(&api, &cart).await, None);
     running.stop().await;
 }
 

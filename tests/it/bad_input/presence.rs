@@ -66,7 +66,12 @@ async fn a_body_is_an_object() {
     for route in routes(&api).await {
         for body in ["[]", "1", "true", "\"text\"", "[{}]"] {
             let answer = api.send_bytes(route.method, &route.path, body).await;
-            assert_fault(&answer, "VAL-000", "", "field '' must be an object", body);
+            let message = if route.method == "PATCH" && body.starts_with('[') {
+                "the body must be an object; a list of operations is application/json-patch+json"
+            } else {
+                "the body must be an object"
+            };
+            assert_fault(&answer, "VAL-000", "", message, body);
         }
     }
 }

@@ -114,6 +114,19 @@ async fn a_fault_of_ours_shows_nothing_of_its_cause() {
             json!({"spec": {"a": 1}}),
         ),
         ("audit_entries", "DELETE", cluster.clone(), json!(null)),
+        ("leases", "GET", "/leases/dns".into(), json!(null)),
+        (
+            "leases",
+            "PUT",
+            "/leases/dns".into(),
+            json!({"holder": "a", "duration_seconds": 1}),
+        ),
+        (
+            "leases",
+            "DELETE",
+            "/leases/dns?holder=a".into(),
+            json!(null),
+        ),
     ] {
         let rename =
             |from: String, to: String| AssertSqlSafe(format!("ALTER TABLE {from} RENAME TO {to}"));

@@ -1,6 +1,6 @@
 //! `dev` and the PostgreSQL that it starts.
 
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -56,6 +56,7 @@ async fn a_second_dev_on_a_folder_says_why_it_cannot_start_and_harms_nothing() {
     for word in ["in use by another", data.to_str().unwrap(), "--data-dir"] {
         assert!(said.contains(word), "no {word} in: {said}");
     }
+    assert!(!said.contains("Starting"), "{said}");
     assert_eq!(folder.postgres(), postgres);
     assert_eq!(api.get(&cluster).await.status, 200);
     // The log of the first one is still the first one's.
@@ -77,8 +78,33 @@ async fn a_port_that_is_taken_is_named_and_postgres_is_not_left_running() {
         said.contains(&port) && said.contains("--server-port"),
         "{said}"
     );
+    assert!(!said.contains("Starting"), "{said}");
     let left = folder.data().join("data/postmaster.pid");
     until("PostgreSQL is gone", async || !left.exists()).await;
+}
+
+#[tokio::test]
+async fn a_requested_folder_that_postgres_cannot_enter_is_refused() {
+    if !rustix::process::geteuid().is_root() {
+        println!("SKIPPED: not root");
+        return;
+    }
+    let folder = Folder::new();
+    let closed = std::fs::Permissions::from_mode(0o700);
+    std::fs::set_permissions(folder.path(), closed).unwrap();
+    let mut program = Program::dev(&folder);
+    assert_eq!(
+        program.ended().await.code(),
+        Some(2),
+        "{}",
+        program.output()
+    );
+    let said = program.output();
+    let data = folder.data();
+    for word in ["does not run as root", "--data-dir", data.to_str().unwrap()] {
+        assert!(said.contains(word), "no {word} in: {said}");
+    }
+    assert!(!data.exists());
 }
 
 #[tokio::test]

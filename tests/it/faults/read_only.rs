@@ -126,7 +126,9 @@ async fn a_transaction_gives_up_a_session_that_may_only_read() {
     let id = cluster.rsplit('/').next().unwrap();
     let references = json!({"references": {"peer": [{"id": id, "kind": "Cluster"}]}});
     let new = json!({"kind": "Cluster", "name": "keyed", "spec": {}});
+    let lease = json!({"holder": "a", "duration_seconds": 60});
     let requests = [
+        ("PUT", "/leases/dns", lease, None),
         ("POST", "/clusters", new, Some("a-key")),
         ("PATCH", &linked, references, None),
         ("DELETE", &format!("{free}?dryRun=true"), Value::Null, None),

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use super::document;
 use crate::support::{Answer, JSON_PATCH, MERGE_PATCH, TestApi};
 
-/// Headers of repeated requests, and of instances that follow changes.
-const SOMETIMES: [&str; 2] = ["Hyperfleet-Position", "Idempotency-Replayed"];
+/// Headers of repeated requests, of reports that are not stored, and of instances that follow changes.
+const SOMETIMES: [&str; 3] = ["Hyperfleet-Position", "Idempotency-Replayed", "Warning"];
 
 /// The server with what it says of itself.
 struct Contract {

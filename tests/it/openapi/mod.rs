@@ -38,7 +38,7 @@ async fn the_document_is_json_of_openapi_3_0_3() {
     assert_eq!(document["openapi"], "3.0.3");
     assert_eq!(document["info"]["title"], "HyperFleet API");
     assert_eq!(document["info"]["version"], "1.2.3");
-    assert_eq!(document["paths"].as_object().unwrap().len(), 32);
+    assert_eq!(document["paths"].as_object().unwrap().len(), 33);
     let packed = ask(
         &api,
         "get",
@@ -58,7 +58,7 @@ async fn each_described_method_is_served_and_each_other_is_refused() {
     .await;
     let document = document(&api).await;
     let paths = document["paths"].as_object().unwrap();
-    assert_eq!(paths.len(), 4 + 7 + 7 * 5);
+    assert_eq!(paths.len(), 5 + 7 + 7 * 5);
     for (template, item) in paths {
         let segments = template
             .split('/')

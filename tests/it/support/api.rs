@@ -161,6 +161,7 @@ impl TestApi {
             admission: Admission::new(Gate::serving(), &Limits::default()),
             redaction: Redaction::default(),
             tenancy: TenancyRules::default(),
+            quiet_client: None,
             fleet: None,
         };
         adjust(&mut api);

@@ -23,6 +23,7 @@ use self::news::News;
 use self::work::Done;
 pub use self::work::{Adapter, ReconcileOutcome, Work};
 use super::api::Api;
+use super::election::{Candidate, Election};
 use super::error::Error;
 use super::queue::{Key, Queue};
 use super::telemetry;
@@ -104,6 +105,8 @@ struct Shared<A> {
 pub struct Runner<A> {
     shared: Arc<Shared<A>>,
     leads: watch::Receiver<bool>,
+    /// Takes part in the election; `None` if the caller elects.
+    candidate: Option<Arc<Candidate>>,
     queue: Queue,
     known: KnownResources,
     /// Paths of resources whose current state has changed.
@@ -114,13 +117,28 @@ pub struct Runner<A> {
 }
 
 impl<A: Adapter> Runner<A> {
-    /// For a single replica.
+    /// For a single copy.
     pub fn new(api: Api, settings: Settings, adapter: A) -> Self {
         // The sender is dropped, so the value stays.
         Self::with_lease(api, settings, adapter, watch::channel(true).1)
     }
 
-    /// One of several replicas, which works only while `leads` is `true`. When that ends, work in progress is
+    /// One of several copies, of which the holder of a lease of the API works. The others wait, and list and watch
+    /// nothing.
+    ///
+    /// A copy that loses the lease, or cannot renew it in time, begins no work from then on, and cancels work in progress
+    /// at its next await. It releases the lease after a stop, when its last work has ended. Two copies may work
+    /// simultaneously only if the process of one was paused, or if the database of the service was set back:
+    /// [`Adapter::reconcile`] is written so that a second call changes nothing.
+    pub fn elected(api: Api, settings: Settings, adapter: A, election: Election) -> Self {
+        let candidate = Candidate::new(api.clone(), election);
+        Self {
+            candidate: Some(Arc::new(candidate)),
+            ..Self::with_lease(api, settings, adapter, watch::channel(false).1)
+        }
+    }
+
+    /// One of several copies, which works only while `leads` is `true`. When that ends, work in progress is
     /// cancelled at its next await.
     pub fn with_lease(
         api: Api,
@@ -135,6 +153,7 @@ impl<A: Adapter> Runner<A> {
                 adapter,
             }),
             leads,
+            candidate: None,
             queue: Queue::default(),
             known: KnownResources::default(),
             wakes: mpsc::unbounded_channel().1,
@@ -151,6 +170,20 @@ impl<A: Adapter> Runner<A> {
 
     /// Works until `stop`, and then no longer than the grace period.
     pub async fn run(mut self, stop: impl Future<Output = ()>) {
+        let Some(candidate) = self.candidate.clone() else {
+            return self.run_while_leading(stop).await;
+        };
+        self.leads = candidate.leads();
+        // A task of its own: renewals do not wait while a long list is processed. Dropped with this future.
+        let mut election = JoinSet::new();
+        let elected = Arc::clone(&candidate);
+        election.spawn(async move { elected.run().await });
+        self.run_while_leading(stop).await;
+        election.shutdown().await;
+        candidate.release().await;
+    }
+
+    async fn run_while_leading(&mut self, stop: impl Future<Output = ()>) {
         tokio::pin!(stop);
         loop {
             telemetry::leads(false);
@@ -182,20 +215,34 @@ impl<A: Adapter> Runner<A> {
             }
             tracing::warn!(
                 adapter = self.shared.settings.name,
-                "adapter standing by: another replica works"
+                "adapter standing by: another copy may work"
             );
             self.workers.shutdown().await;
             self.under_way.clear();
             self.queue.clear();
             self.known = KnownResources::default();
         }
-        let left = self.workers.len();
+        self.finish_work().await;
+    }
+
+    /// Waits for work in progress, no longer than the grace period and only while this copy leads. Cancels the rest.
+    async fn finish_work(&mut self) {
+        let mut leads = self.leads.clone();
         let ended = timeout(self.shared.settings.grace, async {
-            while let Some(done) = self.workers.join_next_with_id().await {
-                self.complete(done);
+            loop {
+                tokio::select! {
+                    done = self.workers.join_next_with_id() => match done {
+                        Some(done) => self.complete(done),
+                        None => return,
+                    },
+                    () = wait_for_value(&mut leads, false) => return,
+                }
             }
         });
-        if ended.await.is_err() {
+        let is_late = ended.await.is_err();
+        let left = self.workers.len();
+        self.workers.shutdown().await;
+        if is_late {
             tracing::warn!(left, "work cancelled at the end of the grace period");
         }
     }
@@ -225,7 +272,15 @@ impl<A: Adapter> Runner<A> {
     }
 
     fn start_due(&mut self) {
+        let until = self
+            .candidate
+            .as_ref()
+            .map(|candidate| *candidate.until().borrow());
         while self.workers.len() < self.shared.settings.workers {
+            // The end of the lease may not have been noticed yet.
+            if until.is_some_and(|until| until <= Instant::now()) {
+                return;
+            }
             let now = Instant::now();
             let Some(key) = self.queue.take(now) else {
                 return;
@@ -288,15 +343,24 @@ impl<A: Adapter> Runner<A> {
                 telemetry::reconciled(kind, "unchanged", took);
                 self.queue.done(key, again.map(|again| now + again));
             }
-            Err(error) => {
-                telemetry::reconciled(kind, "failed", took);
-                let at_least = error.downcast_ref().and_then(Error::again_after);
-                let (resource, error) = (&key.href, format!("{error:#}"));
-                tracing::warn!(resource, error, "reconciliation failed: retrying");
-                let at_least = at_least.unwrap_or_default();
-                self.queue.failed(key, now, jitter(), at_least);
+            Ok(Done::Failed(report, error)) => {
+                if let Some(report) = report {
+                    self.known.reported(&key, *report);
+                }
+                self.failed(key, took, &error);
             }
+            Err(error) => self.failed(key, took, &error),
         }
+    }
+
+    fn failed(&mut self, key: Key, took: Duration, error: &anyhow::Error) {
+        let kind = &self.shared.settings.kinds[key.kind].plural;
+        telemetry::reconciled(kind, "failed", took);
+        let at_least = error.downcast_ref().and_then(Error::again_after);
+        let (resource, error) = (&key.href, format!("{error:#}"));
+        tracing::warn!(resource, error, "reconciliation failed: retrying");
+        let at_least = at_least.unwrap_or_default();
+        self.queue.failed(key, Instant::now(), jitter(), at_least);
     }
 }
 

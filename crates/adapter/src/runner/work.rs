@@ -7,6 +7,7 @@ use tokio::time::Instant;
 
 use super::Shared;
 use crate::api::Reported;
+use crate::error::Error;
 use crate::report::Report;
 use crate::resource::Resource;
 
@@ -20,11 +21,22 @@ pub trait Adapter: Send + Sync + 'static {
     /// another replica takes over.
     ///
     /// # Errors
-    /// Any error that prevents a report. Nothing is reported then, and the resource is retried with back-off.
+    /// Any error that prevents a report. The library reports it instead ([`Adapter::failure_report`]), and retries the
+    /// resource with back-off.
     fn reconcile(
         &self,
         work: Work,
     ) -> impl Future<Output = anyhow::Result<ReconcileOutcome>> + Send;
+
+    /// The report on a resource whose reconciliation has returned an error; `None` to report nothing, which leaves the
+    /// previous report in place. The library sends it once, and again only if it changes.
+    ///
+    /// By default [`Report::failed`] with the text of the error, except for errors of the API itself: those say nothing
+    /// about the resource.
+    fn failure_report(&self, resource: &Resource, error: &anyhow::Error) -> Option<Report> {
+        let is_of_resource = error.downcast_ref::<Error>().is_none();
+        is_of_resource.then(|| Report::failed(format!("{error:#}"), resource.is_deleted()))
+    }
 }
 
 /// An adapter that other code shares.
@@ -34,6 +46,10 @@ impl<T: Adapter> Adapter for Arc<T> {
         work: Work,
     ) -> impl Future<Output = anyhow::Result<ReconcileOutcome>> + Send {
         self.as_ref().reconcile(work)
+    }
+
+    fn failure_report(&self, resource: &Resource, error: &anyhow::Error) -> Option<Report> {
+        self.as_ref().failure_report(resource, error)
     }
 }
 
@@ -87,6 +103,8 @@ pub(super) enum Done {
     Discarded,
     /// The resource is gone.
     Gone,
+    /// The adapter returned an error. With the report of it, if that is new.
+    Failed(Option<Box<LastReport>>, anyhow::Error),
 }
 
 /// When something was observed.
@@ -103,7 +121,7 @@ pub(super) async fn work_on<A: Adapter>(
     href: &str,
     last: Option<LastReport>,
 ) -> anyhow::Result<Done> {
-    let (api, settings) = (&shared.api, &shared.settings);
+    let api = &shared.api;
     let Some(resource) = api.get(href).await? else {
         return Ok(Done::Gone);
     };
@@ -115,27 +133,76 @@ pub(super) async fn work_on<A: Adapter>(
         resource: resource.clone(),
         owner,
     };
-    let ReconcileOutcome { report, again } = shared.adapter.reconcile(work).await?;
-    let is_known = last.is_some_and(|last| {
-        last.generation == resource.generation
-            && last.report == report
-            && last.at.elapsed() < settings.report_interval
-    });
+    let ReconcileOutcome { report, again } = match shared.adapter.reconcile(work).await {
+        Ok(outcome) => outcome,
+        Err(error) => return Ok(report_failure(shared, &resource, last.as_ref(), error).await),
+    };
+    let is_known = is_known(shared, &resource, last.as_ref(), &report);
     if is_known {
         return Ok(Done::Unchanged(again));
     }
-    let at = Instant::now();
-    let reported = api.report(&settings.name, &resource, &report, now());
-    Ok(match reported.await? {
-        Reported::Stored => {
-            let last = LastReport {
-                generation: resource.generation,
-                report,
-                at,
-            };
-            Done::Reported(Box::new(last), again)
-        }
-        Reported::Discarded => Done::Discarded,
-        Reported::Gone => Done::Gone,
+    Ok(match send(shared, &resource, report).await? {
+        Sent::Stored(last) => Done::Reported(last, again),
+        Sent::Discarded => Done::Discarded,
+        Sent::Gone => Done::Gone,
     })
+}
+
+/// The result of a report.
+enum Sent {
+    Stored(Box<LastReport>),
+    Discarded,
+    Gone,
+}
+
+/// Whether the service has this report, and not only for long.
+fn is_known<A>(
+    shared: &Shared<A>,
+    resource: &Resource,
+    last: Option<&LastReport>,
+    report: &Report,
+) -> bool {
+    last.is_some_and(|last| {
+        last.generation == resource.generation
+            && last.report == *report
+            && last.at.elapsed() < shared.settings.report_interval
+    })
+}
+
+async fn send<A>(shared: &Shared<A>, resource: &Resource, report: Report) -> Result<Sent, Error> {
+    let at = Instant::now();
+    let name = &shared.settings.name;
+    let reported = shared.api.report(name, resource, &report, now());
+    Ok(match reported.await? {
+        Reported::Stored => Sent::Stored(Box::new(LastReport {
+            generation: resource.generation,
+            report,
+            at,
+        })),
+        Reported::Discarded => Sent::Discarded,
+        Reported::Gone => Sent::Gone,
+    })
+}
+
+/// Reports an error of the adapter, unless the service has that report. The error counts, whatever becomes of the report.
+async fn report_failure<A: Adapter>(
+    shared: &Shared<A>,
+    resource: &Resource,
+    last: Option<&LastReport>,
+    error: anyhow::Error,
+) -> Done {
+    let report = shared.adapter.failure_report(resource, &error);
+    let Some(report) = report.filter(|report| !is_known(shared, resource, last, report)) else {
+        return Done::Failed(None, error);
+    };
+    match send(shared, resource, report).await {
+        Ok(Sent::Stored(last)) => Done::Failed(Some(last), error),
+        Ok(Sent::Gone) => Done::Gone,
+        Ok(Sent::Discarded) => Done::Failed(None, error),
+        Err(unreported) => {
+            let (resource, unreported) = (&resource.href, &unreported as &dyn std::error::Error);
+            tracing::debug!(resource, error = unreported, "reporting a failure failed");
+            Done::Failed(None, error)
+        }
+    }
 }

@@ -11,6 +11,7 @@ mod headers;
 mod json;
 mod kinds;
 mod labels;
+mod leases;
 mod lists;
 mod orders;
 mod pages;
@@ -45,6 +46,7 @@ pub(crate) fn all() -> Vec<Check> {
         fields::checks(),
         search::checks(),
         search_faults::checks(),
+        leases::checks(),
         errors::checks(),
         kinds::checks(),
     ];

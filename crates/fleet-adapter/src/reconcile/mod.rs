@@ -73,6 +73,12 @@ impl<S: KeyStore> Adapter for FleetAdapter<S> {
         outcome.report.data.insert(INSTANCE.to_owned(), instance);
         Ok(outcome)
     }
+
+    /// Nothing: an error here is that this replica cannot read or change fleet for a moment, which says nothing about the
+    /// units of the resource, and another replica may have reported on them. What lasts is in the outcome.
+    fn failure_report(&self, _: &Resource, _: &anyhow::Error) -> Option<Report> {
+        None
+    }
 }
 
 impl<S: KeyStore> FleetAdapter<S> {

@@ -50,4 +50,6 @@ pub use probes::{Scrape, health, metrics, scraped};
 pub use problem::{BODY_BYTES_MAX, Problem, ProblemKind};
 pub use request_id::RequestId;
 pub use routes::{resource, unknown_path};
-pub use telemetry::{Redaction, RequestLog, RequestSpan, RoutePath, log_body, observe};
+pub use telemetry::{
+    QuietClient, Redaction, RequestLog, RequestSpan, RoutePath, log_body, observe,
+};

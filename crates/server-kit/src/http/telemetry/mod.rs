@@ -9,5 +9,5 @@ mod request;
 mod series;
 
 pub use redaction::{Redaction, log_body};
-pub use request::{RequestLog, RequestSpan, observe};
+pub use request::{QuietClient, RequestLog, RequestSpan, observe};
 pub use series::RoutePath;

@@ -218,6 +218,10 @@ pub async fn observe(
     outcome
 }
 
+/// The `User-Agent` of a client whose requests are logged at level `debug`, such as one that this program itself runs.
+#[derive(Debug, Clone, Copy)]
+pub struct QuietClient(pub &'static str);
+
 /// A request in progress. Dropped early, its client has left.
 struct ObservedRequest {
     /// The request's: drops happen outside it.
@@ -228,6 +232,7 @@ struct ObservedRequest {
     path: String,
     user_agent: Option<String>,
     remote_addr: Option<SocketAddr>,
+    is_quiet: bool,
     is_over: bool,
 }
 
@@ -238,7 +243,9 @@ impl ObservedRequest {
             log_head(request);
         }
         let agent = request.headers().get(USER_AGENT);
+        let quiet = request.app_data::<QuietClient>();
         Self {
+            is_quiet: quiet.is_some_and(|quiet| agent.is_some_and(|agent| agent == quiet.0)),
             span: Span::current(),
             log: RequestLog::of(request),
             since: Instant::now(),
@@ -297,6 +304,8 @@ impl ObservedRequest {
             tell!(info, "the client left");
         } else if status.is_server_error() && !entry.is_told_elsewhere {
             tell!(error, "failed");
+        } else if self.is_quiet {
+            tell!(debug, "answered");
         } else {
             tell!(info, "answered");
         }
