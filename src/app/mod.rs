@@ -36,7 +36,6 @@ pub use command::{Author, ChangeAnswer, Command, CommandResult, Deleted, Mode, W
 pub use error::Error;
 pub use list::ListRequest;
 pub use path::{Collection, ResourcePath};
-pub use reports::ReportAnswer;
 pub use sealing::{SealedPass, UnsealedTail};
 pub use watch::{HandedChange, WatchEnd, WatchRequest, WatchStep, Watcher};
 
