@@ -130,7 +130,7 @@ impl Service {
     /// `found` is the resource as it was before it was locked, if it was read.
     pub(super) async fn delete_in(
         &self,
-        tx: &mut Tx<'_>,
+        tx: &mut Tx,
         path: ResourcePath<'_>,
         found: Option<Resource>,
         conditions: &Preconditions,
@@ -199,7 +199,7 @@ impl Service {
     /// Ends the transaction of a force-delete, logs it and emits its effects.
     pub(super) async fn finish_forced(
         &self,
-        tx: Tx<'_>,
+        tx: Tx,
         decided: Result<DecidedFamily, Error>,
         reason: &str,
         origin: &ChangeOrigin,
@@ -223,7 +223,7 @@ impl Service {
 
     pub(super) async fn force_delete_in(
         &self,
-        tx: &mut Tx<'_>,
+        tx: &mut Tx,
         path: ResourcePath<'_>,
         reason: &str,
         conditions: &Preconditions,
@@ -243,7 +243,7 @@ impl Service {
     /// Locks the rows of a resource and its descendants.
     async fn lock_family(
         &self,
-        tx: &mut Tx<'_>,
+        tx: &mut Tx,
         path: ResourcePath<'_>,
     ) -> Result<Option<LockedFamily>, Error> {
         let Some(scope) = path.scope() else {

@@ -166,7 +166,7 @@ impl Service {
         &self,
         tenants: &TenantScope,
         run: &DryRun<'_, T>,
-        mut change: impl AsyncFnMut(&mut Tx<'static>) -> Result<(C, TriedChange), Error>,
+        mut change: impl AsyncFnMut(&mut Tx) -> Result<(C, TriedChange), Error>,
     ) -> Result<DryRunAnswer, Error> {
         self.in_turns(async |turn| {
             let mut tx = match self.begin_dry_run(run.key, turn).await? {
@@ -191,7 +191,7 @@ impl Service {
     /// Writes the answer and the plan, and rolls back.
     async fn end_dry_run<T>(
         &self,
-        mut tx: Tx<'_>,
+        mut tx: Tx,
         tenants: &TenantScope,
         run: &DryRun<'_, T>,
         tried: Result<(impl Borrow<T>, TriedChange), Error>,
@@ -206,7 +206,7 @@ impl Service {
 
     async fn planned<T>(
         &self,
-        tx: &mut Tx<'_>,
+        tx: &mut Tx,
         tenants: &TenantScope,
         run: &DryRun<'_, T>,
         (changed, tried): (impl Borrow<T>, TriedChange),

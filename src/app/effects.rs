@@ -35,7 +35,7 @@ pub(super) struct Effects {
 }
 
 /// Ends the transaction of a change, and emits its effects if it was committed.
-pub(super) async fn commit<T>(tx: Tx<'_>, result: Result<(T, Effects), Error>) -> Result<T, Error> {
+pub(super) async fn commit<T>(tx: Tx, result: Result<(T, Effects), Error>) -> Result<T, Error> {
     let (changed, effects) = tx.finish(result).await?;
     effects.emit();
     Ok(changed)

@@ -39,7 +39,7 @@ pub type WriteAnswer<'a, T> = &'a dyn Fn(&T) -> Result<KeptAnswer, serde_json::E
 /// What became of the key of a request.
 pub(super) enum Claim {
     /// The transaction in which the request is to be carried out.
-    Fresh(Tx<'static>),
+    Fresh(Tx),
     Kept(KeyedAnswer),
 }
 
@@ -133,7 +133,7 @@ impl Service {
     async fn change_keyed<T, C: Borrow<T>>(
         &self,
         (request, write): (&KeyedRequest, WriteAnswer<'_, T>),
-        mut change: impl AsyncFnMut(&mut Tx<'static>) -> Result<(C, Effects), Error>,
+        mut change: impl AsyncFnMut(&mut Tx) -> Result<(C, Effects), Error>,
     ) -> Result<KeyedAnswer, Error> {
         self.in_turns(async |turn| {
             let mut tx = match self.claim(request, turn).await? {
@@ -189,7 +189,7 @@ impl Service {
 
 /// Keeps the answer to a change, and ends its transaction.
 async fn finish<T>(
-    mut tx: Tx<'_>,
+    mut tx: Tx,
     request: &KeyedRequest,
     changed: Result<(impl Borrow<T>, Effects), Error>,
     write: WriteAnswer<'_, T>,

@@ -13,7 +13,6 @@ mod expiry;
 mod explanations;
 mod finalizing_lists;
 mod history;
-pub mod import;
 mod keyed;
 mod list;
 mod path;

@@ -107,7 +107,7 @@ impl Service {
     /// Locks the resource, not its owners. Returns `None` if the report completes a deletion, which needs them.
     async fn report_alone(
         &self,
-        tx: &mut Tx<'_>,
+        tx: &mut Tx,
         path: ResourcePath<'_>,
         scope: ResourceScope<'_>,
         sent: &mut ConditionalReport<'_>,
@@ -133,7 +133,7 @@ impl Service {
 
     async fn report_locked(
         &self,
-        tx: &mut Tx<'_>,
+        tx: &mut Tx,
         path: ResourcePath<'_>,
         scope: ResourceScope<'_>,
         sent: &mut ConditionalReport<'_>,
@@ -172,7 +172,7 @@ impl Service {
     /// only for what is saved. Returns `None` if the report completes a deletion, which needs locks on the owners, too.
     pub(super) async fn try_report_alone(
         &self,
-        tx: &mut Tx<'_>,
+        tx: &mut Tx,
         path: ResourcePath<'_>,
         scope: ResourceScope<'_>,
         sent: &mut ConditionalReport<'_>,
@@ -208,7 +208,7 @@ impl Service {
     /// The same for a report that completes a deletion.
     pub(super) async fn try_completing_report(
         &self,
-        tx: &mut Tx<'_>,
+        tx: &mut Tx,
         path: ResourcePath<'_>,
         scope: ResourceScope<'_>,
         sent: &mut ConditionalReport<'_>,
@@ -224,7 +224,7 @@ impl Service {
     /// Carries out a decision. Counts nothing. Returns `None` if the row changed since it was read.
     async fn try_judged(
         &self,
-        tx: &mut Tx<'_>,
+        tx: &mut Tx,
         path: ResourcePath<'_>,
         judged: JudgedReport,
         (report, origin): (&Report, &ChangeOrigin),
@@ -265,7 +265,7 @@ impl Service {
     /// Locks a resource and its owners, and decides about a report on it.
     async fn lock_reported(
         &self,
-        tx: &mut Tx<'_>,
+        tx: &mut Tx,
         path: ResourcePath<'_>,
         scope: ResourceScope<'_>,
         sent: &mut ConditionalReport<'_>,

@@ -163,7 +163,7 @@ impl Service {
     /// Creates a resource in a transaction. Its parent and the targets of its references are locked first.
     pub(super) async fn create_in(
         &self,
-        tx: &mut Tx<'_>,
+        tx: &mut Tx,
         creation: &Creation<'_>,
     ) -> Result<Created, Error> {
         let Creation {
@@ -207,7 +207,7 @@ impl Service {
     /// first, then by id. Returns those that exist.
     async fn lock_targets(
         &self,
-        tx: &mut Tx<'_>,
+        tx: &mut Tx,
         tenants: &TenantScope,
         references: &References,
         also: Option<(usize, ResourceId)>,
@@ -259,7 +259,7 @@ impl Service {
 
     pub(super) async fn patch_locked(
         &self,
-        tx: &mut Tx<'_>,
+        tx: &mut Tx,
         path: ResourcePath<'_>,
         scope: ResourceScope<'_>,
         (change, conditions): Conditional<'_>,
@@ -293,7 +293,7 @@ impl Service {
     /// Locks a resource with the targets of the references that a patch gives it, and returns the targets.
     async fn lock_with_targets(
         &self,
-        tx: &mut Tx<'_>,
+        tx: &mut Tx,
         path: ResourcePath<'_>,
         scope: ResourceScope<'_>,
         (change, conditions): Conditional<'_>,

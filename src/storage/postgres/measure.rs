@@ -44,8 +44,6 @@ pub(super) enum SqlTable {
     Changes,
     AuditSeals,
     IdempotencyKeys,
-    Imports,
-    ImportedResources,
     #[strum(serialize = "_sqlx_migrations")]
     Migrations,
 }

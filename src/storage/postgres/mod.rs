@@ -28,7 +28,6 @@ mod family;
 mod guarded;
 mod history;
 mod idempotency;
-mod imports;
 mod keyset;
 mod lane;
 mod list;
@@ -74,9 +73,6 @@ pub use error::Error;
 pub use family::LockedLineage;
 pub use history::{RecordedGenerations, RecordedTimeline};
 pub use idempotency::ClaimedKey;
-pub use imports::{
-    Conflict, Digests, ImportSource, ImportState, LeftOut, SourceSettings, WrittenReference,
-};
 pub use list::{ListQuery, TrailRows};
 pub use measure::count_from_zero;
 pub use past_list::PastListing;

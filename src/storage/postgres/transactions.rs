@@ -50,41 +50,35 @@ struct ByTurn {
 /// One open transaction. Only [`Tx::finish`] with an `Ok` keeps its changes; dropping it rolls back at once, because
 /// its connection is closed.
 #[must_use = "a transaction that is not finished did nothing"]
-pub struct Tx<'s> {
-    session: TxSession<'s>,
+pub struct Tx {
+    session: Session,
     is_open: bool,
-}
-
-/// The connection of a transaction: its own, or one that outlives it.
-enum TxSession<'s> {
-    Own(Session),
-    Lent(&'s mut Session),
 }
 
 impl Store {
     /// Opens a transaction (READ COMMITTED).
-    pub async fn begin(&self) -> Result<Tx<'static>, Error> {
-        Tx::open(TxSession::Own(self.session().await?), "BEGIN").await
+    pub async fn begin(&self) -> Result<Tx, Error> {
+        Tx::open(self.session().await?, "BEGIN").await
     }
 
     /// Opens a transaction (READ COMMITTED) for a change of rows that it locks first.
-    pub async fn begin_change(&self, turn: Turn) -> Result<Tx<'static>, Error> {
+    pub async fn begin_change(&self, turn: Turn) -> Result<Tx, Error> {
         self.begin_turn(turn, &BEGIN_CHANGE).await
     }
 
     /// Opens a transaction (READ COMMITTED) that changes sets of rows, or whatever a request with an idempotency key or a
     /// dry run changes. Its statements are planned once for each connection: with values, the server would plan for each
     /// set of ids, which takes longer than changing a few rows.
-    pub async fn begin_sets(&self, turn: Turn) -> Result<Tx<'static>, Error> {
+    pub async fn begin_sets(&self, turn: Turn) -> Result<Tx, Error> {
         self.begin_turn(turn, &BEGIN_SETS).await
     }
 
     /// Opens a transaction (REPEATABLE READ) that only reads: all its statements see the state of the first one.
-    pub async fn begin_reading(&self) -> Result<Tx<'static>, Error> {
-        Tx::open(TxSession::Own(self.session().await?), BEGIN_READING).await
+    pub async fn begin_reading(&self) -> Result<Tx, Error> {
+        Tx::open(self.session().await?, BEGIN_READING).await
     }
 
-    async fn begin_turn(&self, turn: Turn, begin: &ByTurn) -> Result<Tx<'static>, Error> {
+    async fn begin_turn(&self, turn: Turn, begin: &ByTurn) -> Result<Tx, Error> {
         let (session, sql) = match turn {
             Turn::First => (self.session().await?, begin.first),
             Turn::InLane => {
@@ -93,19 +87,12 @@ impl Store {
                 (session, begin.in_lane)
             }
         };
-        Tx::open(TxSession::Own(session), sql).await
+        Tx::open(session, sql).await
     }
 }
 
-impl Session {
-    /// Opens a transaction (READ COMMITTED) on this connection, which keeps its session locks.
-    pub async fn begin(&mut self) -> Result<Tx<'_>, Error> {
-        Tx::open(TxSession::Lent(self), "BEGIN").await
-    }
-}
-
-impl<'s> Tx<'s> {
-    async fn open(session: TxSession<'s>, sql: &'static str) -> Result<Self, Error> {
+impl Tx {
+    async fn open(session: Session, sql: &'static str) -> Result<Self, Error> {
         // Constructed before the first statement, which may fail after it has opened the transaction.
         let mut tx = Self {
             session,
@@ -116,10 +103,7 @@ impl<'s> Tx<'s> {
     }
 
     pub fn db(&mut self) -> Db<'_> {
-        match &mut self.session {
-            TxSession::Own(session) => session.db(),
-            TxSession::Lent(session) => session.db(),
-        }
+        self.session.db()
     }
 
     /// Commits if `result` is `Ok`, rolls back otherwise.
@@ -155,7 +139,7 @@ impl<'s> Tx<'s> {
     }
 }
 
-impl Drop for Tx<'_> {
+impl Drop for Tx {
     fn drop(&mut self) {
         let is_open = self.is_open;
         let link = self.db().link;
