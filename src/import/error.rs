@@ -51,7 +51,9 @@ impl Error {
             Self::Failed { source, .. }
                 if code.is_some_and(|code| ["42P01", "42703"].contains(&&*code)) =>
             {
-                let missing = source.as_database_error().map(|error| error.message());
+                let missing = source
+                    .as_database_error()
+                    .map(sqlx::error::DatabaseError::message);
                 let missing = missing.unwrap_or_default().to_owned();
                 Self::NotOlderService { missing }
             }

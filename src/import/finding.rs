@@ -1,5 +1,7 @@
 //! Findings of an import: what it refuses or imports with a difference, why, and what to do.
 
+use std::fmt::Display;
+
 use serde::Serialize;
 use strum::IntoStaticStr;
 
@@ -92,7 +94,7 @@ impl ImportReason {
     }
 
     /// The finding about a resource.
-    pub(super) fn of(self, kind: &str, id: impl ToString, name: &str) -> Finding {
+    pub(super) fn of(self, kind: &str, id: &dyn Display, name: &str) -> Finding {
         self.because("").of(kind, id, name)
     }
 }
@@ -112,7 +114,7 @@ impl From<ImportReason> for Refusal {
 
 impl Refusal {
     /// The finding about a resource.
-    pub(super) fn of(self, kind: &str, id: impl ToString, name: &str) -> Finding {
+    pub(super) fn of(self, kind: &str, id: &dyn Display, name: &str) -> Finding {
         let (what, advice) = self.reason.texts();
         let parts = [what, &self.detail]
             .into_iter()

@@ -124,7 +124,7 @@ impl Pass<'_> {
         let keys = source.each_key(|key, name| {
             report.kind(key.kind).source += 1;
             if let Err(refusal) = plan.push(key) {
-                report.refuse(refusal.of(key.kind, key.id, name));
+                report.refuse(refusal.of(key.kind, &key.id, name));
             }
         });
         keys.await?;
@@ -145,9 +145,10 @@ impl Pass<'_> {
             if self.is_stopped() {
                 break;
             }
-            let removed = match self.options.is_dry_run {
-                true => ids.iter().copied().collect(),
-                false => self.target.remove(ids).await?,
+            let removed = if self.options.is_dry_run {
+                ids.iter().copied().collect()
+            } else {
+                self.target.remove(ids).await?
             };
             for id in ids {
                 if removed.contains(id) {
@@ -171,10 +172,11 @@ impl Pass<'_> {
             if self.is_stopped() {
                 break;
             }
-            let here = self.target.list_standings(ids).await?;
-            let found: Vec<_> = here.keys().copied().collect();
-            let there = source.digests(&found).await?;
-            let differing = self.compare(ids, &there, &here);
+            let known = ids.iter().copied().filter(|id| self.plan.has(*id));
+            let known: Vec<_> = known.collect();
+            let (there, here) =
+                tokio::join!(source.digests(&known), self.target.list_standings(ids));
+            let differing = self.compare(ids, &there?, &here?);
             let differing: Vec<_> = differing.iter().map(|difference| difference.id).collect();
             let mut rows = pin!(source.resources(&differing));
             let (mut batch, mut bytes) = (Vec::new(), 0);
@@ -232,7 +234,7 @@ impl Pass<'_> {
             let (kind, id, name) = (row.kind.clone(), row.id.clone(), row.name.clone());
             match translate(self.registry, row, |id| self.plan.kind_of(id)) {
                 Ok(resource) => sound.push(resource),
-                Err(refusal) => self.report.refuse(refusal.of(&kind, id, &name)),
+                Err(refusal) => self.report.refuse(refusal.of(&kind, &id, &name)),
             }
         }
         match self.save(&sound).await {
@@ -251,19 +253,19 @@ impl Pass<'_> {
             }
             written => {
                 let written = written?;
-                sound
-                    .into_iter()
-                    .for_each(|resource| self.record(resource, &written));
+                for resource in sound {
+                    self.record(resource, &written);
+                }
             }
         }
         Ok(())
     }
 
     async fn save(&mut self, sound: &[ImportedResource]) -> Result<HashSet<ResourceId>, Error> {
-        match self.options.is_dry_run || sound.is_empty() {
-            true => Ok(sound.iter().map(|resource| resource.id).collect()),
-            false => self.target.save_resources(sound).await,
+        if self.options.is_dry_run || sound.is_empty() {
+            return Ok(sound.iter().map(|resource| resource.id).collect());
         }
+        self.target.save_resources(sound).await
     }
 
     /// Counts what was written, and names what was refused of it.
@@ -282,12 +284,12 @@ impl Pass<'_> {
         }
         for (adapter, why) in resource.refused_reports {
             self.incomplete.insert(id);
-            let finding = ImportReason::Report.because(why).of(kind, id, name);
+            let finding = ImportReason::Report.because(why).of(kind, &id, name);
             let adapter = Some(adapter);
             self.report.push(Finding { adapter, ..finding });
         }
         if let Some(refusal) = resource.href {
-            self.report.push(refusal.of(kind, id, name));
+            self.report.push(refusal.of(kind, &id, name));
         }
     }
 
@@ -302,9 +304,10 @@ impl Pass<'_> {
             let mut references = source.references(ids).await?;
             references.retain(|row| self.accepts(row));
             let of = |row: &ReferenceRow| ResourceId::from(row.source_id);
-            let written = match self.options.is_dry_run {
-                true => references.iter().map(of).collect(),
-                false => self.target.save_references(ids, &references).await?,
+            let written = if self.options.is_dry_run {
+                references.iter().map(of).collect()
+            } else {
+                self.target.save_references(ids, &references).await?
             };
             let written_references = references.iter().filter(|row| written.contains(&of(row)));
             self.report.references += written_references.count();
@@ -324,7 +327,7 @@ impl Pass<'_> {
         self.report.push(Finding {
             ref_type: Some(row.ref_type.clone()),
             target: Some(row.target_id.clone()),
-            ..reason.of(kind, id, "")
+            ..reason.of(kind, &id, "")
         });
         self.incomplete.insert(id);
         false
@@ -339,9 +342,8 @@ impl Pass<'_> {
             if self.is_stopped() {
                 break;
             }
-            let there = source.digests(ids).await?;
-            let here = self.target.list_standings(ids).await?;
-            for difference in self.compare(ids, &there, &here) {
+            let (there, here) = tokio::join!(source.digests(ids), self.target.list_standings(ids));
+            for difference in self.compare(ids, &there?, &here?) {
                 self.report.verification.differ(difference);
             }
             done += ids.len();

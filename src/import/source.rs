@@ -121,7 +121,7 @@ impl Source {
             let adapter = Some(adapter);
             take(Finding {
                 adapter,
-                ..ImportReason::OrphanReport.of(&kind, id, "")
+                ..ImportReason::OrphanReport.of(&kind, &id, "")
             });
         }
         Ok(())

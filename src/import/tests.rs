@@ -46,11 +46,12 @@ fn with(mut row: Value, members: Value) -> Value {
 }
 
 /// The row, with the cluster imported before.
-fn translated(row: &Value) -> Result<ImportedResource, Finding> {
+fn translated(row: &Value) -> Result<ImportedResource, Box<Finding>> {
     let row: ResourceRow = serde_json::from_str(&row.to_string()).unwrap();
     let (kind, id_text, name) = (row.kind.clone(), row.id.clone(), row.name.clone());
     let kind_of = |owner| (owner == id(CLUSTER)).then_some("Cluster");
-    translate(&kinds(), row, kind_of).map_err(|refusal| refusal.of(&kind, id_text, &name))
+    translate(&kinds(), row, kind_of)
+        .map_err(|refusal| Box::new(refusal.of(&kind, &id_text, &name)))
 }
 
 /// What the import writes of a row.
@@ -181,7 +182,7 @@ fn each_broken_rule_has_its_reason() {
         .replace(r#"{"a":1}"#, r#"{"a":1e400}"#);
     let huge = translate(&kinds(), serde_json::from_str(&text).unwrap(), |_| None).unwrap_err();
     assert!(
-        huge.of("", "", "")
+        huge.of("", &"", "")
             .message
             .starts_with("spec: number out of range")
     );
@@ -206,14 +207,14 @@ fn a_child_belongs_to_an_imported_parent_of_the_right_kind() {
     assert_eq!(written(&pool())["owner_id"], CLUSTER);
     let row = serde_json::from_str(&pool().to_string()).unwrap();
     let wrong = translate(&kinds(), row, |_| Some("NodePool")).unwrap_err();
-    assert_eq!(wrong.of("", "", "").reason, ImportReason::Parent);
+    assert_eq!(wrong.of("", &"", "").reason, ImportReason::Parent);
 }
 
 #[test]
 fn another_path_is_told_and_changes_nothing_else() {
     let there = format!("/api/hyperfleet/v1/a/{POOL}/nodepools/{POOL}");
     let row = translated(&with(pool(), json!({"href": there}))).unwrap();
-    let finding = row.href.unwrap().of("NodePool", POOL, "first");
+    let finding = row.href.unwrap().of("NodePool", &POOL, "first");
     let here = format!("/api/hyperfleet/v1/clusters/{CLUSTER}/nodepools/{POOL}");
     assert!(!finding.refused);
     assert_eq!(
@@ -370,7 +371,7 @@ fn parents_come_first_and_finalizing_resources_leave_their_names() {
         is_finalizing: false,
     };
     assert_eq!(
-        plan.push(key).unwrap_err().of("", "", "").reason,
+        plan.push(key).unwrap_err().of("", &"", "").reason,
         ImportReason::Id
     );
 }
@@ -409,9 +410,9 @@ fn findings_are_all_counted_and_the_first_ones_of_each_reason_listed() {
     let mut report = ImportReport::default();
     let count = ImportReport::LISTED_MAX + 5;
     for _ in 0..count {
-        report.refuse(ImportReason::Id.of("Cluster", "x", ""));
+        report.refuse(ImportReason::Id.of("Cluster", &"x", ""));
     }
-    report.push(ImportReason::Href.of("Cluster", "x", ""));
+    report.push(ImportReason::Href.of("Cluster", &"x", ""));
     assert_eq!((report.findings["id"], report.findings["href"]), (count, 1));
     assert_eq!(
         (report.refused, report.kinds["Cluster"].refused),
