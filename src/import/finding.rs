@@ -94,7 +94,7 @@ impl ImportReason {
     }
 
     /// The finding about a resource.
-    pub(super) fn of(self, kind: &str, id: &dyn Display, name: &str) -> Finding {
+    pub(super) fn of(self, kind: &str, id: &dyn Display, name: &str) -> ImportFinding {
         self.because("").of(kind, id, name)
     }
 }
@@ -114,12 +114,12 @@ impl From<ImportReason> for Refusal {
 
 impl Refusal {
     /// The finding about a resource.
-    pub(super) fn of(self, kind: &str, id: &dyn Display, name: &str) -> Finding {
+    pub(super) fn of(self, kind: &str, id: &dyn Display, name: &str) -> ImportFinding {
         let (what, advice) = self.reason.texts();
         let parts = [what, &self.detail]
             .into_iter()
             .filter(|part| !part.is_empty());
-        Finding {
+        ImportFinding {
             reason: self.reason,
             message: parts.collect::<Vec<_>>().join(": "),
             advice,
@@ -136,7 +136,7 @@ impl Refusal {
 
 /// One part of the source that differs here: a resource, or its report or reference if these are named.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Finding {
+pub struct ImportFinding {
     pub reason: ImportReason,
     pub message: String,
     pub advice: &'static str,

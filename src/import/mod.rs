@@ -14,6 +14,7 @@
 //! revision, a client or an adapter changed it: the import reports the resource and leaves it.
 
 mod digest;
+mod document;
 mod error;
 mod finding;
 mod pass;
@@ -30,7 +31,7 @@ mod text;
 mod translate;
 
 pub use error::Error;
-pub use finding::{Finding, ImportReason};
+pub use finding::{ImportFinding, ImportReason};
 pub use pass::{Databases, ImportHooks, PassOptions, import};
 pub use progress::{ImportProgress, ImportStep, ProgressLines};
 pub use report::{Difference, ImportReport, KindTally, Verification};

@@ -10,7 +10,7 @@ use sqlx::postgres::PgConnectOptions;
 use uuid::Uuid;
 
 use super::error::Error;
-use super::finding::{Finding, ImportReason};
+use super::finding::{ImportFinding, ImportReason};
 use super::plan::ImportPlan;
 use super::progress::{ImportProgress, ImportStep};
 use super::report::{Difference, ImportReport};
@@ -286,7 +286,7 @@ impl Pass<'_> {
             self.incomplete.insert(id);
             let finding = ImportReason::Report.because(why).of(kind, &id, name);
             let adapter = Some(adapter);
-            self.report.push(Finding { adapter, ..finding });
+            self.report.push(ImportFinding { adapter, ..finding });
         }
         if let Some(refusal) = resource.href {
             self.report.push(refusal.of(kind, &id, name));
@@ -324,7 +324,7 @@ impl Pass<'_> {
         let kind = self.plan.kind_of(id).unwrap_or_default();
         let checked = check_reference(self.registry, kind, row, |id| self.plan.kind_of(id));
         let Err(reason) = checked else { return true };
-        self.report.push(Finding {
+        self.report.push(ImportFinding {
             ref_type: Some(row.ref_type.clone()),
             target: Some(row.target_id.clone()),
             ..reason.of(kind, &id, "")

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Serialize, Serializer};
 use uuid::Uuid;
 
-use super::finding::Finding;
+use super::finding::ImportFinding;
 use crate::domain::ResourceId;
 
 /// What a pass did, or would do.
@@ -28,7 +28,7 @@ pub struct ImportReport {
     /// Number of findings by the code of the reason.
     pub findings: BTreeMap<&'static str, usize>,
     /// The first ones of each reason, in the order in which they were found.
-    pub listed: Vec<Finding>,
+    pub listed: Vec<ImportFinding>,
     pub verification: Verification,
 }
 
@@ -120,13 +120,13 @@ impl ImportReport {
     }
 
     /// Takes the finding that a resource is refused.
-    pub(super) fn refuse(&mut self, finding: Finding) {
+    pub(super) fn refuse(&mut self, finding: ImportFinding) {
         self.kind(&finding.kind).refused += 1;
         self.push(finding);
     }
 
     /// Counts a finding, and lists it if it is one of the first of its reason.
-    pub(super) fn push(&mut self, finding: Finding) {
+    pub(super) fn push(&mut self, finding: ImportFinding) {
         let count = self.findings.entry(finding.reason.code()).or_default();
         *count += 1;
         let is_listed = *count <= Self::LISTED_MAX;

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::value::RawValue;
 
+use super::document::{document, json, raw};
 use super::row::ReportRow;
-use super::translate::{document, json, raw};
 use crate::domain::{Metadata, Report, ReportedCondition, moment};
 
 /// Separates the reports that pass the rules from the adapters of the others, each with the broken rule.

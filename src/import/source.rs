@@ -8,7 +8,7 @@ use sqlx::types::Json;
 use uuid::Uuid;
 
 use super::error::{Doing as _, Error};
-use super::finding::{Finding, ImportReason};
+use super::finding::{ImportFinding, ImportReason};
 use super::plan::SourceKey;
 use super::row::{ReferenceRow, ResourceRow};
 use super::translate::DELETED_BY_DEFAULT;
@@ -110,7 +110,10 @@ impl Source {
     }
 
     /// Passes every report without a resource to `take`.
-    pub(super) async fn each_orphan(&mut self, mut take: impl FnMut(Finding)) -> Result<(), Error> {
+    pub(super) async fn each_orphan(
+        &mut self,
+        mut take: impl FnMut(ImportFinding),
+    ) -> Result<(), Error> {
         let rows = sqlx::query_as::<_, (String, String, String)>(ORPHANS);
         let mut rows = rows.fetch(&mut self.0);
         while let Some((kind, id, adapter)) = rows
@@ -119,7 +122,7 @@ impl Source {
             .doing("look for reports without a resource in the source")?
         {
             let adapter = Some(adapter);
-            take(Finding {
+            take(ImportFinding {
                 adapter,
                 ..ImportReason::OrphanReport.of(&kind, &id, "")
             });

@@ -11,10 +11,11 @@ use sqlx::postgres::{PgConnectOptions, PgConnection};
 use uuid::Uuid;
 
 use super::digest;
+use super::document::raw;
 use super::error::{Doing as _, Error};
 use super::plan::ImportPlan;
 use super::row::ReferenceRow;
-use super::translate::{ImportedResource, raw};
+use super::translate::ImportedResource;
 use crate::domain::{EntityRegistry, ResourceId};
 
 /// The number of the advisory lock of imports; any number without another use.

@@ -46,7 +46,7 @@ fn with(mut row: Value, members: Value) -> Value {
 }
 
 /// The row, with the cluster imported before.
-fn translated(row: &Value) -> Result<ImportedResource, Box<Finding>> {
+fn translated(row: &Value) -> Result<ImportedResource, Box<ImportFinding>> {
     let row: ResourceRow = serde_json::from_str(&row.to_string()).unwrap();
     let (kind, id_text, name) = (row.kind.clone(), row.id.clone(), row.name.clone());
     let kind_of = |owner| (owner == id(CLUSTER)).then_some("Cluster");

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter};
 
-use super::finding::{Finding, ImportReason};
+use super::finding::{ImportFinding, ImportReason};
 use super::report::{Difference, ImportReport};
 
 /// Findings that are named below one reason at most.
@@ -46,7 +46,7 @@ impl ImportReport {
     }
 
     fn fmt_findings(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let mut by_reason: BTreeMap<_, Vec<&Finding>> = BTreeMap::new();
+        let mut by_reason: BTreeMap<_, Vec<&ImportFinding>> = BTreeMap::new();
         for finding in &self.listed {
             by_reason.entry(finding.reason).or_default().push(finding);
         }
@@ -106,7 +106,7 @@ impl ImportReport {
     }
 }
 
-impl Display for Finding {
+impl Display for ImportFinding {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.kind, self.id)?;
         if !self.name.is_empty() {

@@ -1,16 +1,14 @@
 //! Translates rows of the older service to rows of this one. The import accepts what POST and PUT would accept, and
 //! keeps the rest of a row: id, times, generation, authors, conditions.
 
-use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::value::{RawValue, to_raw_value};
-use serde_json::{Map, Value};
+use serde_json::value::RawValue;
 
+use super::document::{document, json, raw};
 use super::finding::{ImportReason, Refusal};
 use super::reports::reports;
 use super::row::{ReferenceRow, ResourceRow};
 use crate::domain::aggregation::{LAST_KNOWN_RECONCILED, RECONCILED, adapter_condition_type};
-use crate::domain::json_limits::{DOCUMENT_BYTES_MAX, bytes_of, check_document};
 use crate::domain::tenancy::{DIMENSIONS_MAX, KEY_BYTES_MAX, VALUE_BYTES_MAX};
 use crate::domain::{
     Condition, Entity, EntityRegistry, Labels, ResourceId, ResourceName, Tenancy, Violations,
@@ -193,30 +191,6 @@ fn order(entity: &Entity, condition: &str) -> (usize, String) {
     (place, condition.to_owned())
 }
 
-/// Reads an object within the limits of a request.
-pub(super) fn document(text: &RawValue) -> Result<Map<String, Value>, String> {
-    let document: Map<String, Value> = json(text)?;
-    // The database prints blanks that a request need not have.
-    let bytes = match text.get().len() {
-        bytes if bytes > DOCUMENT_BYTES_MAX => bytes_of(&document),
-        bytes => bytes,
-    };
-    let document = Value::Object(document);
-    check_document(&document, bytes)?;
-    match document {
-        Value::Object(document) => Ok(document),
-        _ => unreachable!("it was made of an object"),
-    }
-}
-
 fn member<T: DeserializeOwned>(reason: ImportReason, text: &RawValue) -> Result<T, Refusal> {
     json(text).map_err(|why| reason.because(why))
-}
-
-pub(super) fn json<T: DeserializeOwned>(text: &RawValue) -> Result<T, String> {
-    serde_json::from_str(text.get()).map_err(|error| error.to_string())
-}
-
-pub(super) fn raw(value: &impl Serialize) -> Box<RawValue> {
-    to_raw_value(value).unwrap_or_else(|error| unreachable!("it is a plain value: {error}"))
 }
