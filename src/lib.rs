@@ -7,6 +7,7 @@ pub mod config;
 pub mod dev;
 pub mod domain;
 pub mod http;
+pub mod import;
 pub mod startup;
 pub mod storage;
 pub mod wire;

@@ -126,7 +126,7 @@ impl Service {
     }
 
     /// Makes a change within a transaction.
-    async fn apply(&self, tx: &mut Tx<'_>, command: &mut Prepared<'_>) -> Result<Applied, Error> {
+    async fn apply(&self, tx: &mut Tx, command: &mut Prepared<'_>) -> Result<Applied, Error> {
         match command {
             Prepared::Create(creation) => self.create_in(tx, creation).await,
             Prepared::Patch(patching) => self.patch_in(tx, patching).await,
@@ -167,7 +167,7 @@ impl Service {
 
     async fn change_in(
         &self,
-        tx: &mut Tx<'_>,
+        tx: &mut Tx,
         command: &mut Prepared<'_>,
         author: Author<'_>,
         (mode, write): (Mode<'_>, WriteAnswer<'_>),
@@ -204,7 +204,7 @@ impl Service {
     /// The part of what a change does that the caller sees.
     async fn plan(
         &self,
-        tx: &mut Tx<'_>,
+        tx: &mut Tx,
         author: Author<'_>,
         applied: &Applied,
     ) -> Result<DryRunPlan, Error> {

@@ -136,7 +136,7 @@ impl Service {
     /// Deletes a resource with its descendants.
     pub(super) async fn delete_in(
         &self,
-        tx: &mut Tx<'_>,
+        tx: &mut Tx,
         deletion: &mut Deletion<'_>,
     ) -> Result<Applied, Error> {
         let Deletion {
@@ -196,7 +196,7 @@ impl Service {
     /// Removes a finalizing resource with its descendants although adapters are not done.
     pub(super) async fn force_delete_in(
         &self,
-        tx: &mut Tx<'_>,
+        tx: &mut Tx,
         forced: &ForcedDeletion<'_>,
     ) -> Result<Applied, Error> {
         let ForcedDeletion {
@@ -226,7 +226,7 @@ impl Service {
     /// Locks the rows of a resource and its descendants.
     async fn lock_family(
         &self,
-        tx: &mut Tx<'_>,
+        tx: &mut Tx,
         path: ResourcePath<'_>,
     ) -> Result<Option<LockedFamily>, Error> {
         let Some(scope) = path.scope() else {

@@ -12,7 +12,7 @@ impl Service {
     /// Claims the key of a request, in the transaction of its change. Returns the answer if it was carried out before.
     pub(super) async fn claim(
         &self,
-        tx: &mut Tx<'_>,
+        tx: &mut Tx,
         request: &KeyedRequest,
     ) -> Result<Option<StoredAnswer>, Error> {
         let expired = self.keys_expired_at(request.at);

@@ -14,7 +14,6 @@ mod expiry;
 mod explanations;
 mod finalizing_lists;
 mod history;
-pub mod import;
 mod keyed;
 mod leases;
 mod list;

@@ -67,17 +67,20 @@ impl Service {
         Ok(None)
     }
 
-    /// Judges a report, and locks its resource for what is saved; the owners only if the report completes a deletion.
+    /// Judges a report, and locks its resource for what is saved; the owners only if the report may complete a deletion.
     pub(super) async fn report_in(
         &self,
-        tx: &mut Tx<'_>,
+        tx: &mut Tx,
         reporting: &mut Reporting<'_>,
     ) -> Result<Applied, Error> {
         if !reporting.completes {
             let mut rows = RowAccess::Transaction(tx.db());
             let (snapshot, decision) = self.judge(&mut rows, reporting).await?;
-            reporting.completes = decision.completes;
-            if !decision.completes {
+            // Beside it, others may report what it waits for.
+            let may_complete = decision.outcome == ReportOutcome::Accepted
+                && snapshot.state.is_finalizing()
+                && !reporting.is_dry_run;
+            if !decision.completes && !may_complete {
                 return self
                     .report_alone_in(tx, reporting, snapshot, decision)
                     .await;
@@ -88,7 +91,7 @@ impl Service {
 
     async fn report_alone_in(
         &self,
-        tx: &mut Tx<'_>,
+        tx: &mut Tx,
         reporting: &mut Reporting<'_>,
         snapshot: ResourceSnapshot,
         decision: ReportDecision,
@@ -131,7 +134,7 @@ impl Service {
     /// deletion.
     async fn report_with_owners_in(
         &self,
-        tx: &mut Tx<'_>,
+        tx: &mut Tx,
         reporting: &mut Reporting<'_>,
     ) -> Result<Applied, Error> {
         let path = reporting.path;

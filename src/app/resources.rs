@@ -154,14 +154,14 @@ impl Service {
     /// Creates a resource in a transaction. Its parent and the targets of its references are locked first.
     pub(super) async fn create_in(
         &self,
-        tx: &mut Tx<'_>,
+        tx: &mut Tx,
         creation: &Creation<'_>,
     ) -> Result<Applied, Error> {
         let created = self.insert_in(tx, creation).await?;
         creation.applied(created)
     }
 
-    async fn insert_in(&self, tx: &mut Tx<'_>, creation: &Creation<'_>) -> Result<Created, Error> {
+    async fn insert_in(&self, tx: &mut Tx, creation: &Creation<'_>) -> Result<Created, Error> {
         let Creation {
             resource,
             owner,
@@ -205,7 +205,7 @@ impl Service {
     /// first, then by id. Returns those that exist.
     async fn lock_targets(
         &self,
-        tx: &mut Tx<'_>,
+        tx: &mut Tx,
         tenants: &TenantScope,
         references: &References,
         also: Option<(usize, ResourceId)>,
@@ -242,7 +242,7 @@ impl Service {
     /// Changes the desired state of a resource that is locked, with the targets of its new references.
     pub(super) async fn patch_in(
         &self,
-        tx: &mut Tx<'_>,
+        tx: &mut Tx,
         patching: &Patching<'_>,
     ) -> Result<Applied, Error> {
         let scope = patching.scope;
@@ -270,7 +270,7 @@ impl Service {
     /// Locks a resource with the targets of the references that a patch gives it, and returns the targets.
     async fn lock_with_targets(
         &self,
-        tx: &mut Tx<'_>,
+        tx: &mut Tx,
         patching: &Patching<'_>,
     ) -> Result<Vec<ReferenceTarget>, Error> {
         let (path, scope) = (patching.path, patching.scope);

@@ -43,11 +43,12 @@ pub enum Command {
     /// Takes a lock: a second migrate waits for the first. Does not change a schema that is newer
     /// than this program, as after a step back to an older version.
     Migrate(Box<MigrateArgs>),
-    /// Import the database of the older service, or its changes since the last import
+    /// Import the database of the older service
     ///
-    /// Reads that database in one read-only transaction. Ctrl-C stops after the current batch; the
-    /// same command continues. Exit status: 0 everything is imported, 3 rows were refused, 4 the
-    /// databases differ afterwards, 130 it was stopped. See docs/guides/moving-from-the-go-api.md.
+    /// Reads the whole database in one read-only transaction, and writes what differs here. Run it
+    /// again at any time. Ctrl-C stops after the current batch; the same command continues. Exit
+    /// status: 0 everything is imported, 3 rows were refused, 4 the databases differ afterwards, 130 it
+    /// was stopped. See docs/guides/moving-from-the-go-api.md.
     Import(Box<ImportArgs>),
     /// Verify and export the audit trail
     #[command(subcommand, arg_required_else_help = true)]

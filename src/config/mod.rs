@@ -33,7 +33,7 @@ pub use audit::{AuditCommand, AuditExportArgs, AuditVerifyArgs};
 pub use dev_defaults::dev_defaults;
 pub use dev_token::DevTokenArgs;
 pub use fleet_adapter::{FleetAdapterCommand, RenderArgs, with_command_of_name};
-pub use import::{ImportOptions, VerifyArg};
+pub use import::ImportOptions;
 pub use load::{load, named_database};
 pub use settings::*;
 pub use shared_args::SettingsArgs;

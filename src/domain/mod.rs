@@ -15,7 +15,6 @@ pub mod entity_config;
 pub mod explain;
 pub mod history;
 pub mod idempotency;
-pub mod import;
 pub mod json_limits;
 mod json_text;
 mod labels;

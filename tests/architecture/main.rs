@@ -28,6 +28,7 @@ const NEVER: &[(&str, &[&str])] = &[
     ("src/app", &["sqlx", "actix", "utoipa", "deadpool", "Utc::now"]),
     ("src/auth", &["sqlx", "deadpool", "actix", "utoipa", "anyhow", "Utc::now"]),
     ("src/http", &["sqlx", "deadpool", "Utc::now"]),
+    ("src/import", &["actix", "utoipa", "deadpool", "Utc::now"]),
     ("src/config", &["sqlx", "actix", "tokio"]),
     ("crates/expressions/src", &["async ", "tokio", "sqlx", "actix", "Utc::now", "Instant::now", "SystemTime", "std::fs", "std::net", "std::env"]),
     ("crates/fleet-model/src", &["async ", "tokio", "actix", "Utc::now", "Instant::now", "SystemTime", "std::fs", "std::net", "std::env"]),

@@ -37,7 +37,7 @@ pub type Observe<'a> = &'a (dyn Fn(TrailProgress) + Sync);
 
 /// The trail at one moment.
 pub struct TrailReader {
-    tx: Tx<'static>,
+    tx: Tx,
     pub bounds: TrailBounds,
     removed: RemovedPart,
 }

@@ -78,17 +78,6 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether the error is a conflict with a row that another transaction has written or removed.
-    pub fn is_conflict(&self) -> bool {
-        match self {
-            Self::Duplicate { .. } => true,
-            Self::Failed { source, .. } => source
-                .as_database_error()
-                .is_some_and(sqlx::error::DatabaseError::is_foreign_key_violation),
-            _ => false,
-        }
-    }
-
     pub(super) fn no_connection(source: PoolError<sqlx::Error>) -> Self {
         if let PoolError::Backend(sqlx::Error::Database(error)) = &source
             && error.code().is_some_and(|code| is_refusal(&code))

@@ -44,8 +44,6 @@ pub(super) enum SqlTable {
     Changes,
     AuditSeals,
     IdempotencyKeys,
-    Imports,
-    ImportedResources,
     Leases,
     #[strum(serialize = "_sqlx_migrations")]
     Migrations,

@@ -28,7 +28,6 @@ mod family;
 mod guarded;
 mod history;
 mod idempotency;
-mod imports;
 mod insert_resources;
 mod keyset;
 mod lane;
@@ -76,9 +75,6 @@ pub use error::Error;
 pub use family::LockedLineage;
 pub use history::{RecordedGenerations, RecordedTimeline};
 pub use idempotency::ClaimedKey;
-pub use imports::{
-    Conflict, Digests, ImportSource, ImportState, LeftOut, SourceSettings, WrittenReference,
-};
 pub use insert_resources::Created;
 pub use list::{ListQuery, TrailRows};
 pub use measure::count_from_zero;

@@ -44,26 +44,20 @@ struct ByTurn {
 /// One open transaction. Only [`Tx::finish`] with an `Ok` keeps its changes; dropping it rolls back at once, because
 /// its connection is closed.
 #[must_use = "a transaction that is not finished did nothing"]
-pub struct Tx<'s> {
-    session: TxSession<'s>,
+pub struct Tx {
+    session: Session,
     is_open: bool,
-}
-
-/// The connection of a transaction: its own, or one that outlives it.
-enum TxSession<'s> {
-    Own(Session),
-    Lent(&'s mut Session),
 }
 
 impl Store {
     /// Opens a transaction (READ COMMITTED).
-    pub async fn begin(&self) -> Result<Tx<'static>, Error> {
-        Tx::open(TxSession::Own(self.session().await?), "BEGIN").await
+    pub async fn begin(&self) -> Result<Tx, Error> {
+        Tx::open(self.session().await?, "BEGIN").await
     }
 
     /// Opens a transaction (READ COMMITTED) for a change. Its statements are planned once for each connection: with
     /// values, the server would plan for each set of ids, which takes longer than changing a few rows.
-    pub async fn begin_change(&self, turn: Turn) -> Result<Tx<'static>, Error> {
+    pub async fn begin_change(&self, turn: Turn) -> Result<Tx, Error> {
         let (session, sql) = match turn {
             Turn::First => (self.session().await?, BEGIN_CHANGE.first),
             Turn::InLane => {
@@ -72,24 +66,17 @@ impl Store {
                 (session, BEGIN_CHANGE.in_lane)
             }
         };
-        Tx::open(TxSession::Own(session), sql).await
+        Tx::open(session, sql).await
     }
 
     /// Opens a transaction (REPEATABLE READ) that only reads: all its statements see the state of the first one.
-    pub async fn begin_reading(&self) -> Result<Tx<'static>, Error> {
-        Tx::open(TxSession::Own(self.session().await?), BEGIN_READING).await
+    pub async fn begin_reading(&self) -> Result<Tx, Error> {
+        Tx::open(self.session().await?, BEGIN_READING).await
     }
 }
 
-impl Session {
-    /// Opens a transaction (READ COMMITTED) on this connection, which keeps its session locks.
-    pub async fn begin(&mut self) -> Result<Tx<'_>, Error> {
-        Tx::open(TxSession::Lent(self), "BEGIN").await
-    }
-}
-
-impl<'s> Tx<'s> {
-    async fn open(session: TxSession<'s>, sql: &'static str) -> Result<Self, Error> {
+impl Tx {
+    async fn open(session: Session, sql: &'static str) -> Result<Self, Error> {
         // Constructed before the first statement, which may fail after it has opened the transaction.
         let mut tx = Self {
             session,
@@ -100,10 +87,7 @@ impl<'s> Tx<'s> {
     }
 
     pub fn db(&mut self) -> Db<'_> {
-        match &mut self.session {
-            TxSession::Own(session) => session.db(),
-            TxSession::Lent(session) => session.db(),
-        }
+        self.session.db()
     }
 
     /// Commits if `result` is `Ok`, rolls back otherwise.
@@ -139,7 +123,7 @@ impl<'s> Tx<'s> {
     }
 }
 
-impl Drop for Tx<'_> {
+impl Drop for Tx {
     fn drop(&mut self) {
         let is_open = self.is_open;
         let link = self.db().link;

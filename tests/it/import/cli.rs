@@ -51,11 +51,11 @@ NodePool          15             15           0
 20 added, 0 changed, 0 removed, 0 unchanged; 36 reports, 0 references.
 Nothing is refused.
 Compared everything: 20 resources are equal, 0 differ.
-";
-    assert_eq!(output, expected);
+Digests: ";
+    assert!(output.starts_with(expected), "{output}");
     for line in [
-        "Listing both databases",
-        "Imported 5 of 20 resources, 25 %",
+        "Listed 20 of 20 resources, 100 %",
+        "Imported 20 of 20 resources, 100 %",
         "Compared 20 of 20 resources, 100 %",
     ] {
         assert!(said.contains(line), "{line}: {said}");
@@ -80,7 +80,7 @@ async fn it_says_what_to_do_about_refused_rows() {
     }
     let (code, output, said) = run(&world, &["-o", "json"]).await;
     assert_eq!(code, Some(3), "{said}");
-    assert!(!said.contains("Listing both databases"), "{said}");
+    assert!(!said.contains("Listed"), "{said}");
     let report: Value = serde_json::from_str(&output).unwrap();
     assert_eq!(report["refused"], 4);
     assert_eq!(report["findings"]["name"], 1);
@@ -89,6 +89,8 @@ async fn it_says_what_to_do_about_refused_rows() {
         serde_json::json!({"source": 2, "imported": 1, "refused": 1})
     );
     assert_eq!(report["verification"]["equal"], 4);
+    let digests = &report["verification"];
+    assert_eq!(digests["source_digest"], digests["target_digest"]);
     let listed = report["listed"].as_array().unwrap();
     let name = listed.iter().find(|f| f["reason"] == "name").unwrap();
     assert_eq!(
@@ -105,29 +107,10 @@ async fn reports_without_a_resource_are_no_refusals() {
         .await;
     let (code, output, said) = run(&world, &[]).await;
     assert_eq!(code, Some(0), "{said}");
-    // What would move the cursor of a terminal is escaped.
+    // What would move the cursor of a terminal is replaced.
     let expected = "Left behind: 1 (orphan_report)\n  What to do: nothing: the older service cannot read it either\n  \
-                    Cluster go\\u{1b}ne, report of validation: the resource";
+                    Cluster go\u{fffd}ne, report of validation: the resource";
     assert!(output.contains(expected), "{output}");
-}
-
-#[tokio::test]
-async fn one_connection_is_enough() {
-    let world = World::filled(2).await;
-    let mut command = command(&world, &["--batch", "2"]);
-    command.env("HYPERFLEET_DATABASE_POOL_MAX_CONNECTIONS", "1");
-    let mut program = RunningProgram::start(command);
-    assert_eq!(
-        program.ended().await.code(),
-        Some(0),
-        "{}",
-        program.output()
-    );
-    assert!(
-        program
-            .output()
-            .contains("8 resources are equal, 0 differ.")
-    );
 }
 
 #[tokio::test]
@@ -171,21 +154,25 @@ async fn a_url_with_a_password_needs_no_argument() {
 #[tokio::test]
 async fn it_ends_with_4_where_the_databases_differ() {
     let world = World::filled(2).await;
-    run(&world, &[]).await;
     world
-        .damage_target(&format!(
-            "UPDATE resources SET created_by = 'x' WHERE id = '{}'",
-            cluster_id(1)
-        ))
+        .change_target(
+            "CREATE FUNCTION alter_author() RETURNS trigger LANGUAGE plpgsql AS
+                 $$ BEGIN NEW.created_by := 'other'; RETURN NEW; END $$;
+             CREATE TRIGGER alter_author BEFORE INSERT ON resources FOR EACH ROW
+                 WHEN (NEW.name = 'cluster-1') EXECUTE FUNCTION alter_author()",
+        )
         .await;
     let (code, output, _) = run(&world, &[]).await;
     assert_eq!(code, Some(4), "{output}");
     let line = format!(
-        "7 resources are equal, 1 differ.\n  Cluster {}\n  What to do: import again with --full",
+        "7 resources are equal, 1 differ.\n  Cluster {}\n  What to do: import again.",
         cluster_id(1)
     );
     assert!(output.contains(&line), "{output}");
-    assert_eq!(run(&world, &["--full"]).await.0, Some(0));
+    world
+        .change_target("DROP TRIGGER alter_author ON resources")
+        .await;
+    assert_eq!(run(&world, &[]).await.0, Some(0));
 }
 
 #[tokio::test]
@@ -207,7 +194,7 @@ async fn a_signal_ends_it_after_the_batch_and_the_next_run_goes_on() {
         .as_i64()
         .unwrap();
     assert!((1..1200).contains(&here), "{here}");
-    let (code, output, _) = run(&world, &["--verify", "changed"]).await;
+    let (code, output, _) = run(&world, &[]).await;
     assert_eq!(code, Some(0), "{output}");
     let rest = format!("{} added", 1200 - here);
     assert!(output.contains(&rest), "{rest}: {output}");
@@ -252,12 +239,7 @@ async fn it_says_what_is_wrong_with_how_it_was_started() {
             1,
             "run `hyperfleet-api migrate` first",
         ),
-        (
-            absent.as_str(),
-            &to,
-            1,
-            "the source: the database refuses the login",
-        ),
+        (absent.as_str(), &to, 1, "cannot connect to the source"),
         (to.as_str(), &from, 1, "run `hyperfleet-api migrate` first"),
         (
             to.as_str(),

@@ -1,10 +1,9 @@
 //! `hyperfleet-api import`: the database of the older service becomes one of this service.
 
 mod cli;
-mod clients;
 mod conflicts;
 mod differences;
-mod older;
+mod interrupted;
 mod races;
 mod refused;
 mod repeated;

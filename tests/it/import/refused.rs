@@ -1,10 +1,6 @@
 //! Rows that rules refuse are listed, and the rest is imported.
 
-use hyperfleet::domain::import::FindingPart;
-
-use super::world::{
-    DRY, PLAIN, World, cluster_id, finding_counts, in_part, pool_id, tally, verified,
-};
+use super::world::{DRY, PLAIN, World, cluster_id, finding_counts, pool_id, tally, verified};
 
 /// Rows that nobody could create here: each an update of one that `fill` has made.
 const ODD: &str = "
@@ -53,7 +49,7 @@ async fn the_rest_is_imported() {
         ),
         (7, 1)
     );
-    let listed = report.findings.listed();
+    let listed = &report.listed;
     let named = |code: &str| listed.iter().find(|f| f.reason.code() == code).unwrap();
     assert_eq!(
         (named("id").id.as_str(), named("id").name.as_str()),
@@ -88,7 +84,7 @@ async fn a_resource_that_becomes_bad_keeps_its_older_state_here() {
             (finding_counts(&report), tally(&report)),
             (vec![("spec", 1)], [0, 0, 7])
         );
-        assert_eq!((verified(&report), in_part(&report)), ([7, 0, 0], [0, 1]));
+        assert_eq!(verified(&report), [7, 0, 0]);
     }
     let generation = format!(
         "SELECT generation FROM resources WHERE id = '{}'",
@@ -125,23 +121,21 @@ async fn a_bad_report_is_refused_alone() {
         .await;
     world.there("INSERT INTO adapter_statuses SELECT 'x', created_time, updated_time, 'Cluster', 'gone', adapter,
         1, last_report_time, conditions FROM adapter_statuses LIMIT 1").await;
-    for expected in [[8, 0, 0], [0, 0, 8]] {
+    for expected in [[8, 0, 0], [0, 0, 5]] {
         let report = world.run(PLAIN).await;
         assert_eq!(
             finding_counts(&report),
             [("orphan_report", 1), ("report", 3)]
         );
-        assert_eq!((tally(&report), verified(&report)), (expected, [5, 0, 0]));
-        assert_eq!(in_part(&report), [3, 0]);
-        // An orphan is no refusal, and is listed last.
-        assert_eq!(report.findings.refused(), 3);
-        let listed = report.findings.listed();
-        assert_eq!(listed[3].id, "gone");
-        let adapter = "validation".to_owned();
-        assert!(listed[..3].iter().all(|f| f.part
-            == FindingPart::Report {
-                adapter: adapter.clone()
-            }));
+        assert_eq!((tally(&report), verified(&report)), (expected, [5, 0, 3]));
+        // An orphan is no refusal.
+        assert_eq!(report.refused, 3);
+        let adapters = report
+            .listed
+            .iter()
+            .filter(|f| f.refused)
+            .map(|f| f.adapter.as_deref());
+        assert!(adapters.eq([Some("validation"); 3]));
     }
     let id = cluster_id(1);
     let adapters =
@@ -180,7 +174,7 @@ async fn references_without_a_rule_or_a_target_are_refused_alone() {
         (finding_counts(&report), report.references),
         (expected.to_vec(), 3)
     );
-    assert_eq!((verified(&report), in_part(&report)), ([1, 0, 0], [3, 0]));
+    assert_eq!(verified(&report), [1, 0, 3]);
     // They are tried again until they can be written.
     world.there("UPDATE resources SET name = 'mended' WHERE name = 'B A D'; DELETE FROM resource_references WHERE ref_type = 'other'").await;
     let report = world.run(PLAIN).await;
@@ -191,24 +185,29 @@ async fn references_without_a_rule_or_a_target_are_refused_alone() {
 }
 
 #[tokio::test]
-async fn what_was_accepted_of_a_resource_is_compared() {
+async fn what_another_program_alters_while_it_is_written_differs() {
     let world = World::filled(2).await;
-    world
-        .there("UPDATE adapter_statuses SET conditions = '{}' WHERE adapter = 'validation' AND resource_type = 'Cluster'")
-        .await;
-    assert_eq!(in_part(&world.run(PLAIN).await), [2, 0]);
-    // Something here alters what is written.
     world
         .change_target(&format!(
             "CREATE FUNCTION alter_author() RETURNS trigger LANGUAGE plpgsql AS
                  $$ BEGIN NEW.created_by := 'other'; RETURN NEW; END $$;
-             CREATE TRIGGER alter_author BEFORE UPDATE ON resources FOR EACH ROW
+             CREATE TRIGGER alter_author BEFORE INSERT ON resources FOR EACH ROW
                  WHEN (NEW.id = '{}') EXECUTE FUNCTION alter_author()",
             cluster_id(1)
         ))
         .await;
     let report = world.run(PLAIN).await;
-    assert_eq!((verified(&report), in_part(&report)), ([6, 1, 0], [1, 0]));
+    assert_eq!(verified(&report), [7, 1, 0]);
+    let difference = &report.verification.differences[0];
+    assert_eq!(
+        (difference.kind.as_str(), difference.id.to_string()),
+        ("Cluster", cluster_id(1))
+    );
+    assert_ne!(difference.source, difference.target);
+    world
+        .change_target("DROP TRIGGER alter_author ON resources")
+        .await;
+    assert_eq!(verified(&world.run(PLAIN).await), [8, 0, 0]);
 }
 
 #[tokio::test]
@@ -224,8 +223,8 @@ async fn another_kind_of_an_imported_resource_is_refused() {
         .await;
     let report = world.run(PLAIN).await;
     assert_eq!(
-        (finding_counts(&report), in_part(&report)),
-        (vec![("kind_changed", 1)], [0, 1])
+        (finding_counts(&report), verified(&report)),
+        (vec![("unknown_kind", 1)], [7, 0, 0])
     );
     let kind = format!("SELECT kind FROM resources WHERE id = '{id}'");
     assert_eq!(world.target_value(&kind).await, "NodePool");
@@ -242,7 +241,7 @@ async fn a_path_that_no_route_served_is_told() {
         .await;
     let report = world.run(PLAIN).await;
     assert_eq!(
-        (finding_counts(&report), report.findings.refused()),
+        (finding_counts(&report), report.refused),
         (vec![("href", 1)], 0)
     );
     assert_eq!(verified(&report), [4, 0, 0]);

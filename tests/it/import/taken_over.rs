@@ -4,9 +4,7 @@ use serde_json::{Value, json};
 use sqlx::AssertSqlSafe;
 
 use crate::support::TestDatabase;
-use hyperfleet::app::import::{
-    Error, ImportProgress, ImportStep, ReadScope, RunOptions, VerifyScope,
-};
+use hyperfleet::import::{Error, ImportProgress, ImportStep, PassOptions};
 
 use super::world::{DRY, PLAIN, World, cluster_id, finding_counts, tally, verified, wait_for};
 
@@ -26,11 +24,6 @@ const TIMES_THERE: &str = "SELECT jsonb_object_agg(id, jsonb_build_array(
      FROM resources";
 const TIMES_HERE: &str = "SELECT jsonb_object_agg(id, jsonb_build_array(
         extract(epoch FROM created_at), extract(epoch FROM updated_at), extract(epoch FROM deleted_at))) FROM resources";
-
-const FULL: RunOptions = RunOptions {
-    read: ReadScope::All,
-    ..PLAIN
-};
 
 #[tokio::test]
 async fn every_resource_is_served_as_it_was() {
@@ -156,12 +149,12 @@ async fn conditions_and_reports_are_served_as_they_were() {
 async fn a_dry_run_says_what_would_be_and_writes_nothing() {
     let world = World::filled(5).await;
     let report = world.run(DRY).await;
-    assert!(report.is_dry_run);
+    assert!(report.dry_run);
     assert_eq!(tally(&report), [20, 0, 0]);
     assert_eq!(report.kinds["Cluster"].imported, 5);
     assert_eq!(verified(&report), [0, 0, 0]);
-    let rows = "SELECT (SELECT count(*) FROM resources) + (SELECT count(*) FROM imports)
-                     + (SELECT count(*) FROM imported_resources)";
+    let rows =
+        "SELECT (SELECT count(*) FROM resources) + (SELECT count(*) FROM imported_resources)";
     assert_eq!(world.target_value(rows).await, 0);
     // After an import it compares, and finds nothing to do.
     world.run(PLAIN).await;
@@ -191,7 +184,7 @@ async fn a_role_that_may_only_read_is_enough() {
         .there("ALTER TABLE resources ENABLE ROW LEVEL SECURITY")
         .await;
     let refused = reader.try_run(PLAIN).await.unwrap_err();
-    assert!(matches!(refused, Error::Source(_)), "{refused:?}");
+    assert!(matches!(refused, Error::Failed { .. }), "{refused:?}");
     assert_eq!(
         world.target_value("SELECT count(*) FROM resources").await,
         12
@@ -206,7 +199,7 @@ async fn each_step_tells_how_far_it_is() {
     let world = World::filled(5).await;
     let (report, told) = world.run_until(PLAIN, |_| false).await;
     report.unwrap();
-    assert_eq!(told[0].step, ImportStep::Plan);
+    assert_eq!(told[0].step, ImportStep::List);
     let of = |step| {
         told.iter()
             .filter(move |p| p.step == step)
@@ -214,8 +207,8 @@ async fn each_step_tells_how_far_it_is() {
     };
     // By level: five clusters, then 15 node pools.
     let expected = [(5, 20), (12, 20), (19, 20), (20, 20)];
-    assert_eq!(of(ImportStep::Bring).collect::<Vec<_>>(), expected);
-    assert_eq!(of(ImportStep::Verify).next_back(), Some((20, 20)));
+    assert_eq!(of(ImportStep::Import).collect::<Vec<_>>(), expected);
+    assert_eq!(of(ImportStep::Compare).next_back(), Some((20, 20)));
 }
 
 #[tokio::test]
@@ -226,8 +219,8 @@ async fn no_table_of_the_source_is_emptied_meanwhile() {
             TRUNCATE adapter_statuses;
         EXCEPTION WHEN lock_not_available THEN NULL; END $$";
     let observe = |progress: ImportProgress| {
-        if progress.step == ImportStep::Plan {
-            wait_for(world.there_meanwhile(truncate));
+        if progress.step == ImportStep::List {
+            wait_for(world.there(truncate));
         }
         false
     };
@@ -245,20 +238,19 @@ async fn large_resources_come_in_small_batches() {
     world
         .there("UPDATE resources SET spec = jsonb_build_object('a', repeat('x', 1000000))")
         .await;
-    let many = RunOptions {
+    let many = PassOptions {
         batch: 10_000,
         ..PLAIN
     };
-    let (report, told) = world.run_until(many, |_| false).await;
-    assert_eq!(verified(&report.unwrap()), [20, 0, 0]);
-    let brought = told.iter().filter(|p| p.step == ImportStep::Bring);
-    let brought: Vec<_> = brought.map(|p| p.done).collect();
+    assert_eq!(verified(&world.run(many).await), [20, 0, 0]);
     // Two are finalizing; of the others 17 have more than 16 MiB.
-    assert_eq!(brought, [2, 19, 20]);
+    let batches = "SELECT jsonb_agg(n ORDER BY at) FROM (
+        SELECT count(*) AS n, min(position) AS at FROM changes GROUP BY transaction) t";
+    assert_eq!(world.target_value(batches).await, json!([2, 17, 1]));
 }
 
 #[tokio::test]
-async fn what_was_altered_here_is_found() {
+async fn damage_here_is_found_and_repaired() {
     let world = World::filled(4).await;
     world.run(PLAIN).await;
     let breaches = [
@@ -275,10 +267,17 @@ async fn what_was_altered_here_is_found() {
             .damage_target(&format!("{breach} WHERE id = '{id}'"))
             .await;
         let report = world.run(DRY).await;
-        assert_eq!(verified(&report), [15, 1, 0], "{breach}");
-        let first = &report.verification.unwrap().first[0];
-        assert_eq!((first.id.to_string(), first.kind.as_str()), (id, "Cluster"));
-        assert_eq!(verified(&world.run(FULL).await), [16, 0, 0], "{breach}");
+        assert_eq!(
+            (report.changed, verified(&report)),
+            (1, [15, 0, 0]),
+            "{breach}"
+        );
+        let report = world.run(PLAIN).await;
+        assert_eq!(
+            (report.changed, verified(&report)),
+            (1, [16, 0, 0]),
+            "{breach}"
+        );
     }
     let id = cluster_id(1);
     for breach in [
@@ -290,28 +289,11 @@ async fn what_was_altered_here_is_found() {
         format!("UPDATE adapter_reports SET metadata = NULL WHERE resource_id = '{id}'"),
     ] {
         world.change_target(&breach).await;
-        assert_eq!(verified(&world.run(DRY).await), [15, 1, 0], "{breach}");
-        world.run(FULL).await;
+        let report = world.run(PLAIN).await;
+        assert_eq!(
+            (report.changed, verified(&report)),
+            (1, [16, 0, 0]),
+            "{breach}"
+        );
     }
-}
-
-#[tokio::test]
-async fn nothing_is_compared_unless_asked_for() {
-    let world = World::filled(2).await;
-    let nothing = RunOptions {
-        scope: VerifyScope::Nothing,
-        ..PLAIN
-    };
-    assert_eq!(world.run(nothing).await.verification, None);
-    world
-        .there(&format!(
-            "UPDATE resources SET generation = 9 WHERE id = '{}'",
-            cluster_id(1)
-        ))
-        .await;
-    let changed = RunOptions {
-        scope: VerifyScope::Changed,
-        ..PLAIN
-    };
-    assert_eq!(verified(&world.run(changed).await), [1, 0, 0]);
 }

@@ -3,12 +3,11 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use hyperfleet::app::import::{
-    Error, ImportHooks, ImportProgress, ImportReport, ImportStep, ReadScope, RunOptions,
-    SourceSettings, VerifyScope, import,
-};
 use hyperfleet::domain::EntityRegistry;
 use hyperfleet::domain::entity_config::{EntityConfig, built_in, registry};
+use hyperfleet::import::{
+    Databases, Error, ImportHooks, ImportProgress, ImportReport, ImportStep, PassOptions, import,
+};
 use serde_json::Value;
 use sqlx::AssertSqlSafe;
 use sqlx::postgres::PgConnection;
@@ -23,15 +22,12 @@ pub(super) struct World {
     pub(super) registry: EntityRegistry,
 }
 
-/// A run as an operator starts it first.
-pub(super) const PLAIN: RunOptions = RunOptions {
+/// A pass in small batches.
+pub(super) const PLAIN: PassOptions = PassOptions {
     is_dry_run: false,
-    read: ReadScope::Changed,
-    is_beside_others: false,
     batch: 7,
-    scope: VerifyScope::All,
 };
-pub(super) const DRY: RunOptions = RunOptions {
+pub(super) const DRY: PassOptions = PassOptions {
     is_dry_run: true,
     ..PLAIN
 };
@@ -43,10 +39,7 @@ impl World {
     }
 
     pub(super) async fn with_kinds(kinds: &[EntityConfig]) -> Self {
-        Self::on(TestDatabase::create_empty().await, kinds).await
-    }
-
-    async fn on(source: TestDatabase, kinds: &[EntityConfig]) -> Self {
+        let source = TestDatabase::create_empty().await;
         execute(&mut source.connect().await, TABLES).await;
         Self::of(
             source,
@@ -64,34 +57,15 @@ impl World {
         }
     }
 
-    /// With clusters in an empty database that is there already.
-    pub(super) async fn fill_at(source: TestDatabase, clusters: usize) -> Self {
-        let world = Self::on(source, &built_in()).await;
+    /// With clusters, of which each has three node pools.
+    pub(super) async fn filled(clusters: usize) -> Self {
+        let world = Self::empty().await;
         world.there(&format!("SELECT fill({clusters}, 3)")).await;
         world
     }
 
-    /// With clusters, of which each has three node pools.
-    pub(super) async fn filled(clusters: usize) -> Self {
-        Self::fill_at(TestDatabase::create_empty().await, clusters).await
-    }
-
-    /// Changes the source between two runs, and waits for the transactions that are open on the server: whatever was
-    /// written after one of them began, in any database, counts as changed in the run after the next.
+    /// Changes the source.
     pub(super) async fn there(&self, sql: &str) {
-        self.there_meanwhile(sql).await;
-        let mut connection = self.source.connect().await;
-        let next = "SELECT txid_snapshot_xmax(txid_current_snapshot())";
-        let next = ask(&mut connection, next).await.as_i64();
-        let oldest = "SELECT txid_snapshot_xmin(txid_current_snapshot())";
-        until("the older transactions of the server end", async || {
-            ask(&mut connection, oldest).await.as_i64() >= next
-        })
-        .await;
-    }
-
-    /// Changes the source during a run, which waits for this.
-    pub(super) async fn there_meanwhile(&self, sql: &str) {
         execute(&mut self.source.connect().await, sql).await;
     }
 
@@ -106,18 +80,18 @@ impl World {
             .await;
     }
 
-    pub(super) async fn try_run(&self, options: RunOptions) -> Result<ImportReport, Error> {
+    pub(super) async fn try_run(&self, options: PassOptions) -> Result<ImportReport, Error> {
         self.run_until(options, |_| false).await.0
     }
 
-    pub(super) async fn run(&self, options: RunOptions) -> ImportReport {
+    pub(super) async fn run(&self, options: PassOptions) -> ImportReport {
         self.try_run(options).await.unwrap()
     }
 
     /// A run that is stopped as soon as `is_enough`; gives what it has told, too.
     pub(super) async fn run_until(
         &self,
-        options: RunOptions,
+        options: PassOptions,
         is_enough: impl Fn(ImportProgress) -> bool + Sync,
     ) -> (Result<ImportReport, Error>, Vec<ImportProgress>) {
         let (stop, told) = (AtomicBool::new(false), Mutex::new(Vec::new()));
@@ -131,21 +105,20 @@ impl World {
             observe: &observe,
             stop: &stop,
         };
-        let source = SourceSettings {
-            connect: self.source.options(),
+        let databases = Databases {
+            source: self.source.options(),
+            target: self.target.options(),
         };
-        let store = self.target.store();
-        let report = import(&source, &store, &self.registry, options, hooks).await;
-        store.close();
+        let report = import(&databases, &self.registry, options, hooks).await;
         (report, told.into_inner().unwrap())
     }
 
     /// A run that is stopped after so many resources.
     pub(super) async fn run_in_part(&self, resources: usize) -> ImportReport {
-        let is_enough = |p: ImportProgress| p.step == ImportStep::Bring && p.done >= resources;
+        let is_enough = |p: ImportProgress| p.step == ImportStep::Import && p.done >= resources;
         let (report, _) = self.run_until(PLAIN, is_enough).await;
         let report = report.unwrap();
-        assert!(report.is_interrupted);
+        assert!(report.interrupted);
         report
     }
 
@@ -226,10 +199,13 @@ async fn ask(connection: &mut PgConnection, sql: &str) -> Value {
     sqlx::query_scalar(sql).fetch_one(connection).await.unwrap()
 }
 
-/// The codes of what a run found, each with how many.
+/// The codes of what a pass found, each with how many.
 pub(super) fn finding_counts(report: &ImportReport) -> Vec<(&'static str, usize)> {
-    let counts = report.findings.counts().iter();
-    counts.map(|(code, count)| (*code, *count)).collect()
+    report
+        .findings
+        .iter()
+        .map(|(code, count)| (*code, *count))
+        .collect()
 }
 
 /// Added, removed, and those that were here before: changed and unchanged.
@@ -241,20 +217,27 @@ pub(super) fn tally(report: &ImportReport) -> [usize; 3] {
     ]
 }
 
-/// Equal but for refused parts, here in an older state.
-pub(super) fn in_part(report: &ImportReport) -> [usize; 2] {
-    let verification = report.verification.as_ref().expect("it compared");
-    [verification.equal_in_part, verification.older]
-}
-
-/// Equal, differing, changed here since.
+/// Equal, differing, not compared because of refused parts. The digests are equal unless a resource differs.
 pub(super) fn verified(report: &ImportReport) -> [usize; 3] {
-    let verification = report.verification.as_ref().expect("it compared");
+    let verification = &report.verification;
+    let is_equal = verification.source_digest == verification.target_digest;
+    assert_eq!(is_equal, verification.differing == 0, "{verification:?}");
     [
         verification.equal,
         verification.differing,
-        verification.changed_here,
+        verification.incomplete,
     ]
+}
+
+/// Everything that the import owns in this service's database, with revisions, as one text.
+pub(super) async fn state(world: &World) -> Value {
+    let rows = "SELECT jsonb_build_array(
+        (SELECT jsonb_agg(to_jsonb(r) ORDER BY r.id) FROM resources r),
+        (SELECT jsonb_agg(to_jsonb(a) ORDER BY a.resource_id, a.adapter) FROM adapter_reports a),
+        (SELECT jsonb_agg(to_jsonb(f) ORDER BY f.source_id, f.target_id) FROM resource_references f),
+        (SELECT jsonb_agg(to_jsonb(i) ORDER BY i.id) FROM imported_resources i),
+        (SELECT count(*) FROM changes))";
+    world.target_value(rows).await
 }
 
 /// The id of the cluster of a number that `fill` makes.
