@@ -109,7 +109,7 @@ pub(super) struct Applied {
     pub(super) before: Vec<ResourceState>,
     pub(super) outcome: Outcome,
     /// What is counted and logged beside what follows from the outcome.
-    pub(super) effects: Effects,
+    pub(super) more: Effects,
 }
 
 impl<'a> Mode<'a> {
@@ -138,6 +138,6 @@ impl CommandResult {
 impl Applied {
     /// What is counted and logged once the change is committed.
     pub(super) fn effects(self) -> Effects {
-        Effects::of(&self.before, self.outcome).and(self.effects)
+        Effects::of(&self.before, self.outcome).and(self.more)
     }
 }

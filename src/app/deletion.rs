@@ -119,7 +119,7 @@ impl Service {
             }),
             before: vec![family.root.state],
             outcome,
-            effects: Effects::default(),
+            more: Effects::default(),
         }))
     }
 
@@ -189,7 +189,7 @@ impl Service {
             }),
             before: states(family),
             outcome,
-            effects: Effects::default(),
+            more: Effects::default(),
         })
     }
 
@@ -219,7 +219,7 @@ impl Service {
             result: CommandResult::ForceDeleted,
             before: states(family),
             outcome,
-            effects: Effects::force_deleted(log),
+            more: Effects::force_deleted(log),
         })
     }
 

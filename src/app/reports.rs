@@ -234,7 +234,7 @@ impl Service {
             result: CommandResult::Reported { stored, judged },
             before: vec![state],
             outcome,
-            effects,
+            more: effects,
         }))
     }
 }

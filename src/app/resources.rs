@@ -141,7 +141,8 @@ impl Service {
             owner: None,
             id,
         };
-        let found = self.store.row_access().find_snapshot(scope, &[]).await?;
+        let mut rows = self.store.row_access();
+        let found = rows.find_snapshot(scope, &[]).await?;
         match found {
             None => Err(Error::not_found(&parent.kind, &id.to_string())),
             Some(snapshot) if snapshot.state.is_finalizing() => {
@@ -398,7 +399,7 @@ impl Creation<'_> {
                     result: CommandResult::Created(self.resource.clone()),
                     before: Vec::new(),
                     outcome,
-                    effects: Effects::default(),
+                    more: Effects::default(),
                 })
             }
             (Created::NoParent, Some((parent, id))) => {
@@ -430,7 +431,7 @@ impl PatchedResource {
             result: CommandResult::Patched(patched),
             before,
             outcome,
-            effects: Effects::default(),
+            more: Effects::default(),
         }
     }
 }

@@ -81,8 +81,9 @@ pub async fn import(
     options: PassOptions,
     hooks: ImportHooks<'_>,
 ) -> Result<ImportReport, Error> {
-    let mut source = Source::open(&databases.source).await?;
+    // The target first: its lock lets no other import run, which might have read the source later.
     let mut target = ImportTarget::open(&databases.target).await?;
+    let mut source = Source::open(&databases.source).await?;
     let pass = Pass {
         plan: target.list_imported(registry).await?,
         target,

@@ -12,9 +12,10 @@
 //! This copy counts from before it sent that renewal, on a monotonic clock, and stops a fifth of the duration earlier.
 
 use std::hash::{BuildHasher as _, RandomState};
+use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::watch;
+use tokio::sync::{Mutex, watch};
 use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 
 use super::api::Api;
@@ -61,6 +62,8 @@ pub(crate) struct Candidate {
     /// Until when this copy may work; a time in the past if it does not hold the lease.
     until: watch::Sender<Instant>,
     leads: watch::Sender<bool>,
+    /// Locked while a request for the lease is in progress.
+    asking: Arc<Mutex<()>>,
 }
 
 /// What was logged last.
@@ -78,6 +81,7 @@ impl Candidate {
             election,
             until: watch::channel(Instant::now()).0,
             leads: watch::channel(false).0,
+            asking: Arc::default(),
         }
     }
 
@@ -105,16 +109,16 @@ impl Candidate {
         }
     }
 
-    /// Releases the lease, if this copy holds it.
+    /// Releases the lease, if this copy holds it, or may have got it by a request that is still in progress.
     pub(crate) async fn release(&self) {
         self.leads.send_replace(false);
-        let was_held = self.until.send_replace(Instant::now()) > Instant::now();
-        if !was_held {
-            return;
-        }
+        self.until.send_replace(Instant::now());
         let Election { lease, holder, .. } = &self.election;
-        let released = timeout(RELEASE_TIME, self.api.release(lease, holder)).await;
-        if !matches!(released, Ok(Ok(()))) {
+        let released = timeout(RELEASE_TIME, async {
+            let _none_in_progress = self.asking.lock().await;
+            self.api.release(lease, holder).await
+        });
+        if !matches!(released.await, Ok(Ok(()))) {
             tracing::info!(lease, "releasing the lease failed: it will expire");
         }
     }
@@ -172,15 +176,22 @@ impl Candidate {
 
     /// Asks for the lease; whether this copy holds it. `None` if there is no answer until the deadline.
     async fn ask(&self, by: Instant) -> Option<Result<bool, Error>> {
-        let Election {
-            lease,
-            holder,
-            seconds,
-        } = &self.election;
         let asked_at = Instant::now();
-        let held = timeout_at(by, self.api.acquire(lease, holder, *seconds))
-            .await
-            .ok()?;
+        let (api, election) = (self.api.clone(), self.election.clone());
+        let asking = Arc::clone(&self.asking).lock_owned().await;
+        // In a task of its own: the service carries out a request although nobody waits for its answer any more, and the
+        // lease must not be released before that.
+        let asked = tokio::spawn(async move {
+            let Election {
+                lease,
+                holder,
+                seconds,
+            } = &election;
+            let held = timeout_at(by, api.acquire(lease, holder, *seconds)).await;
+            drop(asking);
+            held
+        });
+        let held = asked.await.ok()?.ok()?;
         let until = match &held {
             Ok(true) => asked_at + self.duration() * 4 / 5,
             Ok(false) => asked_at,

@@ -25,8 +25,8 @@ use super::measure::{self, SqlOperation};
 use super::pool::{Health, Pool};
 use super::{Db, Error, Session};
 
-/// Items in one statement at most.
-const BATCH_MAX: usize = 32;
+/// Items in one statement at most, if any share it.
+pub(super) const BATCH_MAX: usize = 32;
 
 /// Bytes in one statement at most, unless a single item has more. Limits the memory of a batch of large ones.
 const BATCH_BYTES_MAX: usize = 1 << 20;
@@ -76,12 +76,20 @@ pub(super) enum Unanswered {
     Late,
 }
 
+/// How statements of one sort use their pool.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct BatchLimits {
+    /// Statements with a single item that run at the same time, at most.
+    pub(super) side_by_side: usize,
+    /// Items in one statement at most.
+    pub(super) items: usize,
+}
+
 /// Where items of one sort wait for the next statement. Cheap to clone.
 pub(super) struct Batcher<Q: BatchItem> {
     /// The connections that statements use, those of other batchers included.
     pool: Pool,
-    /// Statements with a single item that run at the same time, at most.
-    side_by_side: usize,
+    limits: BatchLimits,
     queue: Arc<Mutex<Queue<Q>>>,
 }
 
@@ -106,8 +114,7 @@ struct Waiting<Q: BatchItem> {
 }
 
 impl<Q: BatchItem> Batcher<Q> {
-    /// With a pool, and how many of its connections it may use.
-    pub(super) fn new((pool, side_by_side): &(Pool, usize)) -> Self {
+    pub(super) fn new((pool, limits): &(Pool, BatchLimits)) -> Self {
         let queue = Queue {
             tasks: 0,
             gathering: 0,
@@ -116,7 +123,7 @@ impl<Q: BatchItem> Batcher<Q> {
         };
         Self {
             pool: pool.clone(),
-            side_by_side: *side_by_side,
+            limits: *limits,
             queue: Arc::new(Mutex::new(queue)),
         }
     }
@@ -141,7 +148,7 @@ impl<Q: BatchItem> Batcher<Q> {
                 answer,
                 span: Span::current(),
             });
-            let needs_task = queue.needs_task(self.side_by_side);
+            let needs_task = queue.needs_task(self.limits);
             queue.tasks += usize::from(needs_task);
             (needs_task, number)
         };
@@ -179,14 +186,14 @@ impl<Q: BatchItem> Batcher<Q> {
     }
 
     async fn answer_all(self) {
-        let mut batch = self.queue().next_batch();
+        let mut batch = self.queue().next_batch(self.limits);
         while !batch.is_empty() {
             let is_gathering = batch.len() > 1;
             // If this panics, the items are dropped with it.
             let _ = AssertUnwindSafe(self.answer(batch)).catch_unwind().await;
             let mut queue = self.queue();
             queue.gathering -= usize::from(is_gathering);
-            batch = queue.next_batch();
+            batch = queue.next_batch(self.limits);
         }
     }
 
@@ -224,7 +231,8 @@ impl<Q: BatchItem> Batcher<Q> {
             .unzip();
         let mut db = session.db();
         let answers = Q::answer(&mut db, &items).instrument(span).await;
-        let is_lost = db.link.health == Health::Lost;
+        // A statement that was sent twice may have been carried out once, and then have failed.
+        let is_lost = db.link.health == Health::Lost || db.link.was_repeated;
         drop(shared);
         // The requests' next statements need the connection.
         drop(session);
@@ -244,17 +252,17 @@ impl<Q: BatchItem> Batcher<Q> {
 
 impl<Q: BatchItem> Queue<Q> {
     /// Whether an item that has just joined the queue gets a task of its own.
-    fn needs_task(&self, side_by_side: usize) -> bool {
-        let is_alone = self.waiting.len() == 1 && self.gathering == 0;
-        self.tasks == 0 || is_alone && self.tasks < side_by_side
+    fn needs_task(&self, limits: BatchLimits) -> bool {
+        let is_alone = self.waiting.len() == 1 && self.gathering == 0 || limits.items == 1;
+        self.tasks == 0 || is_alone && self.tasks < limits.side_by_side
     }
 
     /// The items of the next statement of a task; none if the task ends. It also ends if another one gathers: that one
     /// takes what waits.
-    fn next_batch(&mut self) -> Vec<Waiting<Q>> {
+    fn next_batch(&mut self, limits: BatchLimits) -> Vec<Waiting<Q>> {
         let mut batch = Vec::new();
         let mut bytes = 0;
-        while batch.len() < BATCH_MAX && self.gathering == 0 {
+        while batch.len() < limits.items && self.gathering == 0 {
             let Some(next) = self.waiting.front() else {
                 break;
             };
@@ -274,7 +282,7 @@ impl<Q: BatchItem> Clone for Batcher<Q> {
     fn clone(&self) -> Self {
         Self {
             pool: self.pool.clone(),
-            side_by_side: self.side_by_side,
+            limits: self.limits,
             queue: Arc::clone(&self.queue),
         }
     }
@@ -323,4 +331,9 @@ pub(super) fn by_place<T>(
         }
     }
     answers
+}
+
+/// One column of a set of rows, as a parameter of a statement.
+pub(super) fn column<'r, R, T>(rows: &'r [R], value: impl Fn(&'r R) -> T) -> Vec<T> {
+    rows.iter().map(value).collect()
 }

@@ -94,6 +94,7 @@ async fn gather(link: &mut Link, statement: Inspected) -> Vec<Answer> {
     }
     tracing::info!(target: "hyperfleet::sql", %error, "connection closed: repeating the statement");
     link.is_repeated = true;
+    link.was_repeated = true;
     until_error(send(link, copy)).await
 }
 

@@ -5,11 +5,10 @@ use std::collections::HashSet;
 
 use uuid::Uuid;
 
-use super::batching::{BatchItem, by_place};
+use super::batching::{BatchItem, by_place, column};
 use super::condition_columns::ConditionColumns;
 use super::measure::SqlOperation::{self, Create, Query};
 use super::measure::SqlTable::Resources;
-use super::save_reports::column;
 use super::{Db, Error};
 use crate::domain::audit::{Action, ChangeOrigin};
 use crate::domain::tenancy::TenantScope;

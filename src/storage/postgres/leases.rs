@@ -69,16 +69,17 @@ impl Db<'_> {
         name: &LeaseName,
         holder: &LeaseHolder,
     ) -> Result<bool, Error> {
-        let result = sqlx::query!(
-            "DELETE FROM leases WHERE tenancy = $1 AND name = $2 AND holder = $3",
+        let result = sqlx::query_scalar!(
+            r#"DELETE FROM leases WHERE tenancy = $1 AND name = $2 AND holder = $3
+               RETURNING expires_at > clock_timestamp() AS "was_held!""#,
             Json(tenancy) as _,
             name.as_str(),
             holder.as_str(),
         )
-        .execute(self.connection())
+        .fetch_optional(self.connection())
         .await;
-        let done = self.complete(result, Delete(Leases), "release a lease")?;
-        Ok(done.rows_affected() > 0)
+        let was_held = self.complete(result, Delete(Leases), "release a lease")?;
+        Ok(was_held == Some(true))
     }
 
     /// Removes expired leases, at most `count_max` of them; returns how many. Leases that a request has locked stay for

@@ -307,6 +307,7 @@ impl Session {
         let mut lease = lease.map_err(Error::no_connection)?;
         lease.deadline = deadline;
         lease.is_unused = true;
+        lease.was_repeated = false;
         Ok(Self {
             lease: Some(lease),
             permit: None,

@@ -85,6 +85,8 @@ pub(super) struct Link {
     pub(super) is_unused: bool,
     /// Whether the last statement was sent twice.
     pub(super) is_repeated: bool,
+    /// Whether any was, since it was taken.
+    pub(super) was_repeated: bool,
     connector: Arc<Connector>,
 }
 
@@ -173,6 +175,7 @@ impl managed::Manager for Maker {
             deadline: None,
             is_unused: false,
             is_repeated: false,
+            was_repeated: false,
             connector: Arc::clone(&self.connector),
         })
     }

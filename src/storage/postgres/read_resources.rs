@@ -1,5 +1,6 @@
 //! Reads resources for changes, deletions and explanations: the state, the latest report of each adapter, and the parts
-//! that a caller asks for, all of one moment. This is the only statement that does so, for one resource or several.
+//! that a caller asks for, all of one moment. This is the only statement that does so, for one resource or several, in three
+//! forms that differ in their parts.
 
 use std::collections::BTreeMap;
 
@@ -9,11 +10,10 @@ use serde_json::{Map, Value};
 use sqlx::types::Json;
 use uuid::Uuid;
 
-use super::batching::{BatchItem, by_place};
+use super::batching::{BatchItem, by_place, column};
 use super::measure::SqlOperation::{self, Query};
 use super::measure::SqlTable::Resources;
 use super::row::{Link, deletion, references};
-use super::save_reports::column;
 use super::scope::{WantedColumns, WantedResource};
 use super::surroundings::{ROWS_MAX, SurroundingsColumn};
 use super::{Db, Error, LockedRow, ResourceScope};
@@ -72,7 +72,7 @@ struct Parts {
 pub(super) struct ReadResource {
     wanted: WantedResource,
     parts: Parts,
-    /// The same for every request of a program.
+    /// The kinds with rules of the program; empty for a request that runs no rules.
     kinds_with_rules: Vec<String>,
 }
 
@@ -169,6 +169,58 @@ pub(super) struct FoundResource {
     surroundings: Option<Json<SurroundingsColumn>>,
 }
 
+/// The statement, with `$parts` beside the state and the reports, and `$data` of the reports. A part of a plan takes time even
+/// if nothing comes of it: with all of them, a report would read for half as long again. Each form takes the same parameters.
+macro_rules! read_resources {
+    ($db:ident, $items:ident, $wanted:ident, $kinds_with_rules:ident, $parts:literal, $data:literal) => {
+        // Only decisions about finalizing resources need the number of children.
+        sqlx::query_as!(
+            FoundResource,
+            r#"SELECT w.place AS "place!", r.id, r.kind, r.name, r.owner_id, r.generation, r.revision,
+                      r.created_at, r.created_by, r.updated_at, r.updated_by, r.deleted_at, r.deleted_by,
+                      r.conditions AS "conditions: _",
+                      CASE WHEN r.deleted_at IS NULL THEN 0 ELSE count_children(r.id) END AS "children!",
+                      e.adapters AS "report_adapters", e.generations AS "report_generations",
+                      e.created AS "report_created", e.times AS "report_times",
+                      e.conditions AS "report_conditions: _", "#
+                + $parts
+                + r#"
+               FROM unnest($4::uuid[], $5::text[], $6::uuid[], $7::jsonb[], $8::bool[], $9::bool[], $10::bool[], $11::bool[])
+                    WITH ORDINALITY
+                    w (id, kind, owner_id, tenancy, resource, dependents, has_links, surroundings, place)
+               JOIN resources r ON r.id = w.id
+               CROSS JOIN LATERAL (
+                   SELECT array_agg(adapter) AS adapters, array_agg(observed_generation) AS generations,
+                          array_agg(created_at) AS created, array_agg(reported_at) AS times,
+                          array_agg(conditions) AS conditions"#
+                + $data
+                + r#"
+                   FROM adapter_reports WHERE resource_id = r.id
+               ) e
+               WHERE (w.kind IS NULL OR r.kind = w.kind)
+                 AND (w.owner_id IS NULL OR r.owner_id = w.owner_id)
+                 AND (w.tenancy IS NULL OR r.tenancy = w.tenancy
+                      AND (w.owner_id IS NULL OR has_tenancy(w.owner_id, w.tenancy)))
+                 AND $1::text[] IS NOT NULL AND $2::int > 0 AND $3::bigint > 0 AND $12::int > 0 AND $13::bigint > 0"#,
+            $kinds_with_rules,
+            i32::try_from(Data::BYTES_MAX * PRINTED_FACTOR).unwrap_or(i32::MAX),
+            i64::try_from(TEXTS_BYTES_MAX * PRINTED_FACTOR).unwrap_or(i64::MAX),
+            &$wanted.ids,
+            &$wanted.kinds as _,
+            &$wanted.owners as _,
+            &$wanted.tenancies as _,
+            &column($items, |item| item.parts.resource),
+            &column($items, |item| item.parts.dependents),
+            &column($items, |item| item.parts.has_links),
+            &column($items, |item| item.parts.surroundings),
+            i32::try_from(LEVELS_MAX).unwrap_or(i32::MAX),
+            i64::try_from(ROWS_MAX).unwrap_or(i64::MAX),
+        )
+        .fetch_all($db.repeatable_connection())
+        .await
+    };
+}
+
 impl BatchItem for ReadResource {
     type Answer = Option<FoundResource>;
 
@@ -178,62 +230,65 @@ impl BatchItem for ReadResource {
 
     async fn answer(db: &mut Db<'_>, items: &[Self]) -> Result<Vec<Self::Answer>, Error> {
         let wanted = WantedColumns::of(items.iter().map(|item| &item.wanted));
-        let kinds_with_rules: &[String] = items.first().map_or(&[], |item| &item.kinds_with_rules);
-        // Only decisions about finalizing resources need the number of children.
-        let result = sqlx::query_as!(
-            FoundResource,
-            r#"SELECT w.place AS "place!", r.id, r.kind, r.name, r.owner_id, r.generation, r.revision,
-                      r.created_at, r.created_by, r.updated_at, r.updated_by, r.deleted_at, r.deleted_by,
-                      r.conditions AS "conditions: _",
-                      CASE WHEN r.deleted_at IS NULL THEN 0 ELSE count_children(r.id) END AS "children!",
-                      e.adapters AS "report_adapters", e.generations AS "report_generations",
-                      e.created AS "report_created", e.times AS "report_times",
-                      e.conditions AS "report_conditions: _",
-                      CASE WHEN e.data_bytes <= $3 THEN e.data END AS "report_data: _",
-                      CASE WHEN w.resource OR r.kind = ANY($1) THEN r.spec END AS "spec: _",
-                      CASE WHEN w.resource OR r.kind = ANY($1) THEN r.labels END AS "labels: _",
-                      CASE WHEN w.resource OR r.kind = ANY($1) THEN r.tenancy END AS "tenancy: _",
-                      CASE WHEN w.resource THEN (
-                          SELECT jsonb_agg(jsonb_build_object('type', ref_type, 'kind', target_kind, 'id', target_id))
-                          FROM resource_references WHERE source_id = r.id) END AS "links: _",
-                      CASE WHEN w.dependents THEN has_dependents(r.id) END AS has_dependents,
-                      CASE WHEN w.has_links THEN
-                          EXISTS (SELECT FROM resource_references l WHERE l.source_id = r.id)
-                          OR EXISTS (SELECT FROM resource_references l WHERE l.target_id = r.id) END AS has_links,
-                      CASE WHEN w.surroundings THEN
-                          (SELECT to_jsonb(s) FROM surroundings(r.id, w.tenancy, $12, $13) s) END AS "surroundings: _"
-               FROM unnest($4::uuid[], $5::text[], $6::uuid[], $7::jsonb[], $8::bool[], $9::bool[], $10::bool[], $11::bool[])
-                    WITH ORDINALITY
-                    w (id, kind, owner_id, tenancy, resource, dependents, has_links, surroundings, place)
-               JOIN resources r ON r.id = w.id
-               CROSS JOIN LATERAL (
-                   SELECT array_agg(adapter) AS adapters, array_agg(observed_generation) AS generations,
-                          array_agg(created_at) AS created, array_agg(reported_at) AS times,
-                          array_agg(conditions) AS conditions,
-                          array_agg(CASE WHEN r.kind = ANY($1) AND octet_length(data::text) <= $2 THEN data END) AS data,
-                          sum(CASE WHEN r.kind = ANY($1) THEN octet_length(data::text) END) AS data_bytes
-                   FROM adapter_reports WHERE resource_id = r.id
-               ) e
-               WHERE (w.kind IS NULL OR r.kind = w.kind)
-                 AND (w.owner_id IS NULL OR r.owner_id = w.owner_id)
-                 AND (w.tenancy IS NULL OR r.tenancy = w.tenancy
-                      AND (w.owner_id IS NULL OR has_tenancy(w.owner_id, w.tenancy)))"#,
-            kinds_with_rules,
-            i32::try_from(Data::BYTES_MAX * PRINTED_FACTOR).unwrap_or(i32::MAX),
-            i64::try_from(TEXTS_BYTES_MAX * PRINTED_FACTOR).unwrap_or(i64::MAX),
-            &wanted.ids,
-            &wanted.kinds as _,
-            &wanted.owners as _,
-            &wanted.tenancies as _,
-            &column(items, |item| item.parts.resource),
-            &column(items, |item| item.parts.dependents),
-            &column(items, |item| item.parts.has_links),
-            &column(items, |item| item.parts.surroundings),
-            i32::try_from(LEVELS_MAX).unwrap_or(i32::MAX),
-            i64::try_from(ROWS_MAX).unwrap_or(i64::MAX),
-        )
-        .fetch_all(db.repeatable_connection())
-        .await;
+        // Each item takes what it asked for: others may have asked for less.
+        let kinds_with_rules = items.iter().map(|item| item.kinds_with_rules.as_slice());
+        let kinds_with_rules = kinds_with_rules.max_by_key(|kinds| kinds.len());
+        let kinds_with_rules = kinds_with_rules.unwrap_or_default();
+        let wants = |part: fn(&Parts) -> bool| items.iter().any(|item| part(&item.parts));
+        let result = if !kinds_with_rules.is_empty()
+            || wants(|parts| parts.has_links || parts.surroundings)
+        {
+            read_resources!(
+                db,
+                items,
+                wanted,
+                kinds_with_rules,
+                r#"CASE WHEN e.data_bytes <= $3::bigint THEN e.data END AS "report_data: _",
+                   CASE WHEN w.resource OR r.kind = ANY($1::text[]) THEN r.spec END AS "spec: _",
+                   CASE WHEN w.resource OR r.kind = ANY($1::text[]) THEN r.labels END AS "labels: _",
+                   CASE WHEN w.resource OR r.kind = ANY($1::text[]) THEN r.tenancy END AS "tenancy: _",
+                   CASE WHEN w.resource THEN (
+                       SELECT jsonb_agg(jsonb_build_object('type', ref_type, 'kind', target_kind, 'id', target_id))
+                       FROM resource_references WHERE source_id = r.id) END AS "links: _",
+                   CASE WHEN w.dependents THEN has_dependents(r.id) END AS has_dependents,
+                   CASE WHEN w.has_links THEN
+                       EXISTS (SELECT FROM resource_references l WHERE l.source_id = r.id)
+                       OR EXISTS (SELECT FROM resource_references l WHERE l.target_id = r.id) END AS has_links,
+                   CASE WHEN w.surroundings THEN (
+                       SELECT to_jsonb(s) FROM surroundings(r.id, w.tenancy, $12::int, $13::bigint) s)
+                       END AS "surroundings: _""#,
+                r#", array_agg(CASE WHEN r.kind = ANY($1::text[]) AND octet_length(data::text) <= $2::int THEN data END) AS data,
+                   sum(CASE WHEN r.kind = ANY($1::text[]) THEN octet_length(data::text) END) AS data_bytes"#
+            )
+        } else if wants(|parts| parts.resource || parts.dependents) {
+            read_resources!(
+                db,
+                items,
+                wanted,
+                kinds_with_rules,
+                r#"NULL::jsonb[] AS "report_data: _",
+                   CASE WHEN w.resource THEN r.spec END AS "spec: _",
+                   CASE WHEN w.resource THEN r.labels END AS "labels: _",
+                   CASE WHEN w.resource THEN r.tenancy END AS "tenancy: _",
+                   CASE WHEN w.resource THEN (
+                       SELECT jsonb_agg(jsonb_build_object('type', ref_type, 'kind', target_kind, 'id', target_id))
+                       FROM resource_references WHERE source_id = r.id) END AS "links: _",
+                   CASE WHEN w.dependents THEN has_dependents(r.id) END AS has_dependents,
+                   NULL::boolean AS has_links, NULL::jsonb AS "surroundings: _""#,
+                ""
+            )
+        } else {
+            read_resources!(
+                db,
+                items,
+                wanted,
+                kinds_with_rules,
+                r#"NULL::jsonb[] AS "report_data: _", NULL::jsonb AS "spec: _", NULL::jsonb AS "labels: _",
+                   NULL::jsonb AS "tenancy: _", NULL::jsonb AS "links: _", NULL::boolean AS has_dependents,
+                   NULL::boolean AS has_links, NULL::jsonb AS "surroundings: _""#,
+                ""
+            )
+        };
         let rows = db.complete(result, Self::OPERATION, Self::DOING)?;
         Ok(by_place(
             items.len(),

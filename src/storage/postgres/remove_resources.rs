@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
+use super::batching::column;
 use super::measure::SqlOperation::Delete;
 use super::measure::SqlTable::Resources;
-use super::save_reports::column;
 use super::{Db, Error};
 use crate::domain::audit::{Change, ChangeOrigin};
 use crate::domain::{JsonText, ResourceId};

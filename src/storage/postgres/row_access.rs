@@ -10,8 +10,11 @@
 //! that was not free.
 
 use std::io;
+use std::time::Duration;
 
-use super::batching::{BatchItem, Batcher, Unanswered};
+use tokio::time::Instant;
+
+use super::batching::{BATCH_MAX, BatchItem, BatchLimits, Batcher, Unanswered};
 use super::insert_resources::InsertResource;
 use super::pool::{Pool, gathering_pool};
 use super::read_resources::ReadResource;
@@ -25,21 +28,24 @@ use crate::domain::audit::{Change, ChangeOrigin};
 use crate::domain::tenancy::TenantScope;
 use crate::domain::{Condition, Report, Resource, ResourceSnapshot, ResourceState, StoredResource};
 
+/// Time for a new connection, after those of shared statements were waited for in vain.
+const CONNECT_TIME: Duration = Duration::from_secs(1);
+
 /// The batchers of one thread.
 #[derive(Clone)]
 pub(super) struct Batchers {
-    stored: Batcher<FindStored>,
+    gets: Batcher<FindStored>,
     reads: Batcher<ReadResource>,
     inserts: Batcher<InsertResource>,
     saves: Batcher<SaveResource>,
     reports: Batcher<SaveReport>,
 }
 
-/// Connections for shared statements alone. Statements without any use those for everything.
+/// Connections for shared statements alone. Statements without any use those for everything, one item each.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct SharedConnections {
     /// For single resources that are read for an answer.
-    pub(super) reads: usize,
+    pub(super) gets: usize,
     /// For changes of single resources, and what they read.
     pub(super) changes: usize,
 }
@@ -57,7 +63,7 @@ impl SharedConnections {
     pub(super) fn of(connections: usize) -> Self {
         Self {
             // Of two, one must be left that no search holds: that is worth more than faster reads.
-            reads: usize::from(connections > 2),
+            gets: usize::from(connections > 2),
             changes: match connections {
                 ..5 => 0,
                 5..8 => 1,
@@ -68,7 +74,7 @@ impl SharedConnections {
     }
 
     pub(super) fn count(self) -> usize {
-        self.reads + self.changes
+        self.gets + self.changes
     }
 }
 
@@ -82,15 +88,24 @@ impl Batchers {
         let mut made = Vec::new();
         let mut pool_of = |count| {
             if count == 0 {
-                return (general.clone(), settings.connections_max);
+                // A shared statement that waits for a lock would make others wait there for as long.
+                let limits = BatchLimits {
+                    side_by_side: settings.connections_max,
+                    items: 1,
+                };
+                return (general.clone(), limits);
             }
             let pool = gathering_pool(settings, count);
             made.push(pool.clone());
-            (pool, count)
+            let limits = BatchLimits {
+                side_by_side: count,
+                items: BATCH_MAX,
+            };
+            (pool, limits)
         };
-        let (reads, changes) = (pool_of(connections.reads), pool_of(connections.changes));
+        let (gets, changes) = (pool_of(connections.gets), pool_of(connections.changes));
         let batchers = Self {
-            stored: Batcher::new(&reads),
+            gets: Batcher::new(&gets),
             reads: Batcher::new(&changes),
             inserts: Batcher::new(&changes),
             saves: Batcher::new(&changes),
@@ -111,7 +126,7 @@ impl Store {
         &self,
         scope: ResourceScope<'_>,
     ) -> Result<Option<StoredResource>, Error> {
-        self.run_shared(&self.batchers.stored, || FindStored(scope.into()))
+        self.run_shared(&self.batchers.gets, || FindStored(scope.into()))
             .await
     }
 
@@ -130,8 +145,8 @@ impl Store {
             Err(Unanswered::Lost) if !Q::IS_REPEATABLE => {
                 return Err(without_answer(Q::DOING, connection_lost()));
             }
-            // Both attempts together wait for a connection no longer than one.
-            Err(Unanswered::NoConnection) => {}
+            // Both attempts together wait for a connection hardly longer than one; a new one takes a moment.
+            Err(Unanswered::NoConnection) => until = until.max(Instant::now() + CONNECT_TIME),
             Err(Unanswered::Failed) => until = self.connected_by(),
             Err(Unanswered::Lost) => {
                 until = self.connected_by();

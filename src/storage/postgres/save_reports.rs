@@ -6,7 +6,7 @@
 
 use uuid::Uuid;
 
-use super::batching::{BatchItem, by_place};
+use super::batching::{BatchItem, by_place, column};
 use super::condition_columns::{ConditionColumns, SentConditions};
 use super::measure::SqlOperation::{self, Update};
 use super::measure::SqlTable::AdapterReports;
@@ -55,6 +55,72 @@ impl SaveReport {
     }
 }
 
+/// The statement. `$recorded` records changes: a part of a plan takes time even if nothing comes of it, and most reports
+/// record nothing.
+macro_rules! save_reports {
+    ($db:ident, $reports:ident, $recorded:literal) => {
+        sqlx::query_scalar!(
+            r#"WITH locked AS (
+                   SELECT w.* FROM unnest(
+                       $1::uuid[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::timestamptz[],
+                       $7::timestamptz[], $8::bigint[], $9::text[], $10::int[], $11::timestamptz[],
+                       $12::timestamptz[], $13::text[], $14::text[], $15::text[], $16::timestamptz[], $17::text[],
+                       $18::text[])
+                   WITH ORDINALITY w (
+                       id, revision, condition_place, conditions, condition_states, reconciled_updated_at,
+                       reconciled_transition_at, last_known_generation, adapter, observed_generation, created_at,
+                       reported_at, reported_conditions, data, metadata, at, actor, request_id, place)
+                   JOIN resources r ON r.id = w.id AND r.revision = w.revision
+                   FOR NO KEY UPDATE OF r SKIP LOCKED
+               ), changed AS (
+                   UPDATE resources r
+                   SET conditions = CASE WHEN w.condition_place IS NULL THEN w.conditions::jsonb
+                                         ELSE jsonb_set(r.conditions, ARRAY[w.condition_place], w.conditions::jsonb) END,
+                       condition_states = w.condition_states::text[], reconciled_updated_at = w.reconciled_updated_at,
+                       reconciled_transition_at = w.reconciled_transition_at,
+                       last_known_generation = w.last_known_generation,
+                       computed_revision = r.revision + 1, revision = r.revision + 1
+                   FROM locked w
+                   WHERE r.id = w.id AND r.revision = w.revision
+                   RETURNING r.kind, r.generation, w.*
+"#
+                + $recorded
+                + r#"
+               ), saved AS (
+                   INSERT INTO adapter_reports (resource_id, adapter, observed_generation, created_at, reported_at,
+                                                conditions, data, metadata)
+                   SELECT c.id, c.adapter, c.observed_generation, c.created_at, c.reported_at,
+                          c.reported_conditions::jsonb, c.data::jsonb, c.metadata::jsonb
+                   FROM changed c
+                   ON CONFLICT (resource_id, adapter) DO UPDATE
+                   SET observed_generation = excluded.observed_generation, reported_at = excluded.reported_at,
+                       conditions = excluded.conditions, data = excluded.data, metadata = excluded.metadata
+               )
+               SELECT place AS "place!" FROM changed"#,
+            &column($reports, |r| r.id),
+            &column($reports, |r| r.revision),
+            &column($reports, |r| r.condition_place.as_deref()) as _,
+            &column($reports, |r| r.conditions.as_str()) as _,
+            &column($reports, |r| r.computed.states_literal()),
+            &column($reports, |r| r.computed.reconciled_updated_at) as _,
+            &column($reports, |r| r.computed.reconciled_transition_at) as _,
+            &column($reports, |r| r.computed.last_known_generation) as _,
+            &column($reports, |r| r.report.adapter.as_str()) as _,
+            &column($reports, |r| r.report.observed_generation),
+            &column($reports, |r| r.report.created_at),
+            &column($reports, |r| r.report.reported_at),
+            &column($reports, |r| r.reported_conditions.as_str()) as _,
+            &column($reports, |r| r.data.as_str()) as _,
+            &column($reports, |r| r.metadata.as_ref().map(JsonText::as_str)) as _,
+            &column($reports, |r| Some(r.origin.as_ref()?.at)) as _,
+            &column($reports, |r| Some(r.origin.as_ref()?.actor.as_str())) as _,
+            &column($reports, |r| Some(r.origin.as_ref()?.request_id.as_str())) as _,
+        )
+        .fetch_all($db.connection())
+        .await
+    };
+}
+
 impl BatchItem for SaveReport {
     type Answer = bool;
 
@@ -67,77 +133,22 @@ impl BatchItem for SaveReport {
     }
 
     async fn answer(db: &mut Db<'_>, reports: &[Self]) -> Result<Vec<bool>, Error> {
-        let result = sqlx::query_scalar!(
-            r#"WITH wanted AS (
-                   SELECT * FROM unnest(
-                       $1::uuid[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::timestamptz[],
-                       $7::timestamptz[], $8::bigint[], $9::text[], $10::int[], $11::timestamptz[],
-                       $12::timestamptz[], $13::text[], $14::text[], $15::text[], $16::timestamptz[], $17::text[],
-                       $18::text[])
-                   WITH ORDINALITY w (
-                       id, revision, condition_place, conditions, condition_states, reconciled_updated_at,
-                       reconciled_transition_at, last_known_generation, adapter, observed_generation, created_at,
-                       reported_at, reported_conditions, data, metadata, at, actor, request_id, place)
-               ), locked AS (
-                   SELECT w.place FROM wanted w JOIN resources r ON r.id = w.id AND r.revision = w.revision
-                   FOR NO KEY UPDATE OF r SKIP LOCKED
-               ), changed AS (
-                   UPDATE resources r
-                   SET conditions = CASE WHEN w.condition_place IS NULL THEN w.conditions::jsonb
-                                         ELSE jsonb_set(r.conditions, ARRAY[w.condition_place], w.conditions::jsonb) END,
-                       condition_states = w.condition_states::text[], reconciled_updated_at = w.reconciled_updated_at,
-                       reconciled_transition_at = w.reconciled_transition_at,
-                       last_known_generation = w.last_known_generation,
-                       computed_revision = r.revision + 1, revision = r.revision + 1
-                   FROM wanted w JOIN locked l ON l.place = w.place
-                   WHERE r.id = w.id AND r.revision = w.revision
-                   RETURNING r.id, r.kind, r.generation, w.place
-               ), recorded AS (
-                   INSERT INTO changes (at, resource_id, kind, action, generation_after, actor, request_id, cause,
-                                        revision, conditions)
-                   SELECT w.at, c.id, c.kind, 'modified', c.generation, w.actor, w.request_id, w.adapter, w.revision,
-                          r.conditions
-                   FROM changed c JOIN wanted w ON w.place = c.place AND w.at IS NOT NULL
-                   JOIN resources r ON r.id = c.id
-               ), saved AS (
-                   INSERT INTO adapter_reports (resource_id, adapter, observed_generation, created_at, reported_at,
-                                                conditions, data, metadata)
-                   SELECT c.id, w.adapter, w.observed_generation, w.created_at, w.reported_at,
-                          w.reported_conditions::jsonb, w.data::jsonb, w.metadata::jsonb
-                   FROM changed c JOIN wanted w ON w.place = c.place
-                   ON CONFLICT (resource_id, adapter) DO UPDATE
-                   SET observed_generation = excluded.observed_generation, reported_at = excluded.reported_at,
-                       conditions = excluded.conditions, data = excluded.data, metadata = excluded.metadata
-               )
-               SELECT place AS "place!" FROM changed"#,
-            &column(reports, |r| r.id),
-            &column(reports, |r| r.revision),
-            &column(reports, |r| r.condition_place.as_deref()) as _,
-            &column(reports, |r| r.conditions.as_str()) as _,
-            &column(reports, |r| r.computed.states_literal()),
-            &column(reports, |r| r.computed.reconciled_updated_at) as _,
-            &column(reports, |r| r.computed.reconciled_transition_at) as _,
-            &column(reports, |r| r.computed.last_known_generation) as _,
-            &column(reports, |r| r.report.adapter.as_str()) as _,
-            &column(reports, |r| r.report.observed_generation),
-            &column(reports, |r| r.report.created_at),
-            &column(reports, |r| r.report.reported_at),
-            &column(reports, |r| r.reported_conditions.as_str()) as _,
-            &column(reports, |r| r.data.as_str()) as _,
-            &column(reports, |r| r.metadata.as_ref().map(JsonText::as_str)) as _,
-            &column(reports, |r| Some(r.origin.as_ref()?.at)) as _,
-            &column(reports, |r| Some(r.origin.as_ref()?.actor.as_str())) as _,
-            &column(reports, |r| Some(r.origin.as_ref()?.request_id.as_str())) as _,
-        )
-        .fetch_all(db.connection())
-        .await;
+        let result = if reports.iter().any(|report| report.origin.is_some()) {
+            save_reports!(
+                db,
+                reports,
+                "), recorded AS (
+                     INSERT INTO changes (at, resource_id, kind, action, generation_after, actor, request_id, cause,
+                                          revision, conditions)
+                     SELECT c.at, c.id, c.kind, 'modified', c.generation, c.actor, c.request_id, c.adapter, c.revision,
+                            r.conditions
+                     FROM changed c JOIN resources r ON r.id = c.id WHERE c.at IS NOT NULL"
+            )
+        } else {
+            save_reports!(db, reports, "")
+        };
         let places = db.complete(result, Self::OPERATION, Self::DOING)?;
         let saved = by_place(reports.len(), places.into_iter().map(|place| (place, ())));
         Ok(saved.iter().map(Option::is_some).collect())
     }
-}
-
-/// One column of a set of rows, as a parameter of a statement.
-pub(super) fn column<'r, R, T>(rows: &'r [R], value: impl Fn(&'r R) -> T) -> Vec<T> {
-    rows.iter().map(value).collect()
 }

@@ -7,11 +7,10 @@
 
 use serde_json::Value;
 
-use super::batching::{BatchItem, by_place};
+use super::batching::{BatchItem, by_place, column};
 use super::condition_columns::{ConditionColumns, SentConditions};
 use super::measure::SqlOperation::{self, Update};
 use super::measure::SqlTable::Resources;
-use super::save_reports::column;
 use super::{Db, Error};
 use crate::domain::audit::{Action, Change, ChangeOrigin};
 use crate::domain::change::ReplacedParts;
@@ -59,7 +58,8 @@ impl SaveResource {
     /// A deletion, unless the row has changed since `before` or has dependents.
     ///
     /// The row is locked before dependents are searched: `has_dependents` sees everything that was committed until
-    /// then, and every transaction that creates a child or a reference locks this row first.
+    /// then. Whoever adds a child or a reference holds a lock of this row, if only that of the foreign key, which lets no
+    /// `FOR UPDATE` pass.
     pub(super) fn deleted(
         before: &ResourceState,
         after: &ResourceState,
@@ -136,8 +136,8 @@ impl BatchItem for SaveResource {
 
     async fn answer(db: &mut Db<'_>, items: &[Self]) -> Result<Vec<bool>, Error> {
         let result = sqlx::query_scalar!(
-            r#"WITH wanted AS (
-                   SELECT * FROM unnest(
+            r#"WITH locked AS (
+                   SELECT w.* FROM unnest(
                        $1::uuid[], $2::bigint[], $3::bool[], $4::int[], $5::timestamptz[], $6::text[],
                        $7::timestamptz[], $8::text[], $9::text[], $10::text[], $11::text[], $12::text[], $13::text[],
                        $14::timestamptz[], $15::timestamptz[], $16::bigint[], $17::bool[], $18::bool[], $19::text[],
@@ -147,12 +147,10 @@ impl BatchItem for SaveResource {
                        deleted_at, deleted_by, spec, labels, condition_place, conditions, condition_states,
                        reconciled_updated_at, reconciled_transition_at, last_known_generation, are_conditions_replaced,
                        are_links_replaced, dropped_links, at, actor, request_id, action, generation_before, place)
-               ), locked AS (
-                   SELECT r.id, w.place, w.must_have_no_dependents
-                   FROM wanted w JOIN resources r ON r.id = w.id AND r.revision = coalesce(w.revision, r.revision)
-                   FOR NO KEY UPDATE OF r SKIP LOCKED
+                   JOIN resources r ON r.id = w.id AND r.revision = coalesce(w.revision, r.revision)
+                   FOR UPDATE OF r SKIP LOCKED
                ), savable AS MATERIALIZED (
-                   SELECT place FROM locked WHERE CASE WHEN must_have_no_dependents THEN NOT has_dependents(id) ELSE true END
+                   SELECT * FROM locked WHERE CASE WHEN must_have_no_dependents THEN NOT has_dependents(id) ELSE true END
                ), changed AS (
                    UPDATE resources r
                    SET spec = coalesce(w.spec::jsonb, r.spec), labels = coalesce(w.labels::jsonb, r.labels),
@@ -165,27 +163,27 @@ impl BatchItem for SaveResource {
                        reconciled_transition_at = w.reconciled_transition_at,
                        last_known_generation = w.last_known_generation,
                        computed_revision = r.revision + 1, revision = r.revision + 1
-                   FROM wanted w JOIN savable s ON s.place = w.place
+                   FROM savable w
                    WHERE r.id = w.id AND r.revision = coalesce(w.revision, r.revision)
-                   RETURNING r.id, r.kind, r.name, r.tenancy, w.place
+                   RETURNING r.kind, r.name, r.tenancy, w.*
                ), recorded AS (
                    INSERT INTO changes (at, resource_id, kind, action, generation_after, actor, request_id, revision,
                                         generation, updated_at, updated_by, deleted_at, deleted_by,
                                         spec, labels, links, conditions)
-                   SELECT w.at, c.id, c.kind, 'modified', w.generation, w.actor, w.request_id, r.revision,
+                   SELECT c.at, c.id, c.kind, 'modified', c.generation, c.actor, c.request_id, r.revision,
                           r.generation, r.updated_at, r.updated_by, r.deleted_at, r.deleted_by,
-                          CASE WHEN w.spec IS NOT NULL THEN r.spec END,
-                          CASE WHEN w.labels IS NOT NULL THEN r.labels END,
-                          CASE WHEN w.are_links_replaced THEN links_of(c.id) ELSE w.dropped_links::jsonb END,
-                          CASE WHEN w.are_conditions_replaced THEN r.conditions END
-                   FROM changed c JOIN wanted w ON w.place = c.place JOIN resources r ON r.id = c.id
+                          CASE WHEN c.spec IS NOT NULL THEN r.spec END,
+                          CASE WHEN c.labels IS NOT NULL THEN r.labels END,
+                          CASE WHEN c.are_links_replaced THEN links_of(c.id) ELSE c.dropped_links::jsonb END,
+                          CASE WHEN c.are_conditions_replaced THEN r.conditions END
+                   FROM changed c JOIN resources r ON r.id = c.id
                ), logged AS (
                    INSERT INTO audit_entries (at, actor, request_id, action, kind, resource_id, name,
                                               generation_before, generation_after, tenancy)
-                   SELECT w.at, w.actor, w.request_id, w.action, c.kind, c.id, c.name, w.generation_before,
-                          w.generation, c.tenancy
-                   FROM changed c JOIN wanted w ON w.place = c.place
-                   WHERE w.action IS NOT NULL ORDER BY w.place
+                   SELECT c.at, c.actor, c.request_id, c.action, c.kind, c.id, c.name, c.generation_before,
+                          c.generation, c.tenancy
+                   FROM changed c
+                   WHERE c.action IS NOT NULL ORDER BY c.place
                )
                SELECT place AS "place!" FROM changed"#,
             &column(items, |i| i.state.id.as_uuid()),

@@ -1,6 +1,7 @@
 //! What comes to depend on a resource while its deletion waits for the row.
 
 use serde_json::Value;
+use sqlx::AssertSqlSafe;
 use sqlx::postgres::PgConnection;
 
 use super::Busy;
@@ -16,17 +17,12 @@ fn id_of(path: &str) -> uuid::Uuid {
     path.rsplit('/').next().unwrap().parse().unwrap()
 }
 
-/// A transaction that holds a resource as the service does before it makes something that depends on it, and has
-/// made that.
-async fn dependent(
-    api: &TestApi,
-    path: &str,
-    lock: &'static str,
-    made: &'static str,
-) -> PgConnection {
+/// A transaction that holds a resource with a lock, and has made something that depends on it.
+async fn dependent(api: &TestApi, path: &str, lock: &str, made: &'static str) -> PgConnection {
     let mut holder = api.database.connect().await;
     sqlx::raw_sql("BEGIN").execute(&mut holder).await.unwrap();
-    for sql in [lock, made] {
+    let lock = format!("SELECT FROM resources WHERE id = $1 FOR {lock}");
+    for sql in [AssertSqlSafe(lock), AssertSqlSafe(made.to_owned())] {
         let query = sqlx::query(sql).bind(id_of(path));
         query.execute(&mut holder).await.unwrap();
     }
@@ -44,26 +40,29 @@ async fn deleted_meanwhile(api: &TestApi, path: &str, holder: &mut PgConnection)
 
 #[tokio::test]
 async fn a_child_that_came_while_the_deletion_waited_is_deleted_with_its_parent() {
-    let busy = Busy::spawn().await;
-    let cluster = busy.api.cluster("owner").await;
-    let lock = "SELECT FROM resources WHERE id = $1 FOR SHARE";
-    let mut holder = dependent(&busy.api, &cluster, lock, CHILD).await;
-    let deleted = deleted_meanwhile(&busy.api, &cluster, &mut holder).await;
-    assert_eq!(deleted.status, 202, "{}", deleted.body);
-    let finalizing =
-        "SELECT count(*) FROM resources WHERE owner_id = $1 AND deleted_at IS NOT NULL";
-    assert_eq!(busy.count(finalizing, &cluster).await, 1);
+    // The service takes this lock. Others have that of the foreign key alone.
+    for lock in ["SHARE", "KEY SHARE"] {
+        let busy = Busy::spawn().await;
+        let cluster = busy.api.cluster("owner").await;
+        let mut holder = dependent(&busy.api, &cluster, lock, CHILD).await;
+        let deleted = deleted_meanwhile(&busy.api, &cluster, &mut holder).await;
+        assert_eq!(deleted.status, 202, "{lock}: {}", deleted.body);
+        let finalizing =
+            "SELECT count(*) FROM resources WHERE owner_id = $1 AND deleted_at IS NOT NULL";
+        assert_eq!(busy.count(finalizing, &cluster).await, 1, "{lock}");
+    }
 }
 
 #[tokio::test]
 async fn a_link_that_came_while_the_deletion_waited_holds_its_target() {
-    let busy = Busy::spawn().await;
-    busy.api.cluster("source").await;
-    let cluster = busy.api.cluster("target").await;
-    let lock = "SELECT FROM resources WHERE id = $1 FOR NO KEY UPDATE";
-    let mut holder = dependent(&busy.api, &cluster, lock, LINK).await;
-    let refused = deleted_meanwhile(&busy.api, &cluster, &mut holder).await;
-    assert_eq!(refused.status, 409, "{}", refused.body);
-    let found = busy.api.get(&cluster).await;
-    assert_eq!(found.body["deleted_time"], Value::Null);
+    for lock in ["NO KEY UPDATE", "KEY SHARE"] {
+        let busy = Busy::spawn().await;
+        busy.api.cluster("source").await;
+        let cluster = busy.api.cluster("target").await;
+        let mut holder = dependent(&busy.api, &cluster, lock, LINK).await;
+        let refused = deleted_meanwhile(&busy.api, &cluster, &mut holder).await;
+        assert_eq!(refused.status, 409, "{lock}: {}", refused.body);
+        let found = busy.api.get(&cluster).await;
+        assert_eq!(found.body["deleted_time"], Value::Null, "{lock}");
+    }
 }

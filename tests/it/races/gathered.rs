@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use sqlx::Connection as _;
 
 use super::Busy;
-use crate::support::{Answer, Cut, Proxy};
+use crate::support::{Answer, Cut, Proxy, child, root, ruled};
 
 /// So many that all but the first few share statements.
 const MANY: usize = 48;
@@ -139,6 +139,48 @@ async fn no_child_outlives_its_parent() {
     let active = "SELECT count(*) FROM resources WHERE owner_id = $1 AND deleted_at IS NULL";
     for path in &paths {
         assert_eq!(busy.count(active, path).await, 0, "{path}");
+    }
+    busy.assert_sound().await;
+}
+
+/// A request that is refused for its references looks at its parent without the input of rules.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_request_without_rules_takes_nothing_from_those_with_rules() {
+    let rule = ("Placed", "true", "has(resource.spec.region)", "\"\"");
+    let kinds = vec![
+        ruled(&[rule], root("Site", "sites", &["dns"])),
+        child("Site", "cascade", root("Rack", "racks", &[])),
+    ];
+    let busy = Busy::spawn_with(kinds).await;
+    let mut sites = Vec::new();
+    for number in 0..MANY {
+        let body = json!({"kind": "Site", "name": format!("s{number}"), "spec": {"region": "eu"}});
+        sites.push(format!(
+            "/sites/{}",
+            busy.api.post("/sites", body).await.id()
+        ));
+    }
+    for round in 0..20 {
+        let refused = sites.iter().map(|site| {
+            let (api, list) = (busy.api.clone(), format!("{site}/racks"));
+            let links = json!({"nowhere": [{"kind": "Site", "id": "0"}]});
+            let rack = json!({"kind": "Rack", "name": "r", "spec": {}, "references": links});
+            async move { api.post(&list, rack).await }
+        });
+        let patched = sites.iter().map(|site| {
+            let (api, site) = (busy.api.clone(), site.clone());
+            let labels = json!({"labels": {"round": round.to_string()}});
+            async move { api.patch(&site, labels).await }
+        });
+        let (refused, patched) = tokio::join!(busy.at_once(refused), busy.at_once(patched));
+        for answer in refused {
+            assert_eq!(answer.status, 400, "{}", answer.body);
+        }
+        for answer in patched {
+            let conditions = answer.body["status"]["conditions"].as_array().unwrap();
+            let placed = conditions.iter().find(|c| c["type"] == "Placed").unwrap();
+            assert_eq!(placed["status"], "True", "round {round}: {placed}");
+        }
     }
     busy.assert_sound().await;
 }
