@@ -58,8 +58,8 @@ impl SaveResource {
     /// A deletion, unless the row has changed since `before` or has dependents.
     ///
     /// The row is locked before dependents are searched: `has_dependents` sees everything that was committed until
-    /// then. Whoever adds a child or a reference holds a lock of this row, if only that of the foreign key, which lets no
-    /// `FOR UPDATE` pass.
+    /// then. A transaction that adds a child or a reference holds a lock of this row, if only that of the foreign key,
+    /// which lets no `FOR UPDATE` pass.
     pub(super) fn deleted(
         before: &ResourceState,
         after: &ResourceState,
