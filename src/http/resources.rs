@@ -116,13 +116,13 @@ pub(super) async fn patch(call: Call, body: Bytes) -> Result<HttpResponse, Probl
     let is_dry_run = call.is_dry_run()?;
     let format = call.patch_format()?;
     let path = call.resource_path()?;
-    let patch = &wire::patch(format, &body, path.collection.entity())?;
+    let change = &wire::patch(format, &body, path.collection.entity())?;
     let conditions = &call.preconditions()?;
     let origin = call.origin()?;
     let key = call.keyed_in(format, &body, &origin)?;
     let command = Command::Patch {
         path,
-        patch,
+        patch: change,
         conditions,
     };
     call.change(command, &origin, key.as_ref(), is_dry_run)

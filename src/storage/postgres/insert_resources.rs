@@ -44,7 +44,7 @@ pub(super) struct InsertResource {
     may_exist: bool,
 }
 
-struct Inserted {
+struct InsertRow {
     place: i64,
     is_inserted: bool,
     is_parent_locked: bool,
@@ -122,7 +122,7 @@ impl BatchItem for InsertResource {
 
 async fn insert(db: &mut Db<'_>, items: &[InsertResource]) -> Result<Vec<Created>, Error> {
     let result = sqlx::query_as!(
-        Inserted,
+        InsertRow,
         r#"WITH wanted AS (
                SELECT * FROM unnest(
                    $1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
@@ -192,8 +192,8 @@ async fn insert(db: &mut Db<'_>, items: &[InsertResource]) -> Result<Vec<Created
         .collect())
 }
 
-impl From<Inserted> for Created {
-    fn from(row: Inserted) -> Self {
+impl From<InsertRow> for Created {
+    fn from(row: InsertRow) -> Self {
         match (row.is_inserted, row.is_parent_locked, row.has_parent) {
             (true, ..) => Self::Yes,
             (false, true, _) => Self::ParentFinalizing,

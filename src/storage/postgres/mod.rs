@@ -177,14 +177,14 @@ impl Store {
     /// | 8 | 1 | 2 | 5 | 2 |
     pub fn share(&self, shares: usize) -> Self {
         let connections = (self.settings.connections_max / shares.max(1)).max(1);
-        let shared = SharedConnections::of(connections);
-        let general = connections - shared.count();
+        let for_sets = SharedConnections::of(connections);
+        let general = connections - for_sets.count();
         let settings = Settings {
             connections_max: general,
             ..Settings::clone(&self.settings)
         };
         let pool = pool::pool(&settings);
-        let (batchers, shared_pools) = Batchers::new(&settings, &pool, shared);
+        let (batchers, shared_pools) = Batchers::new(&settings, &pool, for_sets);
         let mut pools = self.pools();
         pools.push(pool.clone());
         pools.extend(shared_pools);

@@ -136,6 +136,9 @@ impl ReadResource {
     }
 }
 
+/// The data of one report; null if it is more than rules read.
+type ReportData = Option<Json<Map<String, Value>>>;
+
 /// A row of the statement. What was not asked for is null.
 pub(super) struct FoundResource {
     place: i64,
@@ -159,7 +162,7 @@ pub(super) struct FoundResource {
     report_times: Option<Vec<DateTime<Utc>>>,
     report_conditions: Option<Vec<Json<Vec<ReportedCondition>>>>,
     /// For kinds with rules. Null if there is more than rules read.
-    report_data: Option<Vec<Option<Json<Map<String, Value>>>>>,
+    report_data: Option<Vec<ReportData>>,
     spec: Option<Json<Map<String, Value>>>,
     labels: Option<Json<Labels>>,
     tenancy: Option<Json<Tenancy>>,
