@@ -2,8 +2,8 @@
 //! run the same statements (`docs/decisions/0080-gathered-writes.md`).
 //!
 //! ```text
-//! row_access() ─▶ Shared       a read, then a guarded write: each one statement, for all requests that wait for it
-//! begin_…() ────▶ Transaction  the same two for one request, beside others
+//! row_access() ───▶ Shared       a read, then a guarded write: each one statement, for all requests that wait for it
+//! begin_change() ─▶ Transaction  the same two for one request, beside its other statements
 //! ```
 //!
 //! What a shared statement leaves undone, each request does over a connection of its own: after an error, and after a lock
