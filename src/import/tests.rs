@@ -350,7 +350,7 @@ fn push(
 }
 
 #[test]
-fn parents_come_first_and_finalizing_resources_leave_their_names() {
+fn parents_come_first_and_finalizing_resources_free_names() {
     let registry = kinds();
     let mut plan = ImportPlan::new(&registry);
     for (number, kind, is_finalizing) in [
@@ -377,7 +377,7 @@ fn parents_come_first_and_finalizing_resources_leave_their_names() {
 }
 
 #[test]
-fn imported_resources_that_the_source_lacks_have_vanished_children_first() {
+fn vanished_resources_are_listed_children_first() {
     let registry = kinds();
     let mut plan = ImportPlan::new(&registry);
     for (number, kind) in [
@@ -406,7 +406,7 @@ fn imported_resources_that_the_source_lacks_have_vanished_children_first() {
 }
 
 #[test]
-fn findings_are_all_counted_and_the_first_ones_of_each_reason_listed() {
+fn all_findings_are_counted_and_the_first_are_listed() {
     let mut report = ImportReport::default();
     let count = ImportReport::LISTED_MAX + 5;
     for _ in 0..count {

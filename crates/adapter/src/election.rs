@@ -179,7 +179,7 @@ impl Candidate {
         let asked_at = Instant::now();
         let (api, election) = (self.api.clone(), self.election.clone());
         let asking = Arc::clone(&self.asking).lock_owned().await;
-        // In a task of its own: the service carries out a request although nobody waits for its answer any more, and the
+        // In a task of its own: the service carries out a request even if its client has stopped waiting, and the
         // lease must not be released before that.
         let asked = tokio::spawn(async move {
             let Election {

@@ -141,7 +141,7 @@ async fn a_resource_that_changes_before_its_references_come_gets_none() {
 }
 
 #[tokio::test]
-async fn resources_whose_target_goes_before_their_references_come_differ() {
+async fn resources_whose_target_is_removed_meanwhile_differ() {
     let world = linked_world().await;
     let removal = "DELETE FROM resources WHERE name = 'wif-2'";
     let report = run_with_change(&world, removal).await;

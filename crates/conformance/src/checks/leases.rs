@@ -1,4 +1,4 @@
-//! Leases, which the older service lacks.
+//! Leases, which the Go HyperFleet API does not have.
 
 use serde_json::json;
 
