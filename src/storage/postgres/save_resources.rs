@@ -82,9 +82,7 @@ impl SaveResource {
         Self {
             revision: Some(before.revision),
             condition_place: sent.place,
-            conditions: JsonText::of(&sent.value.0),
-            audited: Some(change.clone()),
-            ..Self::locked(after, None, None, origin)
+            ..Self::of(after, JsonText::of(&sent.value.0), Some(change), origin)
         }
     }
 
@@ -95,6 +93,20 @@ impl SaveResource {
         dropped_links: Option<&[Value]>,
         origin: &ChangeOrigin,
     ) -> Self {
+        let conditions = JsonText::of(&state.conditions);
+        Self {
+            dropped_links: dropped_links.map(|links| JsonText::of(&links)),
+            ..Self::of(state, conditions, change, origin)
+        }
+    }
+
+    /// A state of a row that the transaction has locked, with what is sent of its conditions.
+    fn of(
+        state: &ResourceState,
+        conditions: JsonText,
+        change: Option<&Change>,
+        origin: &ChangeOrigin,
+    ) -> Self {
         Self {
             revision: None,
             must_have_no_dependents: false,
@@ -102,11 +114,11 @@ impl SaveResource {
             labels: None,
             updated_by: None,
             condition_place: None,
-            conditions: JsonText::of(&state.conditions),
+            conditions,
             computed: ConditionColumns::of(&state.conditions),
             are_conditions_replaced: true,
             are_links_replaced: false,
-            dropped_links: dropped_links.map(|links| JsonText::of(&links)),
+            dropped_links: None,
             audited: change.cloned(),
             state: state.clone(),
             origin: origin.clone(),
