@@ -70,7 +70,7 @@ release-check: setup ## Build the release twice, in two folders, and compare the
 
 # ---- Test -----------------------------------------------------------------------------------
 
-.PHONY: book test test-image test-kubernetes test-operations test-packages test-upgrade check chart chart-reference fuzz clients deny sbom chaos check-long fmt lint doc sqlx sqlx-check openapi etcd-protoset messages config-reference fleetctl-reference mutants fuzz-search fuzz-units test-cluster fleet-seeds
+.PHONY: book test test-image test-kubernetes test-operations test-packages test-upgrade check chart chart-reference fuzz clients deny sbom chaos check-long fmt lint doc schema sqlx sqlx-check openapi etcd-protoset messages config-reference fleetctl-reference mutants fuzz-search fuzz-units test-cluster fleet-seeds
 test: setup-test ## Build and run every test; they start their own PostgreSQL
 	cargo test
 
@@ -140,6 +140,9 @@ pictures: setup-demo ## Renew the pictures of terminals in docs/images (rich, fr
 .dev/sqlx: setup FORCE
 	@rm -rf $@ && mkdir -p $@ && touch src/lib.rs
 	@scripts/with-postgres scripts/sqlx-metadata $@
+
+schema: setup ## Renew migrations/schema.sql after adding a migration
+	@scripts/with-postgres bash -euo pipefail -c 'for file in migrations/[0-9]*.sql; do psql --quiet --no-psqlrc --single-transaction -v ON_ERROR_STOP=1 "$$DATABASE_URL" --file "$$file" > /dev/null; done; scripts/schema "$$DATABASE_URL" > migrations/schema.sql'
 
 sqlx: .dev/sqlx ## Renew .sqlx after editing SQL or a migration
 	rm -rf .sqlx && cp -r .dev/sqlx .sqlx

@@ -4,12 +4,18 @@ use chrono::{DateTime, Utc};
 
 use super::{Collection, Error, ListRequest, ResourcePath, Service};
 use crate::domain::history::{
-    Generation, HistoryPage, PastFault, PastMoment, TimelineEvent, Tombstone, first_time,
-    generations, timeline,
+    Generation, HistoryPage, PastFault, PastMoment, REMOVAL_ENTRIES_MAX, Timeline, TimelineEvent,
+    Tombstone, first_time, generations,
 };
 use crate::domain::page::{Listing, PageRequest};
 use crate::domain::tenancy::TenantScope;
 use crate::domain::{Constraint, ListFilter, StoredResource, Violation};
+use crate::storage::postgres::ResourceScope;
+
+/// Events that a page counts from its first one on. An exact number would need every change.
+const EVENTS_COUNTED_MAX: usize = 1_000;
+/// Changes that one statement reads.
+const CHANGES_READ: i64 = 500;
 
 impl Service {
     /// Returns an earlier state of a resource, which may be removed by now.
@@ -75,25 +81,67 @@ impl Service {
         path: ResourcePath<'_>,
         page: PageRequest,
     ) -> Result<HistoryPage<TimelineEvent>, Error> {
-        let recorded = match path.scope() {
-            Some(scope) => {
-                let mut session = self.store.slow_session().await?;
-                session.db().list_timeline(scope, page).await?
-            }
+        let counted = usize::try_from(page.offset()).unwrap_or(usize::MAX);
+        let counted = counted.saturating_add(EVENTS_COUNTED_MAX);
+        let read = match path.scope() {
+            Some(scope) => self.read_timeline(scope, counted).await?,
             None => None,
         };
-        let Some(recorded) = recorded else {
+        let Some((mut events, is_complete)) = read else {
             return Err(self.missing(path).await);
         };
+        events.truncate(counted);
+        let total = events.len().try_into().unwrap_or(i64::MAX);
+        let before = counted - EVENTS_COUNTED_MAX;
+        let shown = events.into_iter().skip(before).take(page.size as usize);
         Ok(HistoryPage {
             listing: Listing {
                 page,
-                items: timeline(recorded.steps),
-                total: recorded.total,
+                items: shown.collect(),
+                total,
                 next: None,
             },
-            is_complete: recorded.is_complete,
+            is_complete,
         })
+    }
+
+    /// The newest events of a resource, so many at least if there are, and whether its history is complete.
+    async fn read_timeline(
+        &self,
+        scope: ResourceScope<'_>,
+        count: usize,
+    ) -> Result<Option<(Vec<TimelineEvent>, bool)>, Error> {
+        let mut session = self.store.slow_session().await?;
+        let mut db = session.db();
+        let (mut timeline, mut before) = (Timeline::default(), None);
+        let is_complete = loop {
+            let read = db.list_recorded(scope, before, CHANGES_READ).await?;
+            let Some(read) = read else {
+                return Ok(None);
+            };
+            let Some(last) = read.changes.last() else {
+                break read.is_complete;
+            };
+            before = Some(last.position);
+            let is_last = (read.changes.len() as i64) < CHANGES_READ;
+            for change in read.changes {
+                timeline.push(change);
+            }
+            if is_last || timeline.has(count) {
+                break read.is_complete;
+            }
+        };
+        let entries = if timeline.needs_audit(is_complete) {
+            let wanted = if is_complete {
+                REMOVAL_ENTRIES_MAX
+            } else {
+                count.try_into().unwrap_or(i64::MAX)
+            };
+            db.list_entries_of(scope.id, wanted).await?
+        } else {
+            Vec::new()
+        };
+        Ok(Some((timeline.finish(&entries, is_complete), is_complete)))
     }
 
     /// Returns one page of what a caller saw of a list at a moment.

@@ -36,7 +36,7 @@ pub use error::Error;
 pub use list::ListRequest;
 pub use path::{Collection, ResourcePath};
 pub use sealing::{SealedPass, UnsealedTail};
-pub use watch::{HandedChange, WatchEnd, WatchRequest, WatchStep, Watcher};
+pub use watch::{WatchEnd, WatchEvent, WatchRequest, WatchStep, Watcher};
 
 use crate::domain::{Entity, EntityRegistry, shown};
 use crate::storage::postgres::{self, Store};
@@ -73,7 +73,7 @@ impl Service {
         Self {
             finalizing_lists: Arc::new(FinalizingLists::new(&registry)),
             unrequired_adapters: Arc::default(),
-            watches: Watches::new(registry.clone()),
+            watches: Watches::new(),
             store,
             registry,
             lists_include_deleted,

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Condition, Resource};
+use super::Condition;
 
 /// A place in the order of changes. Later changes of a resource have later positions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -32,30 +32,6 @@ impl ChangePosition {
 impl fmt::Display for ChangePosition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}-{}", self.era, self.number)
-    }
-}
-
-/// The parts of a resource that a patch replaces: their values before are stored with the change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "each is a column that is written or not"
-)]
-pub struct ReplacedParts {
-    pub spec: bool,
-    pub labels: bool,
-    pub references: bool,
-    pub conditions: bool,
-}
-
-impl ReplacedParts {
-    pub fn of(before: &Resource, after: &Resource) -> Self {
-        Self {
-            spec: before.spec != after.spec,
-            labels: before.labels != after.labels,
-            references: before.references != after.references,
-            conditions: before.state.conditions != after.state.conditions,
-        }
     }
 }
 

@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use super::identification::Credentials;
 use super::problem::{event_of, watch_ended};
 use super::request::Call;
-use crate::app::{HandedChange, WatchEnd, WatchRequest, WatchStep, Watcher};
+use crate::app::{WatchEnd, WatchEvent, WatchRequest, WatchStep, Watcher};
 use crate::domain::change::ChangePosition;
 use crate::domain::watch::{WatchEventKind, WatchStart};
 use crate::domain::{Constraint, ListFilterKind, StoredResource, Violation, Violations};
@@ -76,7 +76,6 @@ pub(super) async fn watch(call: Call, start: WatchStart) -> Result<HttpResponse,
     let request = WatchRequest {
         start,
         filters,
-        form: format!("{form:?} {fields:?}"),
         has_specs: fields.as_ref().is_none_or(Fields::has_spec),
     };
     let timed = call.timed_service();
@@ -93,6 +92,7 @@ pub(super) async fn watch(call: Call, start: WatchStart) -> Result<HttpResponse,
         call,
         watcher,
         form,
+        shared_form: format!("{form:?} {fields:?}").into(),
         fields,
         credentials,
         gate: admission.gate().clone(),
@@ -114,6 +114,8 @@ struct EventStream {
     watcher: Watcher,
     form: EventForm,
     fields: Option<Fields>,
+    /// Names how events are written: watches with the same one share their texts.
+    shared_form: Arc<str>,
     credentials: Credentials,
     gate: Gate,
     unwritten: VecDeque<Unwritten>,
@@ -124,10 +126,7 @@ struct EventStream {
 /// Something that is not written yet.
 enum Unwritten {
     Listed(Box<StoredResource>),
-    Change {
-        change: Arc<HandedChange>,
-        has_position: bool,
-    },
+    Event(WatchEvent),
     Bookmark(ChangePosition),
     Nothing,
 }
@@ -182,16 +181,9 @@ impl EventStream {
             Unwritten::Listed(resource) => {
                 piece.push_str(&events.change(WatchEventKind::Added, resource, None)?);
             }
-            Unwritten::Change {
-                change,
-                has_position,
-            } => {
-                let write = |position| events.change(change.kind, change.resource()?, position);
-                if *has_position {
-                    piece.push_str(change.written(|| write(Some(change.position())))?);
-                } else {
-                    piece.push_str(&write(None)?);
-                }
+            Unwritten::Event(event) => {
+                let write = || events.change(event.kind, event.resource()?, Some(event.position()));
+                piece.push_str(&event.text(&self.shared_form, write)?);
             }
             Unwritten::Bookmark(position) => piece.push_str(&events.bookmark(*position)?),
             Unwritten::Nothing => piece.push_str(events.nothing()),
@@ -214,16 +206,7 @@ fn unwritten(step: WatchStep, watcher: &Watcher) -> Vec<Unwritten> {
             .into_iter()
             .map(|resource| Unwritten::Listed(Box::new(resource)))
             .collect(),
-        WatchStep::Changes {
-            changes,
-            has_positions: has_position,
-        } => changes
-            .into_iter()
-            .map(|change| Unwritten::Change {
-                change,
-                has_position,
-            })
-            .collect(),
+        WatchStep::Events(events) => events.into_iter().map(Unwritten::Event).collect(),
         WatchStep::Complete(position) => vec![Unwritten::Bookmark(position)],
         WatchStep::Nothing => {
             let position = watcher.position();

@@ -167,8 +167,8 @@ impl ImportTarget {
                         excluded.labels, excluded.conditions, excluded.spec::text)
                  RETURNING r.id, r.revision
              )
-             INSERT INTO imported_resources (id, revision, is_complete) SELECT id, revision, false FROM written
-             ON CONFLICT (id) DO UPDATE SET revision = excluded.revision, is_complete = false
+             INSERT INTO imported_resources (id, revision) SELECT id, revision FROM written
+             ON CONFLICT (id) DO UPDATE SET revision = excluded.revision
              RETURNING id",
             rows(resources.iter().map(|resource| &resource.row)),
         );

@@ -4,7 +4,6 @@
 //! What is settled depends on every transaction of the server, those of other tests included: so these tests wait.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 use sqlx::postgres::PgConnection;
@@ -14,12 +13,6 @@ use crate::support::{TestApi, WAITING, until};
 /// An entry as the release before writes it: it knows neither eras nor orders.
 const LATE: &str = "INSERT INTO audit_entries (at, actor, request_id, action, kind, resource_id, name, generation_after)
     VALUES (now(), 'a', 'r', 'create', 'Cluster', gen_random_uuid(), 'late', 1)";
-/// Takes back the migrations that made positions.
-const REVERT: &str = "ALTER TABLE audit_entries DROP COLUMN era, DROP COLUMN commit_order;
-    DROP FUNCTION begin_audit_era(); DROP FUNCTION audit_era();
-    DELETE FROM _sqlx_migrations WHERE version IN (20261123120000, 20261123120001)";
-const FILE_OF_ROWS: &str = "SELECT pg_relation_filenode('audit_entries')::bigint";
-
 /// Goes on from the position of each answer.
 pub(crate) struct Follower {
     pub(crate) seen: Vec<Value>,
@@ -216,27 +209,6 @@ async fn positions_that_cannot_be_are_refused() {
         assert_eq!(answer.problem(), (400, "VAL-000"), "{query}");
         assert!(answer.detail().starts_with(detail), "{}", answer.body);
     }
-}
-
-#[tokio::test]
-async fn entries_from_before_positions_come_first_and_are_not_written_again() {
-    let api = TestApi::spawn().await;
-    let mut connection = api.database.connect().await;
-    execute(&mut connection, REVERT).await;
-    let file = api.count(FILE_OF_ROWS).await;
-    for number in 0..5 {
-        api.cluster(&format!("old-{number}")).await;
-    }
-    let store = api.database.store();
-    store.migrate(Duration::from_secs(20)).await.unwrap();
-    assert_eq!(api.count(FILE_OF_ROWS).await, file);
-    execute(&mut connection, LATE).await;
-    api.cluster("new").await;
-    let mut follower = Follower::from_start();
-    follower.read_until(&api, 7).await;
-    let old = (0..5).map(|number| format!("old-{number}"));
-    let expected: Vec<_> = old.chain(["late".into(), "new".into()]).collect();
-    assert_eq!(follower.names(), expected);
 }
 
 /// Transactions of the server that a dump comes from have other numbers: here, higher ones.

@@ -209,3 +209,19 @@ async fn the_schema_is_the_first_of_the_search_path() {
     let elsewhere = "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'";
     assert_eq!(api.count(elsewhere).await, 0);
 }
+
+/// By a program of the version that has written the file: another one writes views and functions a little differently.
+#[tokio::test]
+async fn the_schema_file_is_what_the_migrations_make() {
+    let written = std::fs::read_to_string("migrations/schema.sql").unwrap();
+    let database = TestDatabase::create().await;
+    let mut script = std::process::Command::new("scripts/schema");
+    let output = script.arg(database.url()).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let found = String::from_utf8(output.stdout).unwrap();
+    if found.lines().next() != written.lines().next() {
+        println!("SKIPPED: migrations/schema.sql is of another version of pg_dump");
+        return;
+    }
+    assert!(found == written, "make schema");
+}

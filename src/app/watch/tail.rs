@@ -1,13 +1,13 @@
-//! Reads every change once, as soon as no earlier one can appear, and hands it to the watchers.
+//! Reads every change once, as soon as no earlier one can appear, and publishes it to the watchers.
 
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-use super::groups::Groups;
-use super::handed::change_bytes;
+use super::batch::BatchSize;
+use super::event::change_bytes;
+use super::feed::Feed;
 use super::metrics;
-use super::portion::Portion;
 use crate::domain::watch::{Horizon, HorizonMove};
 use crate::storage::postgres::{ChangeFeed, ChangesSlice, Error};
 use hyperfleet_server_kit::causes::chain;
@@ -20,54 +20,52 @@ const PERIOD_WAITING: Duration = Duration::from_millis(10);
 const PERIOD_IDLE: Duration = Duration::from_millis(500);
 /// Time before another attempt after an error.
 const PAUSE: Duration = Duration::from_millis(250);
-/// Changes that are read at a time.
-const COUNT_MAX: usize = 64;
 
 /// Follows the changes for ever. After an error it goes on where it was.
-pub(super) async fn follow(groups: &Groups, mut feed: ChangeFeed) {
+pub(super) async fn follow(feed: &Feed, mut source: ChangeFeed) {
     let mut tail = Tail {
-        groups,
+        feed,
         horizon: Horizon::default(),
-        portion: Portion::up_to(COUNT_MAX),
+        batch: BatchSize::default(),
         waiting_since: None,
         is_failing: false,
     };
     loop {
-        let result = tail.poll(&mut feed).await;
+        let result = tail.poll(&mut source).await;
         let pause = tail.pause(result);
         metrics::lag(
             tail.waiting_since
                 .map_or(Duration::ZERO, |since| since.elapsed()),
         );
         tokio::select! {
-            () = groups.woken(), if !tail.is_failing => {}
+            () = feed.woken(), if !tail.is_failing => {}
             () = sleep(pause) => {}
         }
     }
 }
 
-struct Tail<'g> {
-    groups: &'g Groups,
+struct Tail<'f> {
+    feed: &'f Feed,
     horizon: Horizon,
-    portion: Portion,
-    /// Since when changes exist that were not handed on.
+    batch: BatchSize,
+    /// Since when changes exist that were not published.
     waiting_since: Option<Instant>,
     is_failing: bool,
 }
 
 impl Tail<'_> {
-    async fn poll(&mut self, feed: &mut ChangeFeed) -> Result<(), Error> {
-        let end = feed.end().await?;
-        let known = self.groups.progress();
+    async fn poll(&mut self, source: &mut ChangeFeed) -> Result<(), Error> {
+        let end = source.end().await?;
+        let known = self.feed.progress();
         if self.horizon.observe(&end) == HorizonMove::Reset
-            || known.is_some_and(|known| known.era != end.era || known.drawn > end.drawn)
+            || known.is_some_and(|known| known.era != end.era || known.latest > end.drawn)
         {
             tracing::warn!(
                 era = end.era,
                 position = end.drawn,
                 "database set back: every watch ends"
             );
-            self.groups.reset();
+            self.feed.reset();
         }
         if !self.horizon.is_waiting() {
             self.waiting_since = None;
@@ -79,33 +77,33 @@ impl Tail<'_> {
             // Where it is, is known only when these writers have ended.
             return Ok(());
         }
-        let Some(mut from) = self.groups.polled(&end, upto) else {
+        let Some(mut after) = self.feed.polled(&end, upto) else {
             return Ok(());
         };
-        while from < upto {
+        while after < upto {
             let slice = ChangesSlice {
-                after: from,
+                after,
                 upto,
                 kind: None,
-                count_max: self.portion.count(),
+                count_max: self.batch.count(),
             };
-            let read = feed.read(slice).await?;
+            let read = source.read(slice).await?;
             if read.era != end.era {
                 // The next poll ends the watches.
                 return Ok(());
             }
-            if read.removed > from {
+            if read.removed > after {
                 tracing::warn!(
-                    position = from,
+                    position = after,
                     removed = read.removed,
                     "changes expired before they were read: every watch ends"
                 );
-                self.groups.reset();
+                self.feed.reset();
                 return Ok(());
             }
-            self.portion.learn(read.changes.iter().map(change_bytes));
-            from = read.reached;
-            self.groups.hand_on(read.changes, read.reached);
+            self.batch.learn(read.changes.iter().map(change_bytes));
+            after = read.reached;
+            self.feed.publish(read.changes, read.reached);
         }
         Ok(())
     }
@@ -123,7 +121,7 @@ impl Tail<'_> {
         if was_failing {
             tracing::info!("changes are read again");
         }
-        if !self.groups.is_watched() {
+        if !self.feed.is_watched() {
             PERIOD_IDLE
         } else if self.horizon.is_waiting() {
             PERIOD_WAITING

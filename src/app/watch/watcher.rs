@@ -1,4 +1,4 @@
-//! One watcher: the list first if it wants it, then every change of it, in order, each once.
+//! One watcher: the list first if it wants it, then every change after the list's position, in order.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,16 +6,17 @@ use std::time::Duration;
 use strum::{IntoStaticStr, VariantNames};
 use tokio::time::{Instant, sleep, timeout_at};
 
-use super::groups::{Member, Taken};
-use super::handed::{HandedChange, change_bytes};
-use super::initial_list::InitialList;
+use super::batch::BatchSize;
+use super::event::{SharedChange, WatchEvent, change_bytes, resource_bytes};
+use super::feed::{Subscription, Taken};
 use super::metrics;
-use super::slices::{SharedSlice, Slice};
 use crate::app::{Error, Service};
 use crate::domain::StoredResource;
 use crate::domain::change::ChangePosition;
-use crate::domain::watch::InitialPages;
-use crate::storage::postgres::ChangesSlice;
+use crate::domain::page::{Order, PageRequest};
+use crate::domain::position::RowPosition;
+use crate::domain::watch::WatchFilter;
+use crate::storage::postgres::{ChangesSlice, ListQuery};
 
 /// Positions that one statement of a watcher looks at, whether they concern it or not.
 const WINDOW: i64 = 5_000;
@@ -25,27 +26,23 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// One watch. Dropping it ends it.
 pub struct Watcher {
     service: Service,
-    member: Member,
-    /// Everything up to here was returned.
-    reached: ChangePosition,
-    stage: Stage,
+    filter: WatchFilter,
+    subscription: Subscription,
+    /// Everything up to here was returned; while the list is read, everything up to here is in it.
+    position: ChangePosition,
+    /// The rest of the list that the watch begins with.
+    list: Option<InitialList>,
+    batch: BatchSize,
     /// Since when it has been behind, after it was up to date.
     behind_since: Option<Instant>,
     was_current: bool,
-    /// What it has read last while it is behind.
-    slice: Option<SharedSlice>,
 }
 
-enum Stage {
-    /// The list is returned page by page.
-    Listing(InitialList),
-    /// Changes are returned that the list does not show, up to the end of what it may show.
-    Settling {
-        pages: InitialPages,
-        /// Unset until it is known.
-        end: Option<i64>,
-    },
-    Following,
+struct InitialList {
+    /// The last resource that was returned.
+    after: Option<RowPosition>,
+    has_specs: bool,
+    is_read: bool,
 }
 
 /// What a watcher has to show next.
@@ -54,13 +51,10 @@ pub enum WatchStep {
     /// Resources of the list that the watch begins with. They have no positions: a client that breaks off before the list
     /// is complete begins again.
     Listed(Vec<StoredResource>),
-    /// Changes, in their order. `has_positions` says whether a client may continue after one of them.
-    Changes {
-        changes: Vec<Arc<HandedChange>>,
-        has_positions: bool,
-    },
-    /// The list is complete, and everything up to the position is shown.
+    /// The list is complete. Every change after the position follows, also those that the list shows already.
     Complete(ChangePosition),
+    /// Events, in the order of their changes.
+    Events(Vec<WatchEvent>),
     /// Nothing until the deadline.
     Nothing,
 }
@@ -89,27 +83,40 @@ impl WatchEnd {
 }
 
 impl Watcher {
-    pub(super) fn new(service: Service, member: Member, reached: ChangePosition) -> Self {
+    pub(super) fn new(
+        service: Service,
+        filter: WatchFilter,
+        subscription: Subscription,
+        position: ChangePosition,
+    ) -> Self {
         Self {
             service,
-            member,
-            reached,
-            stage: Stage::Following,
+            filter,
+            subscription,
+            position,
+            list: None,
+            batch: BatchSize::default(),
             behind_since: None,
             was_current: false,
-            slice: None,
         }
     }
 
     /// The same, beginning with the list.
     pub(super) fn with_list(self, has_specs: bool) -> Self {
-        let stage = Stage::Listing(InitialList::new(has_specs));
-        Self { stage, ..self }
+        let list = InitialList {
+            after: None,
+            has_specs,
+            is_read: false,
+        };
+        Self {
+            list: Some(list),
+            ..self
+        }
     }
 
     /// Everything up to this position was returned; `None` while the list is not complete.
     pub fn position(&self) -> Option<ChangePosition> {
-        matches!(self.stage, Stage::Following).then_some(self.reached)
+        self.list.is_none().then_some(self.position)
     }
 
     /// What to show next, at the deadline at the latest; a page of the list that is being read then is waited for. If it
@@ -120,9 +127,13 @@ impl Watcher {
     /// Why the watch ends.
     pub async fn next(&mut self, deadline: Instant) -> Result<WatchStep, WatchEnd> {
         loop {
-            let step = match &self.stage {
-                Stage::Listing(_) => self.list(deadline).await,
-                Stage::Settling { .. } | Stage::Following => self.follow(deadline).await,
+            let step = match &self.list {
+                Some(list) if list.is_read => {
+                    self.list = None;
+                    return Ok(WatchStep::Complete(self.position));
+                }
+                Some(_) => self.list().await,
+                None => self.follow(deadline).await,
             };
             match step {
                 Ok(Some(step)) => return Ok(step),
@@ -146,153 +157,109 @@ impl Watcher {
         }
     }
 
-    /// The next page of the list.
-    async fn list(&mut self, deadline: Instant) -> Result<Option<WatchStep>, Stopped> {
-        let Stage::Listing(list) = &mut self.stage else {
+    /// The next page of the list, newest first: an index has them in this order. A search that takes too long for a list
+    /// ends the watch.
+    async fn list(&mut self) -> Result<Option<WatchStep>, Stopped> {
+        let Some(list) = &mut self.list else {
             return Ok(None);
         };
-        let (items, is_last) = list.next(&self.service, &self.member.group).await?;
-        if is_last {
-            let pages = std::mem::take(&mut list.pages);
-            self.stage = Stage::Settling { pages, end: None };
+        let query = ListQuery {
+            tenants: &self.filter.tenants,
+            owner: self.filter.owner,
+            filters: self.filter.filters.clone(),
+            registry: self.service.registry(),
+            order: Order::newest_first(),
+            page: PageRequest {
+                number: 1,
+                size: self.batch.count().try_into().unwrap_or(1),
+            },
+            after: list.after.clone(),
+            has_specs: list.has_specs,
+        };
+        let mut session = self.service.store.slow_session().await?;
+        let page = session
+            .db()
+            .list_resources(&query)
+            .await
+            .map_err(Error::from);
+        drop(session);
+        if let Err(Error::TooSlow) = page {
+            tracing::warn!("a watch ends: its list takes too long");
+            return Err(Stopped::End(WatchEnd::Failed));
         }
-        if items.is_empty() {
-            // The next page may take its time, too, and be as empty.
-            let is_over = Instant::now() >= deadline;
-            return Ok(is_over.then_some(WatchStep::Nothing));
-        }
-        Ok(Some(WatchStep::Listed(items)))
+        let page = page?;
+        self.batch.learn(page.items.iter().map(resource_bytes));
+        list.is_read = page.next.is_none();
+        list.after = page.next;
+        Ok((!page.items.is_empty()).then_some(WatchStep::Listed(page.items)))
     }
 
     /// The next changes.
     async fn follow(&mut self, deadline: Instant) -> Result<Option<WatchStep>, Stopped> {
-        // Before the ring is read, so that no event is missed.
-        self.member.moved.mark_unchanged();
-        let (changes, reached) = match self.member.take(self.reached) {
+        let (changes, reached) = match self.subscription.take(self.position) {
             Taken::Over => return Err(Stopped::End(WatchEnd::Gone)),
-            Taken::Behind(floor) => match timeout_at(deadline, self.catch_up(floor)).await {
-                Ok(caught_up) => caught_up?,
+            Taken::Behind(horizon) => match timeout_at(deadline, self.catch_up(horizon)).await {
+                Ok(read) => read?,
                 Err(_) => return Ok(Some(WatchStep::Nothing)),
             },
-            Taken::Events(changes, reached) => {
+            Taken::Changes(changes, reached) => {
                 self.was_current = true;
                 self.behind_since = None;
-                self.slice = None;
                 (changes, reached)
             }
         };
-        let is_further = reached > self.reached.number;
-        self.reached.number = reached.max(self.reached.number);
-        let step = self.step(changes);
-        if step.is_some() || is_further {
-            return Ok(step);
+        let is_further = reached > self.position.number;
+        self.position.number = reached.max(self.position.number);
+        let events = self.events(changes);
+        if !events.is_empty() {
+            return Ok(Some(WatchStep::Events(events)));
         }
-        if Instant::now() >= deadline {
-            return Ok(Some(WatchStep::Nothing));
+        if is_further && Instant::now() < deadline {
+            return Ok(None);
         }
         // Whatever ends the wait, the next call looks.
-        let _ = timeout_at(deadline, self.wait()).await;
-        Ok(None)
+        let waited = timeout_at(deadline, self.subscription.changed()).await;
+        Ok(waited.is_err().then_some(WatchStep::Nothing))
     }
 
-    /// Waits for something to do.
-    async fn wait(&mut self) {
-        let groups = self.member.groups();
-        match &mut self.stage {
-            Stage::Settling { end, .. } => {
-                let known = match *end {
-                    Some(known) => known,
-                    // Everything that a page may show was drawn before this poll begins.
-                    None => *end.insert(groups.polled_from_now().await.drawn),
-                };
-                let end = ChangePosition {
-                    number: known,
-                    ..self.reached
-                };
-                let mut moved = self.member.moved.clone();
-                tokio::select! {
-                    () = groups.handed_upto(end) => {}
-                    _ = moved.changed() => {}
-                }
-            }
-            Stage::Listing(_) | Stage::Following => {
-                let mut moved = self.member.moved.clone();
-                let _ = moved.changed().await;
-            }
-        }
+    /// What these changes are to the client.
+    fn events(&self, changes: Vec<Arc<SharedChange>>) -> Vec<WatchEvent> {
+        let kinds = self.service.registry();
+        let events = changes.into_iter().filter_map(|change| {
+            let (kind, _) = self.filter.event(&change.change, kinds)?;
+            metrics::sent(kind);
+            Some(WatchEvent::new(kind, change))
+        });
+        events.collect()
     }
 
-    /// What these changes are to the client, with what they complete.
-    fn step(&mut self, mut changes: Vec<Arc<HandedChange>>) -> Option<WatchStep> {
-        let Stage::Settling { pages, end } = &self.stage else {
-            return changes_step(changes, true);
-        };
-        changes.retain(|change| !pages.show(change.change()));
-        let is_settled = end.is_some_and(|end| self.reached.number >= end);
-        if changes.is_empty() && is_settled {
-            self.stage = Stage::Following;
-            return Some(WatchStep::Complete(self.reached));
-        }
-        changes_step(changes, false)
-    }
-
-    /// Reads changes, or takes what another watcher of the group has read after the same position.
-    async fn catch_up(&mut self, floor: i64) -> Result<(Vec<Arc<HandedChange>>, i64), Stopped> {
+    /// Reads changes from the table, as the ring does not have them any more: up to `horizon`, which is beyond the watcher's
+    /// position. The reader of changes has published those, so no earlier one can appear.
+    async fn catch_up(&mut self, horizon: i64) -> Result<(Vec<Arc<SharedChange>>, i64), Stopped> {
         if self.was_current {
             let since = *self.behind_since.get_or_insert_with(Instant::now);
             if since.elapsed() > self.service.watch_behind_max {
                 return Err(Stopped::End(WatchEnd::Behind));
             }
         }
-        let slice = self.member.group.slices.after(self.reached.number);
-        // Kept while the watcher shows it: others may come for it.
-        self.slice = Some(Arc::clone(&slice));
-        let read = slice.get_or_try_init(|| self.read_slice(floor)).await?;
-        Ok((read.changes.clone(), read.reached))
-    }
-
-    /// Reads at least up to `floor`, which is beyond the watcher's position: so it gets on. The reader of changes has handed
-    /// those changes on, also if it has not finished its batch, so no earlier one can appear.
-    async fn read_slice(&self, floor: i64) -> Result<Slice, Stopped> {
         metrics::catch_up();
-        let (groups, group) = (self.member.groups(), &self.member.group);
-        let handed = groups.progress().map_or(floor, |now| now.upto.max(floor));
-        let after = self.reached.number;
-        let filter = &group.filter;
+        let after = self.position.number;
         let slice = ChangesSlice {
             after,
-            upto: handed.min(after.saturating_add(WINDOW)),
-            kind: filter.kind(),
-            count_max: group.slice_portion.count(),
+            upto: horizon.min(after.saturating_add(WINDOW)),
+            kind: self.filter.kind(),
+            count_max: self.batch.count(),
         };
         let mut session = self.service.store.slow_session().await?;
         let read = session.db().read_changes(slice).await?;
-        if read.era != self.reached.era || read.removed > after {
+        drop(session);
+        if read.era != self.position.era || read.removed > after {
             return Err(Stopped::End(WatchEnd::Gone));
         }
-        group
-            .slice_portion
-            .learn(read.changes.iter().map(change_bytes));
-        let changes = read.changes.into_iter().filter_map(|change| {
-            let (kind, _) = filter.event(&change, groups.kinds())?;
-            let change = change.shown_as([kind].into_iter());
-            Some(Arc::new(HandedChange::new(kind, Arc::new(change))))
-        });
-        Ok(Slice {
-            changes: changes.collect(),
-            reached: read.reached,
-        })
+        self.batch.learn(read.changes.iter().map(change_bytes));
+        let changes = read.changes.into_iter().map(SharedChange::new);
+        Ok((changes.map(Arc::new).collect(), read.reached))
     }
-}
-
-fn changes_step(changes: Vec<Arc<HandedChange>>, has_positions: bool) -> Option<WatchStep> {
-    for change in &changes {
-        metrics::sent(change.kind);
-    }
-    (!changes.is_empty()).then_some(WatchStep::Changes {
-        changes,
-        has_positions,
-    })
 }
 
 /// Why there is no next step.

@@ -1,7 +1,7 @@
-//! Earlier states of a resource, rebuilt from what its changes replaced (`docs/decisions/0078-history.md`).
+//! Earlier states of a resource, and what happened between them (`docs/decisions/0078-history.md`).
 //!
-//! Storage undoes changes: it returns the state before a change, value by value. The rules here decide which state answers
-//! a question, and what the steps between states are.
+//! Storage has the state after each change. The rules here decide which state answers a question, and what the events between
+//! states are.
 
 mod difference;
 mod generations;
@@ -13,7 +13,8 @@ use super::StoredResource;
 
 pub use generations::{Generation, GenerationAuthor, RecordedGeneration, generations};
 pub use timeline::{
-    RecordedStep, StepSource, TimelineEvent, TimelineEventKind, Transition, timeline,
+    REMOVAL_ENTRIES_MAX, RecordedAction, RecordedChange, Timeline, TimelineEvent,
+    TimelineEventKind, Transition,
 };
 
 /// Which earlier state of a resource a client asks for.
@@ -28,27 +29,16 @@ pub enum PastMoment {
 /// What is stored of a resource about one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PastRecord {
-    /// The state before the first change after the moment; without such a change the present state, or the last one of a
-    /// removed resource.
-    pub state: StoredResource,
-    /// The first change after the moment.
-    pub next: Option<NextChange>,
-    /// Whether the resource is removed by now.
-    pub is_removed: bool,
+    /// The state after the last change up to the moment; unset if no such change is stored.
+    pub state: Option<StoredResource>,
+    /// Whether that change is the removal of the resource.
+    pub is_removal: bool,
     /// Whether its first change is stored, and so all of them.
     pub is_complete: bool,
     /// Its present generation, or its last one.
     pub generation: i32,
     /// The time from which on all changes are stored; unset if all are.
     pub kept_since: Option<DateTime<Utc>>,
-}
-
-/// What the first change after a moment is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NextChange {
-    /// The resource was created after the moment.
-    Created,
-    Other,
 }
 
 /// Why there is no state to show.
@@ -82,10 +72,13 @@ impl PastRecord {
         if let Some(since) = first_time(at, self.kept_since).filter(|_| !self.is_complete) {
             return Err(PastFault::TimeNotKept { since });
         }
-        match self.next {
-            Some(NextChange::Created) => Err(PastFault::Absent),
-            None if self.is_removed => Err(PastFault::Absent),
-            Some(NextChange::Other) | None => Ok(self.state),
+        match self.state {
+            Some(state) if !self.is_removal => Ok(state),
+            // It existed before the first change that is stored.
+            None if !self.is_complete => Err(PastFault::TimeNotKept {
+                since: self.kept_since.unwrap_or(at),
+            }),
+            _ => Err(PastFault::Absent),
         }
     }
 
@@ -94,10 +87,7 @@ impl PastRecord {
             let latest = self.generation;
             return Err(PastFault::NoSuchGeneration { latest });
         }
-        if self.state.generation != generation {
-            return Err(PastFault::GenerationNotKept);
-        }
-        Ok(self.state)
+        self.state.ok_or(PastFault::GenerationNotKept)
     }
 }
 
@@ -139,7 +129,7 @@ mod tests {
     fn record() -> PastRecord {
         let object = JsonText::of(&serde_json::json!({}));
         PastRecord {
-            state: StoredResource {
+            state: Some(StoredResource {
                 id: uuid::Uuid::from_u128(1).into(),
                 kind: "Cluster".to_owned(),
                 name: "c".to_owned(),
@@ -156,9 +146,8 @@ mod tests {
                 labels: object.clone(),
                 tenancy: object,
                 conditions: JsonText::of(&serde_json::json!([])),
-            },
-            next: Some(NextChange::Other),
-            is_removed: false,
+            }),
+            is_removal: false,
             is_complete: false,
             generation: 5,
             kept_since: Some(at(100)),
@@ -167,7 +156,6 @@ mod tests {
 
     #[test]
     fn a_time_is_answered_from_the_first_stored_change_on() {
-        let created = Some(NextChange::Created);
         let ask = |second, change: &dyn Fn(&mut PastRecord)| {
             let mut record = record();
             change(&mut record);
@@ -179,25 +167,27 @@ mod tests {
         assert_eq!(ask(99, &|r| r.kept_since = None), Ok(()));
         assert_eq!(ask(99, &|r| r.is_complete = true), Ok(()));
         let absent = Err(PastFault::Absent);
+        assert_eq!(ask(101, &|r| r.is_removal = true), absent);
         assert_eq!(
-            ask(99, &|r| (r.is_complete, r.next) = (true, created)),
+            ask(99, &|r| (r.is_complete, r.state) = (true, None)),
             absent
         );
-        assert_eq!(ask(101, &|r| r.next = created), absent);
-        assert_eq!(ask(101, &|r| (r.is_removed, r.next) = (true, None)), absent);
-        assert_eq!(ask(101, &|r| r.is_removed = true), Ok(()));
-        assert_eq!(ask(101, &|r| r.next = None), Ok(()));
+        let unknown = Err(PastFault::TimeNotKept { since });
+        assert_eq!(ask(101, &|r| r.state = None), unknown);
     }
 
     #[test]
     fn a_generation_that_never_was_is_not_one_that_is_forgotten() {
-        let ask = |generation| {
-            record()
-                .resolve(PastMoment::Generation(generation))
-                .map(drop)
+        let ask = |generation, change: &dyn Fn(&mut PastRecord)| {
+            let mut record = record();
+            change(&mut record);
+            record.resolve(PastMoment::Generation(generation)).map(drop)
         };
-        assert_eq!(ask(3), Ok(()));
-        assert_eq!(ask(2), Err(PastFault::GenerationNotKept));
-        assert_eq!(ask(6), Err(PastFault::NoSuchGeneration { latest: 5 }));
+        assert_eq!(ask(3, &|_| {}), Ok(()));
+        assert_eq!(ask(3, &|r| r.is_removal = true), Ok(()), "its last state");
+        let forgotten = Err(PastFault::GenerationNotKept);
+        assert_eq!(ask(2, &|r| r.state = None), forgotten);
+        let never = Err(PastFault::NoSuchGeneration { latest: 5 });
+        assert_eq!(ask(6, &|r| r.state = None), never);
     }
 }

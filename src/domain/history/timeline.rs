@@ -4,43 +4,33 @@ use chrono::{DateTime, TimeDelta, Utc};
 use strum::{IntoStaticStr, VariantNames};
 
 use crate::domain::Condition;
-use crate::domain::audit::Action;
+use crate::domain::audit::{Action, AuditEntry};
 
-/// One step in the life of a resource, as it is stored.
+/// What a recorded change did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RecordedAction {
+    Created,
+    Modified,
+    Removed,
+}
+
+/// A change of a resource, as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RecordedStep {
+pub struct RecordedChange {
+    pub position: i64,
     pub at: DateTime<Utc>,
+    pub action: RecordedAction,
     /// Unset for a writer other than the service.
     pub actor: Option<String>,
     pub request_id: Option<String>,
     /// The adapter whose report made the change.
     pub cause: Option<String>,
-    /// The reason of a force-delete.
-    pub reason: Option<String>,
-    /// The generation after the step; of a removal the last one.
-    pub generation: Option<i32>,
-    pub source: StepSource,
-}
-
-/// From where a step is known.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum StepSource {
-    Created,
-    /// The declared state changed. Whether the resource was finalizing before and after.
-    Declared {
-        was_deleting: bool,
-        is_deleting: bool,
-    },
-    Removed,
-    /// A condition has another status than before; one of both may be missing.
-    Moved {
-        before: Option<Box<Condition>>,
-        after: Option<Box<Condition>>,
-        /// When the earlier status began, if the change that began it is stored.
-        since: Option<DateTime<Utc>>,
-    },
-    /// Only the audit trail knows the change.
-    Audited(Action),
+    /// After the change; of a removal the last one.
+    pub generation: i32,
+    /// Whether the resource is finalizing after the change; unset if the change declares nothing.
+    pub is_deleting: Option<bool>,
+    /// After the change; unset if they stayed the same.
+    pub conditions: Option<Vec<Condition>>,
 }
 
 /// The sort of an event, by its name in answers.
@@ -78,79 +68,230 @@ pub struct Transition {
 pub struct TimelineEvent {
     pub at: DateTime<Utc>,
     pub kind: TimelineEventKind,
+    /// Unset if it is not known.
     pub actor: Option<String>,
     pub request_id: Option<String>,
+    /// The adapter whose report made the change.
     pub cause: Option<String>,
+    /// The reason of a force-delete.
     pub reason: Option<String>,
+    /// The generation after the event; of a removal the last one.
     pub generation: Option<i32>,
     /// Of [`TimelineEventKind::Condition`].
     pub transition: Option<Transition>,
 }
 
-/// The events of these steps, in the same order.
-pub fn timeline(steps: Vec<RecordedStep>) -> Vec<TimelineEvent> {
-    steps.into_iter().map(event).collect()
+/// Entries of the audit trail that tell of a removal: it, and the deletion of a resource that no adapter had to finalize.
+pub const REMOVAL_ENTRIES_MAX: i64 = 2;
+
+/// Makes events of the changes of one resource, which are given newest first: an event needs the state before its change.
+#[derive(Debug, Default)]
+pub struct Timeline {
+    /// With the position of each change, and the place of the event in it.
+    events: Vec<(i64, usize, TimelineEvent)>,
+    /// The change whose declared state waits for the one before.
+    undeclared: Option<RecordedChange>,
+    /// The change whose conditions wait for the ones before.
+    uncompared: Option<RecordedChange>,
+    /// The last generation of a removed resource.
+    removed: Option<i32>,
+    oldest: Option<i32>,
 }
 
-fn event(step: RecordedStep) -> TimelineEvent {
-    use TimelineEventKind as Kind;
-    let (kind, transition) = match step.source {
-        StepSource::Created | StepSource::Audited(Action::Create) => (Kind::Created, None),
-        StepSource::Declared {
-            was_deleting: false,
-            is_deleting: true,
+impl Timeline {
+    /// Adds the change before all that were added.
+    pub fn push(&mut self, change: RecordedChange) {
+        self.oldest = Some(change.generation);
+        match change.action {
+            RecordedAction::Removed => {
+                self.undeclared = None;
+                self.uncompared = None;
+                if self.events.is_empty() {
+                    self.removed = Some(change.generation);
+                }
+                self.add(&change, 0, TimelineEventKind::Removed);
+            }
+            RecordedAction::Created => {
+                self.compare(&change);
+                self.undeclared = None;
+                self.uncompared = None;
+                self.add(&change, 0, TimelineEventKind::Created);
+            }
+            RecordedAction::Modified => {
+                self.compare(&change);
+                if change.is_deleting.is_some() {
+                    self.undeclared = Some(change.clone());
+                }
+                if change.conditions.is_some() {
+                    self.uncompared = Some(change);
+                }
+            }
         }
-        | StepSource::Audited(Action::Delete) => (Kind::DeletionRequested, None),
-        StepSource::Declared { .. } | StepSource::Audited(Action::Patch) => (Kind::Changed, None),
-        StepSource::Removed | StepSource::Audited(Action::HardDelete | Action::ForceDelete) => {
-            (Kind::Removed, None)
+    }
+
+    /// Whether its newest events, so many, are known.
+    pub fn has(&self, count: usize) -> bool {
+        let waiting = [&self.undeclared, &self.uncompared].into_iter().flatten();
+        let waiting = waiting.map(|change| change.position).max();
+        let is_known = |position: i64| waiting.is_none_or(|waiting| position > waiting);
+        let known = self.events.iter().filter(|(at, ..)| is_known(*at)).count();
+        known >= count
+    }
+
+    /// Whether the audit trail has entries that tell more than the changes, given whether the history is complete.
+    pub fn needs_audit(&self, is_complete: bool) -> bool {
+        self.removed.is_some() || !is_complete
+    }
+
+    /// All events, newest first. `entries` are those of the audit trail, newest first: they know who removed a resource and
+    /// why, what the removing transaction did before, and what happened before the first stored change.
+    pub fn finish(self, entries: &[AuditEntry], is_complete: bool) -> Vec<TimelineEvent> {
+        let mut events = self.events;
+        events.sort_by_key(|(position, place, _)| std::cmp::Reverse((*position, *place)));
+        let mut events: Vec<_> = events.into_iter().map(|(.., event)| event).collect();
+        if let Some(last) = self.removed {
+            let is_removal = |entry: &&AuditEntry| entry.change.generation_after.is_none();
+            if let (Some(event), Some(entry)) =
+                (events.first_mut(), entries.iter().find(is_removal))
+            {
+                event.reason.clone_from(&entry.change.reason);
+                event.actor.get_or_insert(entry.origin.actor.clone());
+                event
+                    .request_id
+                    .get_or_insert(entry.origin.request_id.clone());
+            }
+            let unrecorded = audited(entries, |generation| generation > last);
+            events.splice(1..1, unrecorded.take(1));
         }
-        StepSource::Moved {
-            before,
-            after,
-            since,
-        } => {
-            let began = before
-                .as_ref()
-                .map(|before| since.unwrap_or(before.last_transition_at));
-            let moved = transition(step.at, began, before.as_deref(), after.map(|after| *after));
-            (Kind::Condition, Some(moved))
+        if let Some(oldest) = self.oldest.filter(|_| !is_complete) {
+            events.extend(audited(entries, |generation| generation <= oldest));
         }
-    };
-    TimelineEvent {
-        at: step.at,
-        kind,
-        actor: step.actor,
-        request_id: step.request_id,
-        cause: step.cause,
-        reason: step.reason,
-        generation: step.generation,
-        transition,
+        events
+    }
+
+    /// Adds the events of the changes that wait for this one, the one before them.
+    fn compare(&mut self, before: &RecordedChange) {
+        if let Some(was_deleting) = before.is_deleting
+            && let Some(change) = self.undeclared.take()
+            && change.generation != before.generation
+        {
+            let kind = match (was_deleting, change.is_deleting) {
+                (false, Some(true)) => TimelineEventKind::DeletionRequested,
+                _ => TimelineEventKind::Changed,
+            };
+            self.add(&change, 0, kind);
+        }
+        if let Some(conditions) = &before.conditions
+            && let Some(change) = self.uncompared.take()
+        {
+            self.add_transitions(&change, conditions);
+        }
+    }
+
+    fn add_transitions(&mut self, change: &RecordedChange, before: &[Condition]) {
+        let after = change.conditions.as_deref().unwrap_or_default();
+        let of = |conditions: &[Condition], kind: &str| {
+            conditions
+                .iter()
+                .position(|condition| condition.kind == kind)
+        };
+        let gone = before
+            .iter()
+            .enumerate()
+            .filter(|(_, b)| of(after, &b.kind).is_none());
+        let gone = gone.map(|(place, before)| (place, Some(before), None));
+        let there = after.iter().enumerate().map(|(place, after)| {
+            let before = of(before, &after.kind).map(|place| &before[place]);
+            (place, before, Some(after))
+        });
+        for (place, before, after) in there.chain(gone) {
+            if before.map(|b| b.status) == after.map(|a| a.status) {
+                continue;
+            }
+            let moved = transition(change.at, before, after);
+            self.date(&moved.condition, change.at);
+            let mut event = event(change, TimelineEventKind::Condition);
+            event.transition = Some(moved);
+            self.events.push((change.position, place + 1, event));
+        }
+    }
+
+    /// The earlier status of a condition's next transition began now. Times are those of the service: those of conditions are
+    /// adapters', and may tell of an earlier moment.
+    fn date(&mut self, condition: &str, since: DateTime<Utc>) {
+        let later = self.events.iter_mut().rev().find_map(|(.., event)| {
+            let at = event.at;
+            let moved = event.transition.as_mut()?;
+            (moved.condition == condition).then_some((at, moved))
+        });
+        if let Some((at, moved)) = later.filter(|(_, moved)| moved.from.is_some()) {
+            moved.since = Some(since);
+            moved.lasted = Some((at - since).max(TimeDelta::zero()));
+        }
+    }
+
+    fn add(&mut self, change: &RecordedChange, place: usize, kind: TimelineEventKind) {
+        self.events
+            .push((change.position, place, event(change, kind)));
     }
 }
 
-/// Times are those of the service: those of conditions are adapters', and may tell of an earlier moment.
+fn event(change: &RecordedChange, kind: TimelineEventKind) -> TimelineEvent {
+    TimelineEvent {
+        at: change.at,
+        kind,
+        actor: change.actor.clone(),
+        request_id: change.request_id.clone(),
+        cause: change.cause.clone(),
+        reason: None,
+        generation: Some(change.generation),
+        transition: None,
+    }
+}
+
+/// The time of the condition stands in for that of an earlier transition, which may not be stored.
 fn transition(
     at: DateTime<Utc>,
-    since: Option<DateTime<Utc>>,
     before: Option<&Condition>,
-    after: Option<Condition>,
+    after: Option<&Condition>,
 ) -> Transition {
-    let lasted = since.map(|since| (at - since).max(TimeDelta::zero()));
+    let since = before.map(|before| before.last_transition_at);
     let status = |condition: &Condition| -> &'static str { condition.status.into_str() };
-    let (from, to) = (before.map(status), after.as_ref().map(status));
-    let named = after.as_ref().or(before);
-    let condition = named.map_or_else(String::new, |condition| condition.kind.clone());
-    let (reason, message) = after.map_or((None, None), |after| (after.reason, after.message));
+    let named = after.or(before);
     Transition {
-        condition,
-        from,
-        to,
+        condition: named.map_or_else(String::new, |condition| condition.kind.clone()),
+        from: before.map(status),
+        to: after.map(status),
         since,
-        lasted,
-        reason,
-        message,
+        lasted: since.map(|since| (at - since).max(TimeDelta::zero())),
+        reason: after.and_then(|after| after.reason.clone()),
+        message: after.and_then(|after| after.message.clone()),
     }
+}
+
+/// Events of the entries after which the resource had such a generation.
+fn audited(
+    entries: &[AuditEntry],
+    is_wanted: impl Fn(i32) -> bool,
+) -> impl Iterator<Item = TimelineEvent> {
+    let wanted = entries
+        .iter()
+        .filter(move |entry| entry.change.generation_after.is_some_and(&is_wanted));
+    wanted.map(|entry| TimelineEvent {
+        at: entry.origin.at,
+        kind: match entry.change.action {
+            Action::Create => TimelineEventKind::Created,
+            Action::Patch => TimelineEventKind::Changed,
+            Action::Delete => TimelineEventKind::DeletionRequested,
+            Action::HardDelete | Action::ForceDelete => TimelineEventKind::Removed,
+        },
+        actor: Some(entry.origin.actor.clone()),
+        request_id: Some(entry.origin.request_id.clone()),
+        cause: None,
+        reason: entry.change.reason.clone(),
+        generation: entry.change.generation_after,
+        transition: None,
+    })
 }
 
 #[cfg(test)]
@@ -162,78 +303,145 @@ mod tests {
         DateTime::from_timestamp(second, 0).unwrap()
     }
 
-    fn condition(status: bool, since: i64) -> Condition {
+    fn condition(kind: &str, status: bool) -> Condition {
         Condition {
             created_at: at(0),
-            last_transition_at: at(since),
-            last_updated_at: at(since),
+            last_transition_at: at(10),
+            last_updated_at: at(10),
             message: None,
             observed_generation: 1,
             reason: Some("R".to_owned()),
             status: ConditionStatus::from_bool(status),
-            kind: "Reconciled".to_owned(),
+            kind: kind.to_owned(),
         }
     }
 
-    fn step(source: StepSource) -> RecordedStep {
-        RecordedStep {
-            at: at(50),
+    fn change(second: i64, action: RecordedAction) -> RecordedChange {
+        RecordedChange {
+            position: second,
+            at: at(second),
+            action,
             actor: None,
             request_id: None,
             cause: None,
-            reason: None,
-            generation: Some(2),
-            source,
+            generation: 1,
+            is_deleting: None,
+            conditions: None,
         }
+    }
+
+    fn reported(second: i64, conditions: Vec<Condition>) -> RecordedChange {
+        RecordedChange {
+            conditions: Some(conditions),
+            ..change(second, RecordedAction::Modified)
+        }
+    }
+
+    fn declared(second: i64, generation: i32, is_deleting: bool) -> RecordedChange {
+        RecordedChange {
+            generation,
+            is_deleting: Some(is_deleting),
+            ..change(second, RecordedAction::Modified)
+        }
+    }
+
+    /// Of changes in the order of time.
+    fn timeline(changes: &[RecordedChange]) -> Timeline {
+        let mut timeline = Timeline::default();
+        for change in changes.iter().rev() {
+            timeline.push(change.clone());
+        }
+        timeline
+    }
+
+    fn lines(events: &[TimelineEvent]) -> Vec<String> {
+        let line = |event: &TimelineEvent| {
+            let kind: &str = event.kind.into();
+            let moved = event.transition.as_ref().map_or(String::new(), |moved| {
+                let lasted = moved.lasted.map(|lasted| lasted.num_seconds());
+                format!(
+                    " {} {:?} {:?} {lasted:?}",
+                    moved.condition, moved.from, moved.to
+                )
+            });
+            format!("{} {kind}{moved}", event.at.timestamp())
+        };
+        events.iter().map(line).collect()
     }
 
     #[test]
     fn a_transition_says_how_long_the_earlier_status_lasted() {
-        let lasted = |before: Option<Condition>, after: Option<Condition>, since| {
-            let moved = StepSource::Moved {
-                before: before.map(Box::new),
-                after: after.map(Box::new),
-                since,
-            };
-            let events = timeline(vec![step(moved)]);
-            let moved = events[0].transition.clone().unwrap();
-            assert_eq!(moved.condition, "Reconciled");
-            (moved.from, moved.to, moved.lasted.map(|l| l.num_seconds()))
-        };
-        let (no, yes) = (condition(false, 10), condition(true, 40));
-        let (none, both) = (None, (Some(no.clone()), Some(yes.clone())));
-        let moved = lasted(both.0.clone(), both.1.clone(), Some(at(20)));
-        assert_eq!(moved, (Some("False"), Some("True"), Some(30)));
-        let unknown = lasted(both.0.clone(), both.1.clone(), none);
-        assert_eq!(unknown, (Some("False"), Some("True"), Some(40)));
-        let ahead = lasted(both.1.clone(), both.0, Some(at(60)));
-        assert_eq!(ahead, (Some("True"), Some("False"), Some(0)));
-        let new = lasted(None, both.1.clone(), Some(at(20)));
-        assert_eq!(new, (None, Some("True"), None));
-        assert_eq!(lasted(both.1, None, none), (Some("True"), None, Some(10)));
+        let changes = [
+            reported(20, vec![condition("A", false)]),
+            reported(30, vec![condition("A", true), condition("B", true)]),
+            reported(50, vec![condition("A", false)]),
+        ];
+        let events = timeline(&changes).finish(&[], true);
+        assert_eq!(
+            lines(&events),
+            [
+                // Since the stored transition, and since the condition says it.
+                "50 condition A Some(\"True\") Some(\"False\") Some(20)",
+                "50 condition B Some(\"True\") None Some(20)",
+                "30 condition B None Some(\"True\") None",
+                "30 condition A Some(\"False\") Some(\"True\") Some(20)",
+            ]
+        );
     }
 
     #[test]
-    fn steps_are_named_by_what_they_are_to_a_reader() {
-        use TimelineEventKind as Kind;
-        let declared = |was_deleting, is_deleting| StepSource::Declared {
-            was_deleting,
-            is_deleting,
+    fn changes_are_named_by_what_they_are_to_a_reader() {
+        let created = RecordedChange {
+            is_deleting: Some(false),
+            conditions: Some(vec![]),
+            ..change(1, RecordedAction::Created)
         };
-        for (source, expected) in [
-            (StepSource::Created, Kind::Created),
-            (declared(false, false), Kind::Changed),
-            (declared(false, true), Kind::DeletionRequested),
-            (declared(true, true), Kind::Changed),
-            (StepSource::Removed, Kind::Removed),
-            (StepSource::Audited(Action::Create), Kind::Created),
-            (StepSource::Audited(Action::Patch), Kind::Changed),
-            (StepSource::Audited(Action::Delete), Kind::DeletionRequested),
-            (StepSource::Audited(Action::HardDelete), Kind::Removed),
-            (StepSource::Audited(Action::ForceDelete), Kind::Removed),
-        ] {
-            let events = timeline(vec![step(source.clone())]);
-            assert_eq!(events[0].kind, expected, "{source:?}");
-        }
+        let changes = [
+            created,
+            declared(2, 2, false),
+            // A reference was dropped: the generation stays.
+            declared(3, 2, false),
+            declared(4, 3, true),
+            declared(5, 4, true),
+            change(6, RecordedAction::Removed),
+        ];
+        let events = timeline(&changes).finish(&[], true);
+        assert_eq!(
+            lines(&events),
+            [
+                "6 removed",
+                "5 changed",
+                "4 deletion_requested",
+                "2 changed",
+                "1 created"
+            ]
+        );
+    }
+
+    #[test]
+    fn the_first_stored_change_is_no_event_unless_it_is_the_creation() {
+        let changes = [
+            RecordedChange {
+                is_deleting: Some(false),
+                ..reported(1, vec![condition("A", true)])
+            },
+            reported(2, vec![condition("A", false)]),
+        ];
+        let events = timeline(&changes).finish(&[], false);
+        let expected = ["2 condition A Some(\"True\") Some(\"False\") Some(0)"];
+        assert_eq!(lines(&events), expected);
+    }
+
+    #[test]
+    fn events_are_known_when_nothing_newer_waits() {
+        let mut timeline = timeline(&[
+            reported(3, vec![condition("A", true)]),
+            change(4, RecordedAction::Removed),
+        ]);
+        assert!(timeline.has(1) && !timeline.has(2));
+        timeline.push(declared(2, 1, false));
+        assert!(!timeline.has(2), "the report is not compared yet");
+        timeline.push(reported(1, vec![condition("A", false)]));
+        assert!(timeline.has(2));
     }
 }

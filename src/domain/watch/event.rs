@@ -37,12 +37,10 @@ pub struct ResourceImage {
     parsed: OnceLock<Option<Box<Resource>>>,
 }
 
-/// A change, as readers of changes hand it to watchers.
+/// A change, as watchers judge it.
 #[derive(Debug)]
 pub struct WatchedChange {
     pub position: ChangePosition,
-    /// The number of its transaction.
-    pub transaction: i64,
     /// Unset if the resource is new.
     pub before: Option<ResourceImage>,
     /// Unset if the resource was removed.
@@ -65,28 +63,6 @@ impl ResourceImage {
             .parsed
             .get_or_init(|| self.stored.parse().map(Box::new));
         parsed.as_deref()
-    }
-}
-
-impl WatchedChange {
-    /// The change with only what events of these kinds show: a parsed state takes many times the memory of its texts.
-    pub fn shown_as(self, kinds: impl Iterator<Item = WatchEventKind>) -> Self {
-        let (mut shows_before, mut shows_after) = (false, false);
-        for kind in kinds {
-            match kind {
-                WatchEventKind::Added | WatchEventKind::Modified => shows_after = true,
-                WatchEventKind::Deleted => shows_before = true,
-            }
-        }
-        let unparsed = |image: Option<ResourceImage>, is_shown: bool| {
-            let image = image.filter(|_| is_shown);
-            image.map(|image| image.stored.into())
-        };
-        Self {
-            before: unparsed(self.before, shows_before),
-            after: unparsed(self.after, shows_after),
-            ..self
-        }
     }
 }
 
@@ -211,7 +187,6 @@ mod tests {
         let kinds = registry(&built_in()).unwrap();
         let change = WatchedChange {
             position: ChangePosition { era: 0, number: 1 },
-            transaction: 1,
             before: before.map(Into::into),
             after: after.map(Into::into),
         };

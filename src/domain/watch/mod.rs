@@ -3,16 +3,13 @@
 //! ```text
 //! positions drawn, writers ──Horizon──▶ what can no longer change
 //! change, WatchFilter ──────────────▶ ADDED, MODIFIED, DELETED, or nothing
-//! change, InitialPages ─────────────▶ shown already, or not
 //! ```
 
 mod event;
 mod horizon;
-mod initial;
 
 pub use event::{ResourceImage, WatchEventKind, WatchFilter, WatchedChange};
 pub use horizon::{Horizon, HorizonMove, PolledEnd};
-pub use initial::{InitialPages, VisibleChanges};
 
 use crate::domain::change::ChangePosition;
 

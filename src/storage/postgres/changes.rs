@@ -1,8 +1,4 @@
-//! Table `changes`: what watchers are shown, in an order that can be followed (`docs/decisions/0074-watch.md`).
-//!
-//! A row has the values that its change replaced. The state after a change is, value by value, that of the earliest later
-//! change that replaced it, or else that of the resource now. One statement reads the changes and the resources of one
-//! moment, so that both belong together.
+//! Table `changes`: the recorded changes of resources, in an order that can be followed (`docs/decisions/0074-watch.md`).
 
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -10,7 +6,6 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use deadpool::managed::{PoolError, TimeoutType};
 use sqlx::postgres::PgRow;
-use sqlx::types::Json;
 use sqlx::{AssertSqlSafe, Row as _};
 use tokio::time::timeout;
 use uuid::Uuid;
@@ -18,12 +13,11 @@ use uuid::Uuid;
 use super::measure::SqlOperation::{Delete, Query, Raw};
 use super::measure::SqlTable::Changes;
 use super::pool::{self, Link, Settings};
-use super::row::{COLUMNS_COUNT, JsonbText, Link as RowLink, StoredRow, deletion, references};
-use super::states::{STATE_COLUMNS, STATE_JOINS};
+use super::row::{COLUMNS_COUNT, StoredRow, state_columns};
 use super::{Db, Error};
 use crate::domain::StoredResource;
 use crate::domain::change::ChangePosition;
-use crate::domain::watch::{PolledEnd, WatchedChange};
+use crate::domain::watch::{PolledEnd, ResourceImage, WatchedChange};
 
 /// The name of the connection in `pg_stat_activity`.
 const NAME: &str = "hyperfleet-api-watch";
@@ -52,136 +46,30 @@ pub struct ChangesRead {
     pub reached: i64,
 }
 
-/// Consists of constants only. The columns of [`StoredRow`] come first: the state after the change, or the last one of a
-/// removed resource. Then those of [`Replaced`].
+/// The state after each change, or the last one of a removed resource; that of the change before; then the position.
 static SQL: LazyLock<String> = LazyLock::new(|| {
-    // A removal follows itself: the state after it is the last one.
     format!(
-        "SELECT {columns},
-                s.era, s.removed, c.position, r.id IS NOT NULL OR w.position IS NOT NULL, c.transaction, c.action,
-                c.revision, c.generation, c.updated_at, c.updated_by, c.deleted_at, c.deleted_by,
-                c.created_at, c.created_by, c.name, c.owner_id, c.tenancy, c.spec, c.labels, c.conditions, c.links
-         FROM (SELECT audit_era() AS era, coalesce((SELECT upto FROM changes_removed), 0) AS removed) s
-         LEFT JOIN (SELECT *, CASE action WHEN 'removed' THEN position ELSE position + 1 END AS since
-                    FROM changes WHERE position > $1 AND position <= $2 AND ($3::text IS NULL OR kind = $3)
+        "SELECT {state}, {before}, m.era, m.removed, c.position, c.action
+         FROM (SELECT audit_era() AS era, coalesce((SELECT position FROM changes_removed), 0) AS removed) m
+         LEFT JOIN (SELECT position, action, resource_id FROM changes
+                    WHERE position > $1 AND position <= $2 AND ($3::text IS NULL OR kind = $3)
                     ORDER BY position LIMIT $4) c ON true
-         {STATE_JOINS} ORDER BY c.position",
-        columns = *STATE_COLUMNS,
+         LEFT JOIN resource_states s ON s.position = c.position
+         LEFT JOIN LATERAL (SELECT position FROM changes p
+                            WHERE c.action = 'modified' AND p.resource_id = c.resource_id AND p.position < c.position
+                            ORDER BY p.position DESC LIMIT 1) p ON true
+         LEFT JOIN resource_states b ON b.position = p.position
+         ORDER BY c.position",
+        state = state_columns("s", true),
+        before = state_columns("b", true),
     )
 });
 
-/// The columns of a change, after those of a resource and the three of the reader.
-struct Replaced {
-    position: i64,
-    transaction: i64,
-    action: String,
-    revision: Option<i64>,
-    generation: Option<i32>,
-    updated_at: Option<DateTime<Utc>>,
-    updated_by: Option<String>,
-    deleted_at: Option<DateTime<Utc>>,
-    deleted_by: Option<String>,
-    created_at: Option<DateTime<Utc>>,
-    created_by: Option<String>,
-    name: Option<String>,
-    owner_id: Option<Uuid>,
-    tenancy: Option<JsonbText>,
-    spec: Option<JsonbText>,
-    labels: Option<JsonbText>,
-    conditions: Option<JsonbText>,
-    links: Option<Json<Vec<RowLink>>>,
-}
-
-const ERA: usize = COLUMNS_COUNT;
+const BEFORE: usize = COLUMNS_COUNT;
+const ERA: usize = 2 * COLUMNS_COUNT;
 const REMOVED: usize = ERA + 1;
 const POSITION: usize = ERA + 2;
-const IS_KNOWN: usize = ERA + 3;
-const REPLACED: usize = ERA + 4;
-
-impl Replaced {
-    fn read(row: &PgRow) -> Result<Self, sqlx::Error> {
-        Ok(Self {
-            position: row.try_get(POSITION)?,
-            transaction: row.try_get(REPLACED)?,
-            action: row.try_get(REPLACED + 1)?,
-            revision: row.try_get(REPLACED + 2)?,
-            generation: row.try_get(REPLACED + 3)?,
-            updated_at: row.try_get(REPLACED + 4)?,
-            updated_by: row.try_get(REPLACED + 5)?,
-            deleted_at: row.try_get(REPLACED + 6)?,
-            deleted_by: row.try_get(REPLACED + 7)?,
-            created_at: row.try_get(REPLACED + 8)?,
-            created_by: row.try_get(REPLACED + 9)?,
-            name: row.try_get(REPLACED + 10)?,
-            owner_id: row.try_get(REPLACED + 11)?,
-            tenancy: row.try_get(REPLACED + 12)?,
-            spec: row.try_get(REPLACED + 13)?,
-            labels: row.try_get(REPLACED + 14)?,
-            conditions: row.try_get(REPLACED + 15)?,
-            links: row.try_get(REPLACED + 16)?,
-        })
-    }
-
-    /// The state before the change, from the state after it.
-    fn undone(self, after: &StoredResource) -> StoredResource {
-        let mut before = after.clone();
-        if let Some(revision) = self.revision {
-            before.revision = revision;
-        }
-        if let Some(((generation, at), by)) =
-            self.generation.zip(self.updated_at).zip(self.updated_by)
-        {
-            before.generation = generation;
-            before.updated_at = at;
-            before.updated_by = by;
-            before.deletion = deletion(self.deleted_at, self.deleted_by);
-        }
-        if let Some((((at, by), name), tenancy)) = self
-            .created_at
-            .zip(self.created_by)
-            .zip(self.name)
-            .zip(self.tenancy)
-        {
-            before.created_at = at;
-            before.created_by = by;
-            before.name = name;
-            before.tenancy = tenancy.0;
-            before.owner = self.owner_id.map(Into::into);
-        }
-        for (part, replaced) in [
-            (&mut before.spec, self.spec),
-            (&mut before.labels, self.labels),
-            (&mut before.conditions, self.conditions),
-        ] {
-            if let Some(text) = replaced {
-                *part = text.0;
-            }
-        }
-        if let Some(links) = self.links {
-            before.references = references(links.0);
-        }
-        before
-    }
-
-    fn change(self, era: i64, state: StoredResource) -> WatchedChange {
-        let position = ChangePosition {
-            era,
-            number: self.position,
-        };
-        let transaction = self.transaction;
-        let (before, after) = match self.action.as_str() {
-            "created" => (None, Some(state)),
-            "removed" => (Some(state), None),
-            _ => (Some(self.undone(&state)), Some(state)),
-        };
-        WatchedChange {
-            position,
-            transaction,
-            before: before.map(Into::into),
-            after: after.map(Into::into),
-        }
-    }
-}
+const ACTION: usize = ERA + 3;
 
 impl Db<'_> {
     /// What can be said of the end of the changes now.
@@ -214,9 +102,10 @@ impl Db<'_> {
         self.complete(read, Raw, "read a change")
     }
 
-    /// Removes changes that are older than `before`, at most `count_max` of the oldest; returns their number. Also notes
-    /// up to which position changes are gone.
+    /// Removes changes that are older than `before`, looking at `count_max` of the oldest at most; returns how many of them
+    /// are older. Also notes up to which position changes may be gone.
     ///
+    /// Of a resource that exists, the last of these changes stays with its whole state: later changes rest on it.
     /// Positions decide what is oldest: a change whose time was ahead goes with the older ones that follow it.
     pub async fn delete_changes_before(
         &mut self,
@@ -225,21 +114,32 @@ impl Db<'_> {
     ) -> Result<u64, Error> {
         let result = sqlx::query_scalar!(
             r#"WITH oldest AS MATERIALIZED (
-                   -- Rows that were removed before stay in the index while another transaction may see them.
-                   SELECT position, at FROM changes
-                   WHERE position > coalesce((SELECT upto FROM changes_removed), 0) ORDER BY position LIMIT $2
+                   SELECT position, at, resource_id FROM changes
+                   WHERE position > coalesce((SELECT position FROM changes_removed), 0) ORDER BY position LIMIT $2
+               ), expired AS MATERIALIZED (
+                   SELECT * FROM oldest WHERE position <= (SELECT max(position) FROM oldest WHERE at < $1)
+               ), last AS MATERIALIZED (
+                   SELECT DISTINCT ON (resource_id) resource_id, position FROM expired ORDER BY resource_id, position DESC
+               ), filled AS (
+                   UPDATE changes c
+                   SET conditions = s.conditions, owner_id = s.owner_id, created_at = s.created_at, updated_at = s.updated_at,
+                       deleted_at = s.deleted_at, name = s.name, created_by = s.created_by, updated_by = s.updated_by,
+                       deleted_by = s.deleted_by, tenancy = s.tenancy, labels = s.labels, links = s.links, spec = s.spec
+                   FROM last l JOIN resource_states s ON s.position = l.position
+                   WHERE c.position = l.position AND c.action <> 'removed'
+                     AND (c.updated_at IS NULL OR c.spec IS NULL OR c.conditions IS NULL)
                ), gone AS (
-                   DELETE FROM changes c USING oldest o
-                   WHERE c.position = o.position AND o.position <= (SELECT max(position) FROM oldest WHERE at < $1)
-                   RETURNING c.position, c.at
+                   DELETE FROM changes c USING last l
+                   WHERE c.resource_id = l.resource_id
+                     AND (c.position < l.position OR c.position = l.position AND c.action = 'removed')
                ), noted AS (
                    -- A time that was ahead would refuse moments that are still known.
-                   INSERT INTO changes_removed (upto, at)
-                   SELECT max(position), max(at) FILTER (WHERE at < $1) FROM gone HAVING count(*) > 0
-                   ON CONFLICT (only_one) DO UPDATE SET upto = greatest(changes_removed.upto, excluded.upto),
+                   INSERT INTO changes_removed (position, at)
+                   SELECT max(position), max(at) FILTER (WHERE at < $1) FROM expired HAVING count(*) > 0
+                   ON CONFLICT (only_one) DO UPDATE SET position = greatest(changes_removed.position, excluded.position),
                                                         at = greatest(changes_removed.at, excluded.at)
                )
-               SELECT count(*) AS "count!" FROM gone"#,
+               SELECT count(*) AS "count!" FROM expired"#,
             before,
             count_max,
         )
@@ -260,11 +160,9 @@ fn read(rows: &[PgRow], upto: i64, is_full: bool) -> Result<ChangesRead, sqlx::E
     for row in rows {
         era = row.try_get(ERA)?;
         removed = row.try_get(REMOVED)?;
-        // There is a row without a change if there are none. Of a resource that was truncated away nothing is known.
-        let is_there = row.try_get::<Option<i64>, _>(POSITION)?.is_some();
-        if is_there && row.try_get(IS_KNOWN)? {
-            let state = StoredRow::read(row)?.into();
-            changes.push(Replaced::read(row)?.change(era, state));
+        // There is a row without a change if there are none.
+        if let Some(number) = row.try_get(POSITION)? {
+            changes.push(change(row, ChangePosition { era, number })?);
         }
     }
     Ok(ChangesRead {
@@ -273,6 +171,26 @@ fn read(rows: &[PgRow], upto: i64, is_full: bool) -> Result<ChangesRead, sqlx::E
         changes,
         reached: last.flatten().unwrap_or(upto),
     })
+}
+
+fn change(row: &PgRow, position: ChangePosition) -> Result<WatchedChange, sqlx::Error> {
+    let (before, after) = match row.try_get(ACTION)? {
+        "created" => (None, state(row, 0)?),
+        "removed" => (state(row, 0)?, None),
+        _ => (state(row, BEFORE)?, state(row, 0)?),
+    };
+    Ok(WatchedChange {
+        position,
+        before,
+        after,
+    })
+}
+
+/// Unset if it is not stored, because an operator removed changes.
+fn state(row: &PgRow, column: usize) -> Result<Option<ResourceImage>, sqlx::Error> {
+    let id: Option<Uuid> = row.try_get(column)?;
+    let read = || StoredRow::read_from(row, column).map(StoredResource::from);
+    Ok(id.map(|_| read()).transpose()?.map(Into::into))
 }
 
 /// One connection that follows the end of the changes: it takes none from requests. Made on demand, and kept while it

@@ -45,7 +45,7 @@ impl<'a> SentConditions<'a> {
     }
 }
 
-/// What the columns hold, as the functions `condition_states` and `condition_time` of the schema compute it.
+/// What the columns hold, as the trigger function `fill_condition_columns` computes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ConditionColumns {
     /// Every condition with its status: `Reconciled=True`.

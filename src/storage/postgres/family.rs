@@ -1,15 +1,11 @@
 //! Several resources at a time: locked in one order, read after they are locked, changed by sets. The number of
 //! statements does not depend on the number of rows.
 
-use std::collections::HashMap;
-
-use serde_json::Value;
 use sqlx::types::Json;
 
 use super::batching::BatchItem as _;
 use super::measure::SqlOperation::{Create, Delete, Query};
 use super::measure::SqlTable::{ResourceReferences, Resources};
-use super::remove_resources::RemoveResource;
 use super::save_resources::SaveResource;
 use super::{Db, Error, LockedRow, ResourceScope, uuids};
 use crate::domain::lifecycle::{Outcome, Referrer};
@@ -23,17 +19,6 @@ pub struct LockedLineage {
     /// The topmost owner first, the resource last.
     pub rows: Vec<LockedRow>,
     pub kind: String,
-}
-
-/// References that a transaction has dropped, by their source: a recorded change has them as they were before.
-#[derive(Debug, Default)]
-struct DroppedLinks(HashMap<ResourceId, Vec<Value>>);
-
-impl DroppedLinks {
-    /// Those of a resource; `None` if it has lost none.
-    fn of(&self, source: ResourceId) -> Option<&[Value]> {
-        self.0.get(&source).map(Vec::as_slice)
-    }
 }
 
 impl Db<'_> {
@@ -188,9 +173,8 @@ impl Db<'_> {
             failures: _,
         } = outcome;
         // A target cannot be removed before the references to it.
-        let mut dropped = DroppedLinks::default();
         if has_links && !(released.is_empty() && removed.is_empty()) {
-            dropped = self.delete_references(released, removed).await?;
+            self.delete_references(released, removed).await?;
         }
         let (of_saved, of_removed): (Vec<_>, Vec<_>) = changes
             .iter()
@@ -202,17 +186,12 @@ impl Db<'_> {
             saved.sort_by_key(|(place, _)| *place);
             let saved = saved.into_iter().map(|(place, state)| {
                 let change = place.map(|place| of_saved[place]);
-                SaveResource::locked(state, change, dropped.of(state.id), origin)
+                SaveResource::locked(state, change, origin)
             });
             SaveResource::answer(self, &saved.collect::<Vec<_>>()).await?;
         }
         if !removed.is_empty() {
-            let removed = removed.iter().map(|id| RemoveResource {
-                id: *id,
-                dropped_links: dropped.of(*id),
-            });
-            let removed: Vec<_> = removed.collect();
-            self.remove_resources(&removed, &of_removed, origin).await?;
+            self.remove_resources(removed, &of_removed, origin).await?;
         }
         Ok(())
     }
@@ -222,21 +201,15 @@ impl Db<'_> {
         &mut self,
         released: &[ResourceId],
         removed: &[ResourceId],
-    ) -> Result<DroppedLinks, Error> {
+    ) -> Result<(), Error> {
         let result = sqlx::query!(
-            r#"DELETE FROM resource_references WHERE source_id = ANY($1) OR target_id = ANY($2)
-               RETURNING source_id, jsonb_build_object('type', ref_type, 'kind', target_kind, 'id', target_id) AS "link!""#,
+            "DELETE FROM resource_references WHERE source_id = ANY($1) OR target_id = ANY($2)",
             &uuids(released.iter().copied()),
             &uuids(removed.iter().copied()),
         )
-        .fetch_all(self.connection())
+        .execute(self.connection())
         .await;
-        let rows = self.complete(result, Delete(ResourceReferences), "drop references")?;
-        let mut dropped = DroppedLinks::default();
-        for row in rows {
-            let of_source = dropped.0.entry(row.source_id.into()).or_default();
-            of_source.push(row.link);
-        }
-        Ok(dropped)
+        self.complete(result, Delete(ResourceReferences), "drop references")?;
+        Ok(())
     }
 }

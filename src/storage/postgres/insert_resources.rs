@@ -9,6 +9,7 @@ use super::batching::{BatchItem, by_place, column};
 use super::condition_columns::ConditionColumns;
 use super::measure::SqlOperation::{self, Create, Query};
 use super::measure::SqlTable::Resources;
+use super::row::links;
 use super::{Db, Error};
 use crate::domain::audit::{Action, ChangeOrigin};
 use crate::domain::tenancy::TenantScope;
@@ -35,6 +36,7 @@ pub(super) struct InsertResource {
     labels: JsonText,
     tenancy: JsonText,
     conditions: JsonText,
+    links: JsonText,
     computed: ConditionColumns,
     parent_kind: Option<String>,
     /// The tenancy that the parent must have; unset for any.
@@ -64,6 +66,7 @@ impl InsertResource {
             labels: JsonText::of(&resource.labels),
             tenancy: JsonText::of(&resource.tenancy),
             conditions: JsonText::of(&resource.state.conditions),
+            links: links(&resource.references),
             computed: ConditionColumns::of(&resource.state.conditions),
             parent_kind: parent_kind.map(ToOwned::to_owned),
             parent_tenancy: tenants.tenancy().map(JsonText::of),
@@ -127,11 +130,11 @@ async fn insert(db: &mut Db<'_>, items: &[InsertResource]) -> Result<Vec<Created
                SELECT * FROM unnest(
                    $1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
                    $9::text[], $10::text[], $11::int[], $12::timestamptz[], $13::text[], $14::text[], $15::text[],
-                   $16::timestamptz[], $17::timestamptz[], $18::bigint[])
+                   $16::timestamptz[], $17::timestamptz[], $18::bigint[], $19::text[])
                WITH ORDINALITY w (
                    id, owner_id, parent_kind, parent_tenancy, kind, name, spec, labels, tenancy, conditions, generation,
                    at, actor, request_id, condition_states, reconciled_updated_at, reconciled_transition_at,
-                   last_known_generation, place)
+                   last_known_generation, links, place)
            ), parent AS (
                SELECT w.place, r.deleted_at IS NOT NULL AS is_finalizing
                FROM wanted w JOIN resources r ON r.id = w.owner_id
@@ -147,15 +150,19 @@ async fn insert(db: &mut Db<'_>, items: &[InsertResource]) -> Result<Vec<Created
                       w.reconciled_updated_at, w.reconciled_transition_at, w.last_known_generation, 1
                FROM wanted w LEFT JOIN parent p ON p.place = w.place
                WHERE w.owner_id IS NULL OR NOT p.is_finalizing
-               RETURNING id
+               RETURNING *
            ), recorded AS (
-               INSERT INTO changes (at, resource_id, kind, action, generation_after, actor, request_id)
-               SELECT w.at, w.id, w.kind, 'created', w.generation, w.actor, w.request_id
+               INSERT INTO changes (at, resource_id, revision, generation, kind, action, actor, request_id, conditions,
+                                    owner_id, created_at, updated_at, name, created_by, updated_by, tenancy, labels,
+                                    links, spec)
+               SELECT w.at, i.id, i.revision, i.generation, i.kind, 'created', w.actor, w.request_id, i.conditions,
+                      i.owner_id, i.created_at, i.updated_at, i.name, i.created_by, i.updated_by, i.tenancy, i.labels,
+                      w.links::jsonb, i.spec
                FROM inserted i JOIN wanted w ON w.id = i.id
            ), logged AS (
                INSERT INTO audit_entries (at, actor, request_id, action, kind, resource_id, name, generation_after,
                                           tenancy)
-               SELECT w.at, w.actor, w.request_id, $19, w.kind, w.id, w.name, w.generation, w.tenancy::jsonb
+               SELECT w.at, w.actor, w.request_id, $20, w.kind, w.id, w.name, w.generation, w.tenancy::jsonb
                FROM inserted i JOIN wanted w ON w.id = i.id
            )
            SELECT w.place AS "place!", i.id IS NOT NULL AS "is_inserted!", p.place IS NOT NULL AS "is_parent_locked!",
@@ -180,6 +187,7 @@ async fn insert(db: &mut Db<'_>, items: &[InsertResource]) -> Result<Vec<Created
         &column(items, |i| i.computed.reconciled_updated_at) as _,
         &column(items, |i| i.computed.reconciled_transition_at) as _,
         &column(items, |i| i.computed.last_known_generation) as _,
+        &column(items, |i| i.links.as_str()) as _,
         Action::Create.into_str(),
     )
     .fetch_all(db.repeatable_connection())

@@ -18,7 +18,6 @@ use crate::domain::audit::{AuditEntry, AuditFilter, SettledTrail, TrailPosition}
 use crate::domain::page::{Direction, Listing, Order, OrderField, PageRequest};
 use crate::domain::position::RowPosition;
 use crate::domain::tenancy::TenantScope;
-use crate::domain::watch::VisibleChanges;
 use crate::domain::{EntityRegistry, ListFilter, ResourceId, StoredResource};
 
 /// Number of items that a page may skip and still be read quickly: in an index, within a millisecond or two.
@@ -87,32 +86,6 @@ impl ListQuery<'_> {
         self.is_counted_from_rows() || !self.order.is_by_creation() || skipped > SKIPPED_QUICKLY_MAX
     }
 
-    /// The kind of its resources; `None` for all kinds.
-    pub(super) fn kind(&self) -> Option<&str> {
-        self.filters.iter().find_map(|filter| match filter {
-            ListFilter::Kind(kind) => Some(kind.as_str()),
-            _ => None,
-        })
-    }
-
-    /// Whether it has finalizing resources, too.
-    pub(super) fn has_deleted(&self) -> bool {
-        !self.filters.contains(&ListFilter::IncludeDeleted(false))
-    }
-
-    /// The list that this one searches: of the same collection, without searches and references.
-    pub fn unsearched(&self) -> Self {
-        let is_kept = |filter: &ListFilter| match filter {
-            ListFilter::Kind(_) | ListFilter::IncludeDeleted(_) => true,
-            ListFilter::Search(_) | ListFilter::Reference { .. } => false,
-        };
-        let filters = self.filters.iter().filter(|filter| is_kept(filter));
-        Self {
-            filters: filters.cloned().collect(),
-            ..self.clone()
-        }
-    }
-
     /// Whether its rows are found by a search or the like, once for the total and the page.
     pub fn is_counted_from_rows(&self) -> bool {
         self.total() == TotalSource::Rows
@@ -137,25 +110,7 @@ impl Db<'_> {
         &mut self,
         request: &ListQuery<'_>,
     ) -> Result<Listing<StoredResource>, Error> {
-        let (listing, _) = self.list_rows(request, false).await?;
-        Ok(listing)
-    }
-
-    /// The same, with the transactions that the page shows.
-    pub async fn list_watched(
-        &mut self,
-        request: &ListQuery<'_>,
-    ) -> Result<(Listing<StoredResource>, VisibleChanges), Error> {
-        let (listing, snapshot) = self.list_rows(request, true).await?;
-        Ok((listing, visible(snapshot.unwrap_or_default())?))
-    }
-
-    async fn list_rows(
-        &mut self,
-        request: &ListQuery<'_>,
-        has_snapshot: bool,
-    ) -> Result<(Listing<StoredResource>, Option<String>), Error> {
-        let mut query = statement(request, has_snapshot);
+        let mut query = statement(request);
         // Texts of searches differ: kept, they would push out the statements that do not. Planned with its values,
         // each also gets the plan that fits them.
         let query = query.build().persistent(!request.is_counted_from_rows());
@@ -168,19 +123,15 @@ impl Db<'_> {
         };
         let size = request.page.size as usize;
         let is_last = rows.len() <= size;
-        let first = rows.first().filter(|_| has_snapshot);
-        let snapshot = first.map(|row| row.try_get(COLUMNS_COUNT + 1)).transpose();
-        let snapshot = self.complete(snapshot, Raw, "read the snapshot of a list")?;
         let (total, items) = self.complete(read_resources(rows, size), Raw, "read a page")?;
         let last = items.last().filter(|_| !is_last);
         let next = last.map(|last| RowPosition::of(&request.order, last));
-        let listing = Listing {
+        Ok(Listing {
             page: request.page,
             items,
             total,
             next,
-        };
-        Ok((listing, snapshot))
+        })
     }
 
     /// One page of the visible audit trail, with the total of all pages: newest first, or after a position in the
@@ -245,14 +196,6 @@ impl Db<'_> {
             items,
         ))
     }
-}
-
-/// The transactions of a snapshot.
-pub(super) fn visible(snapshot: String) -> Result<VisibleChanges, Error> {
-    VisibleChanges::parse(&snapshot).ok_or(Error::Corrupt {
-        column: "snapshot",
-        value: snapshot,
-    })
 }
 
 /// The total, which every row repeats after the [`COLUMNS`], and the resources. An empty page has one row: the total.
@@ -374,7 +317,7 @@ fn push_audit_filter(
 ///
 /// Filtered rows are found once, for the total and for the page. Otherwise the server might walk the whole list in the
 /// hope that a page comes together early.
-fn statement(request: &ListQuery<'_>, has_snapshot: bool) -> QueryBuilder<Postgres> {
+fn statement(request: &ListQuery<'_>) -> QueryBuilder<Postgres> {
     let mut query = QueryBuilder::new("");
     if request.is_counted_from_rows() {
         query.push("WITH found AS MATERIALIZED (SELECT id");
@@ -394,9 +337,6 @@ fn statement(request: &ListQuery<'_>, has_snapshot: bool) -> QueryBuilder<Postgr
         .push("SELECT ")
         .push(columns)
         .push(", total.count AS total");
-    if has_snapshot {
-        query.push(", pg_current_snapshot()::text AS snapshot");
-    }
     query.push(" FROM (");
     push_total(&mut query, request);
     query.push(") total LEFT JOIN (SELECT id FROM ");
@@ -438,7 +378,7 @@ fn push_total(query: &mut QueryBuilder<Postgres>, request: &ListQuery<'_>) {
 }
 
 /// The number that triggers keep of whole kinds and of tenants, less the finalizing resources if the list is without them.
-pub(super) fn push_kept_total(query: &mut QueryBuilder<Postgres>, request: &ListQuery<'_>) {
+fn push_kept_total(query: &mut QueryBuilder<Postgres>, request: &ListQuery<'_>) {
     let push_scope = |query: &mut QueryBuilder<Postgres>| {
         push_tenants(query, request.tenants);
         for filter in &request.filters {
@@ -455,7 +395,7 @@ pub(super) fn push_kept_total(query: &mut QueryBuilder<Postgres>, request: &List
     query.push(" WHERE true");
     push_scope(query);
     query.push(")");
-    if !request.has_deleted() {
+    if request.filters.contains(&ListFilter::IncludeDeleted(false)) {
         query.push(" - (SELECT count(*) FROM resources WHERE deleted_at IS NOT NULL");
         push_scope(query);
         query.push(")");
@@ -463,7 +403,7 @@ pub(super) fn push_kept_total(query: &mut QueryBuilder<Postgres>, request: &List
     query.push(" AS count");
 }
 
-pub(super) fn push_filter(query: &mut QueryBuilder<Postgres>, request: &ListQuery<'_>) {
+fn push_filter(query: &mut QueryBuilder<Postgres>, request: &ListQuery<'_>) {
     query.push(" WHERE true");
     push_tenants(query, request.tenants);
     if let Some(owner) = request.owner {

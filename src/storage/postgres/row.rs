@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use chrono::{DateTime, Utc};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use sqlx::error::BoxDynError;
 use sqlx::postgres::{PgRow, PgTypeInfo, PgValueRef};
 use sqlx::types::Json;
@@ -48,27 +48,60 @@ pub(super) static COLUMNS_WITHOUT_SPEC: LazyLock<String> =
 /// Number of these columns.
 pub(super) const COLUMNS_COUNT: usize = 17;
 
+/// The same columns of the view `resource_states` under this name; without specs `null` for each.
+pub(super) fn state_columns(view: &str, has_specs: bool) -> String {
+    let names = [
+        "id",
+        "kind",
+        "name",
+        "owner_id",
+        "generation",
+        "revision",
+        "created_at",
+        "created_by",
+        "updated_at",
+        "updated_by",
+        "deleted_at",
+        "deleted_by",
+        "spec",
+        "labels",
+        "tenancy",
+        "conditions",
+        "links",
+    ];
+    let columns = names.map(|name| match name {
+        "spec" if !has_specs => "'null'::jsonb".to_owned(),
+        _ => format!("{view}.{name}"),
+    });
+    columns.join(", ")
+}
+
 impl StoredRow {
     /// Reads the [`COLUMNS`], which come first. By position: finding names takes longer than reading.
     pub(super) fn read(row: &PgRow) -> Result<Self, sqlx::Error> {
+        Self::read_from(row, 0)
+    }
+
+    /// Reads the same columns from column `first` on.
+    pub(super) fn read_from(row: &PgRow, first: usize) -> Result<Self, sqlx::Error> {
         Ok(Self {
-            id: row.try_get(0)?,
-            kind: row.try_get(1)?,
-            name: row.try_get(2)?,
-            owner_id: row.try_get(3)?,
-            generation: row.try_get(4)?,
-            revision: row.try_get(5)?,
-            created_at: row.try_get(6)?,
-            created_by: row.try_get(7)?,
-            updated_at: row.try_get(8)?,
-            updated_by: row.try_get(9)?,
-            deleted_at: row.try_get(10)?,
-            deleted_by: row.try_get(11)?,
-            spec: row.try_get(12)?,
-            labels: row.try_get(13)?,
-            tenancy: row.try_get(14)?,
-            conditions: row.try_get(15)?,
-            links: row.try_get(16)?,
+            id: row.try_get(first)?,
+            kind: row.try_get(first + 1)?,
+            name: row.try_get(first + 2)?,
+            owner_id: row.try_get(first + 3)?,
+            generation: row.try_get(first + 4)?,
+            revision: row.try_get(first + 5)?,
+            created_at: row.try_get(first + 6)?,
+            created_by: row.try_get(first + 7)?,
+            updated_at: row.try_get(first + 8)?,
+            updated_by: row.try_get(first + 9)?,
+            deleted_at: row.try_get(first + 10)?,
+            deleted_by: row.try_get(first + 11)?,
+            spec: row.try_get(first + 12)?,
+            labels: row.try_get(first + 13)?,
+            tenancy: row.try_get(first + 14)?,
+            conditions: row.try_get(first + 15)?,
+            links: row.try_get(first + 16)?,
         })
     }
 }
@@ -116,7 +149,7 @@ impl Decode<'_, Postgres> for JsonbText {
 }
 
 /// One reference of a resource, as in the `links` column.
-#[derive(Deserialize)]
+#[derive(Deserialize, Serialize)]
 pub(super) struct Link {
     #[serde(rename = "type")]
     ref_type: String,
@@ -127,6 +160,18 @@ pub(super) struct Link {
 /// Both columns are set, or neither: a constraint of the table.
 pub(super) fn deletion(at: Option<DateTime<Utc>>, by: Option<String>) -> Option<Deletion> {
     at.zip(by).map(|(at, by)| Deletion { at, by })
+}
+
+/// References as the `links` column has them.
+pub(super) fn links(references: &References) -> JsonText {
+    let links = references.iter().flat_map(|(ref_type, targets)| {
+        targets.iter().map(|target| Link {
+            ref_type: ref_type.clone(),
+            kind: target.kind.clone(),
+            id: target.id.as_uuid(),
+        })
+    });
+    JsonText::of(&links.collect::<Vec<_>>())
 }
 
 pub(super) fn references(links: Vec<Link>) -> References {

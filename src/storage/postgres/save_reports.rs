@@ -82,7 +82,7 @@ macro_rules! save_reports {
                        computed_revision = r.revision + 1, revision = r.revision + 1
                    FROM locked w
                    WHERE r.id = w.id AND r.revision = w.revision
-                   RETURNING r.kind, r.generation, w.*
+                   RETURNING r.kind, r.generation, r.revision AS saved_revision, r.conditions AS saved_conditions, w.*
 "#
                 + $recorded
                 + r#"
@@ -138,11 +138,11 @@ impl BatchItem for SaveReport {
                 db,
                 reports,
                 "), recorded AS (
-                     INSERT INTO changes (at, resource_id, kind, action, generation_after, actor, request_id, cause,
-                                          revision, conditions)
-                     SELECT c.at, c.id, c.kind, 'modified', c.generation, c.actor, c.request_id, c.adapter, c.revision,
-                            r.conditions
-                     FROM changed c JOIN resources r ON r.id = c.id WHERE c.at IS NOT NULL"
+                     INSERT INTO changes (at, resource_id, revision, generation, kind, action, actor, request_id, cause,
+                                          conditions)
+                     SELECT c.at, c.id, c.saved_revision, c.generation, c.kind, 'modified', c.actor, c.request_id,
+                            c.adapter, c.saved_conditions
+                     FROM changed c WHERE c.at IS NOT NULL"
             )
         } else {
             save_reports!(db, reports, "")

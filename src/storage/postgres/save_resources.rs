@@ -5,15 +5,13 @@
 //! resource**: it counts as a writer of `changes` from its begin on, and watchers are shown nothing behind a writer that
 //! has not ended. A row that another transaction holds counts as changed.
 
-use serde_json::Value;
-
 use super::batching::{BatchItem, by_place, column};
 use super::condition_columns::{ConditionColumns, SentConditions};
 use super::measure::SqlOperation::{self, Update};
 use super::measure::SqlTable::Resources;
+use super::row::links;
 use super::{Db, Error};
 use crate::domain::audit::{Action, Change, ChangeOrigin};
-use crate::domain::change::ReplacedParts;
 use crate::domain::{Deletion, JsonText, Resource, ResourceState};
 
 /// A resource to be saved. The answer is true if it was saved.
@@ -32,9 +30,8 @@ pub(super) struct SaveResource {
     conditions: JsonText,
     computed: ConditionColumns,
     are_conditions_replaced: bool,
-    are_links_replaced: bool,
-    /// References that the transaction has dropped already.
-    dropped_links: Option<JsonText>,
+    /// Its references, if they are written after it; unset if they are stored already.
+    links: Option<JsonText>,
     /// What the audit trail says of it; unset if nothing.
     audited: Option<Change>,
     origin: ChangeOrigin,
@@ -43,14 +40,13 @@ pub(super) struct SaveResource {
 impl SaveResource {
     /// A patch, unless the row has changed since `before`. References are replaced separately, after it.
     pub(super) fn patched(before: &Resource, after: &Resource, origin: &ChangeOrigin) -> Self {
-        let replaced = ReplacedParts::of(before, after);
         let change = Change::of(Action::Patch, Some(before.state.generation), &after.state);
         Self {
-            spec: replaced.spec.then(|| JsonText::of(&after.spec)),
-            labels: replaced.labels.then(|| JsonText::of(&after.labels)),
+            spec: (before.spec != after.spec).then(|| JsonText::of(&after.spec)),
+            labels: (before.labels != after.labels).then(|| JsonText::of(&after.labels)),
             updated_by: Some(after.updated_by.clone()),
-            are_conditions_replaced: replaced.conditions,
-            are_links_replaced: replaced.references,
+            are_conditions_replaced: before.state.conditions != after.state.conditions,
+            links: Some(links(&after.references)),
             ..Self::changed(&before.state, &after.state, &change, origin)
         }
     }
@@ -86,18 +82,13 @@ impl SaveResource {
         }
     }
 
-    /// A state of a row that the transaction has locked. `dropped_links` are references that it has lost since.
+    /// A state of a row that the transaction has locked.
     pub(super) fn locked(
         state: &ResourceState,
         change: Option<&Change>,
-        dropped_links: Option<&[Value]>,
         origin: &ChangeOrigin,
     ) -> Self {
-        let conditions = JsonText::of(&state.conditions);
-        Self {
-            dropped_links: dropped_links.map(|links| JsonText::of(&links)),
-            ..Self::of(state, conditions, change, origin)
-        }
+        Self::of(state, JsonText::of(&state.conditions), change, origin)
     }
 
     /// A state of a row that the transaction has locked, with what is sent of its conditions.
@@ -117,8 +108,7 @@ impl SaveResource {
             conditions,
             computed: ConditionColumns::of(&state.conditions),
             are_conditions_replaced: true,
-            are_links_replaced: false,
-            dropped_links: None,
+            links: None,
             audited: change.cloned(),
             state: state.clone(),
             origin: origin.clone(),
@@ -152,13 +142,13 @@ impl BatchItem for SaveResource {
                    SELECT w.* FROM unnest(
                        $1::uuid[], $2::bigint[], $3::bool[], $4::int[], $5::timestamptz[], $6::text[],
                        $7::timestamptz[], $8::text[], $9::text[], $10::text[], $11::text[], $12::text[], $13::text[],
-                       $14::timestamptz[], $15::timestamptz[], $16::bigint[], $17::bool[], $18::bool[], $19::text[],
-                       $20::timestamptz[], $21::text[], $22::text[], $23::text[], $24::int[])
+                       $14::timestamptz[], $15::timestamptz[], $16::bigint[], $17::bool[], $18::text[],
+                       $19::timestamptz[], $20::text[], $21::text[], $22::text[], $23::int[])
                    WITH ORDINALITY w (
                        id, revision, must_have_no_dependents, generation, updated_at, updated_by,
                        deleted_at, deleted_by, spec, labels, condition_place, conditions, condition_states,
                        reconciled_updated_at, reconciled_transition_at, last_known_generation, are_conditions_replaced,
-                       are_links_replaced, dropped_links, at, actor, request_id, action, generation_before, place)
+                       links, at, actor, request_id, action, generation_before, place)
                    JOIN resources r ON r.id = w.id AND r.revision = coalesce(w.revision, r.revision)
                    FOR UPDATE OF r SKIP LOCKED
                ), savable AS MATERIALIZED (
@@ -177,18 +167,18 @@ impl BatchItem for SaveResource {
                        computed_revision = r.revision + 1, revision = r.revision + 1
                    FROM savable w
                    WHERE r.id = w.id AND r.revision = coalesce(w.revision, r.revision)
-                   RETURNING r.kind, r.name, r.tenancy, w.*
+                   RETURNING r.*, w.links, w.spec IS NOT NULL AS is_spec_replaced, w.are_conditions_replaced, w.at,
+                             w.actor, w.request_id, w.action, w.generation_before, w.place
                ), recorded AS (
-                   INSERT INTO changes (at, resource_id, kind, action, generation_after, actor, request_id, revision,
-                                        generation, updated_at, updated_by, deleted_at, deleted_by,
-                                        spec, labels, links, conditions)
-                   SELECT c.at, c.id, c.kind, 'modified', c.generation, c.actor, c.request_id, r.revision,
-                          r.generation, r.updated_at, r.updated_by, r.deleted_at, r.deleted_by,
-                          CASE WHEN c.spec IS NOT NULL THEN r.spec END,
-                          CASE WHEN c.labels IS NOT NULL THEN r.labels END,
-                          CASE WHEN c.are_links_replaced THEN links_of(c.id) ELSE c.dropped_links::jsonb END,
-                          CASE WHEN c.are_conditions_replaced THEN r.conditions END
-                   FROM changed c JOIN resources r ON r.id = c.id
+                   INSERT INTO changes (at, resource_id, revision, generation, kind, action, actor, request_id,
+                                        conditions, owner_id, created_at, updated_at, deleted_at, name, created_by,
+                                        updated_by, deleted_by, tenancy, labels, links, spec)
+                   SELECT c.at, c.id, c.revision, c.generation, c.kind, 'modified', c.actor, c.request_id,
+                          CASE WHEN c.are_conditions_replaced THEN c.conditions END, c.owner_id, c.created_at,
+                          c.updated_at, c.deleted_at, c.name, c.created_by, c.updated_by, c.deleted_by, c.tenancy,
+                          c.labels, coalesce(c.links::jsonb, links_of(c.id)),
+                          CASE WHEN c.is_spec_replaced THEN c.spec END
+                   FROM changed c
                ), logged AS (
                    INSERT INTO audit_entries (at, actor, request_id, action, kind, resource_id, name,
                                               generation_before, generation_after, tenancy)
@@ -215,8 +205,7 @@ impl BatchItem for SaveResource {
             &column(items, |i| i.computed.reconciled_transition_at) as _,
             &column(items, |i| i.computed.last_known_generation) as _,
             &column(items, |i| i.are_conditions_replaced),
-            &column(items, |i| i.are_links_replaced),
-            &column(items, |i| i.dropped_links.as_ref().map(JsonText::as_str)) as _,
+            &column(items, |i| i.links.as_ref().map(JsonText::as_str)) as _,
             &column(items, |i| i.origin.at),
             &column(items, |i| i.origin.actor.as_str()) as _,
             &column(items, |i| i.origin.request_id.as_str()) as _,

@@ -374,7 +374,7 @@ async fn migrate_status_says_what_is_there_and_what_is_missing() {
     let run = async |args: &[&str]| Program::run(&database, args).await;
     let (code, said) = run(&["migrate", "status"]).await;
     assert_eq!(code, Some(3), "{said}");
-    assert!(said.contains("missing  20261121000000 resources"), "{said}");
+    assert!(said.contains("missing  20261127200000 baseline"), "{said}");
     let missing = format!("0 applied, {} missing, 0 unknown", migrations());
     assert!(said.contains(&missing), "{said}");
     assert_eq!(run(&["migrate"]).await.0, Some(0));

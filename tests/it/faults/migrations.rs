@@ -15,8 +15,8 @@ use super::until;
 use crate::support::{TestApi, TestDatabase};
 
 /// The migration that these tests revert. It makes indexes, and nobody can write while it does.
-const VERSION: i64 = 20_261_121_000_003;
-const FILE: &str = include_str!("../../../migrations/20261121000003_searches.sql");
+const VERSION: i64 = 20_261_127_200_001;
+const FILE: &str = include_str!("../../../migrations/20261127200001_search_indexes.sql");
 /// An open transaction with a writer's lock on the table. The migration has to wait for it.
 const OPEN_TRANSACTION: &str = "BEGIN; LOCK TABLE resources IN ROW EXCLUSIVE MODE";
 /// Start of the migration's current attempt; null while it lets writers through.

@@ -1,6 +1,6 @@
 //! What retention removes is not known any more, and answers say so.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{kinds, text};
 use crate::support::{Problem as _, TestApi};
@@ -130,49 +130,6 @@ async fn a_generation_that_never_was_and_moments_that_are_none_are_refused() {
         let answer = api.get(&asked).await;
         assert_eq!((answer.status, answer.code()), (status, code), "{asked}");
     }
-}
-
-/// A resource that was there before its changes were recorded has the state in which the table of changes found it.
-#[tokio::test]
-async fn the_history_of_an_older_resource_begins_with_the_upgrade() {
-    let api = TestApi::spawn_with(&kinds()).await;
-    let path = api.make("/sites", "Site", "a").await;
-    let body = json!({"spec": {"size": 1}});
-    assert_eq!(api.patch(&path, body).await.status, 200);
-    let mut connection = api.database.connect().await;
-    let upgrade = "WITH gone AS (DELETE FROM changes)
-                   INSERT INTO changes_removed (upto, at) VALUES (0, '2026-01-01T10:00:05Z')";
-    sqlx::raw_sql(upgrade)
-        .execute(&mut connection)
-        .await
-        .unwrap();
-    api.clock.advance(10);
-    let history = api.get(&format!("{path}/history")).await;
-    assert_eq!(history.body["complete"], false);
-    let items = history.items();
-    let found: Vec<_> = items
-        .iter()
-        .map(|i| (&i["generation"], &i["action"], &i["spec"]))
-        .collect();
-    assert_eq!(
-        found,
-        [(&json!(2), &json!("patch"), &json!({"size": 1}))],
-        "{}",
-        history.body
-    );
-    assert_eq!(
-        api.get(&format!("{path}?at=2026-01-01T10:00:05Z"))
-            .await
-            .status,
-        200
-    );
-    let answer = api.get(&format!("{path}?at=2026-01-01T10:00:04Z")).await;
-    assert_eq!(answer.code(), "HST-001");
-    // The audit trail knows more.
-    let events = api.get(&format!("{path}/events")).await;
-    let items = events.items();
-    let types: Vec<_> = items.iter().map(|i| i["type"].clone()).collect();
-    assert_eq!(types, ["changed", "created"].map(Value::from));
 }
 
 #[tokio::test]

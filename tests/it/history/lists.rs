@@ -1,67 +1,10 @@
-//! Lists of a moment: what they read, and resources that another writer has changed since.
+//! Lists of a moment, with resources that another writer has changed since.
 
 use serde_json::{Value, json};
 use sqlx::Connection as _;
 
-use super::{WHOLE_SCANS, kinds, text};
-use crate::support::{TestApi, still, until};
-
-/// 2,000 copies of the resource `$1`, created with it.
-const COPIES: &str = "INSERT INTO resources (id, kind, name, spec, conditions, generation, created_at, created_by, updated_at,
-                            updated_by)
-     SELECT gen_random_uuid(), kind, name || n, spec, conditions, 1, created_at, created_by, updated_at, updated_by
-     FROM resources, generate_series(1, 2000) n WHERE id = $1";
-const CREATED_THEN: &str =
-    "UPDATE changes c SET at = r.created_at FROM resources r WHERE r.id = c.resource_id";
-/// Ten reports of each after the moment, three hours later: of the two hours before a moment, creations are read, too.
-const REPORTS: &str = "INSERT INTO changes (at, resource_id, kind, action, generation_after, cause, revision, conditions)
-     SELECT r.created_at + interval '3 hours' + n * interval '10 seconds', r.id, r.kind, 'modified', 1, 'dns', n, r.conditions
-     FROM generate_series(1, 10) n, resources r";
-const ENTRIES_READ: &str = "SELECT sum(idx_tup_read)::bigint FROM pg_stat_user_indexes
-     WHERE relname IN ('changes', 'resources')";
-const SCANS: &str = "SELECT idx_scan FROM pg_stat_user_tables WHERE relname = 'changes'";
-/// Of each resource on the page its entry in the list, and its ten changes since for each value. All changes are 22,011.
-const ENTRIES_MAX: i64 = 21 * 120;
-
-#[tokio::test]
-async fn a_list_of_a_moment_reads_its_page_however_much_has_changed_since() {
-    let api = TestApi::spawn_with(&kinds()).await;
-    let path = api.make("/sites", "Site", "a").await;
-    let id: uuid::Uuid = path.rsplit('/').next().unwrap().parse().unwrap();
-    let mut connection = api.database.connect().await;
-    let copies = sqlx::query(COPIES).bind(id);
-    copies.execute(&mut connection).await.unwrap();
-    for sql in [CREATED_THEN, REPORTS, "VACUUM ANALYZE changes, resources"] {
-        let done = sqlx::raw_sql(sql).execute(&mut connection).await;
-        done.unwrap();
-    }
-    connection.close().await.unwrap();
-    api.clock.advance(3 * 3_600);
-    let then = text(api.clock.now());
-    let read = async || {
-        let scans = api.count(SCANS).await;
-        (scans, api.count(ENTRIES_READ).await)
-    };
-    for list in [
-        "/sites?size=20",
-        "/sites?size=20&order=name",
-        "/resources?size=20",
-    ] {
-        let before = still(&read).await;
-        let whole = api.count(WHOLE_SCANS).await;
-        let answer = api.get(&format!("{list}&at={then}")).await;
-        assert_eq!(answer.status, 200, "{}", answer.body);
-        assert_eq!(answer.items().len(), 20);
-        assert_eq!(answer.body["total"], 2_001);
-        until("the counters are published", async || {
-            read().await.0 > before.0
-        })
-        .await;
-        let entries = read().await.1 - before.1;
-        assert!(entries <= ENTRIES_MAX, "{list}: {entries}");
-        assert_eq!(api.count(WHOLE_SCANS).await, whole, "{list}");
-    }
-}
+use super::{kinds, text};
+use crate::support::TestApi;
 
 #[tokio::test]
 async fn what_another_writer_renamed_is_listed_under_its_former_name() {
@@ -146,7 +89,7 @@ async fn a_change_that_says_it_was_earlier_than_the_one_before_it_comes_after_it
         );
     }
     let earlier =
-        format!("UPDATE changes SET at = '{begin}' WHERE action = 'removed' OR name = 'a'");
+        format!("UPDATE changes SET at = '{begin}' WHERE action = 'removed' OR name = 'z'");
     let changes = [
         "UPDATE resources SET name = 'z' WHERE name = 'a'",
         "DELETE FROM resources WHERE name = 'b'",

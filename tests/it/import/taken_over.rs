@@ -245,7 +245,7 @@ async fn large_resources_come_in_small_batches() {
     assert_eq!(verified(&world.run(many).await), [20, 0, 0]);
     // Two are finalizing; of the others 17 have more than 16 MiB.
     let batches = "SELECT jsonb_agg(n ORDER BY at) FROM (
-        SELECT count(*) AS n, min(position) AS at FROM changes GROUP BY transaction) t";
+        SELECT count(*) AS n, min(position) AS at FROM changes GROUP BY xmin::text) t";
     assert_eq!(world.target_value(batches).await, json!([2, 17, 1]));
 }
 

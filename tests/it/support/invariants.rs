@@ -97,9 +97,9 @@ const LAWS: [(&str, &str); 16] = [
         "SELECT id::text FROM resources
          WHERE condition_states <> condition_states(conditions)
             OR (reconciled_updated_at, reconciled_transition_at, last_known_generation)
-               IS DISTINCT FROM (condition_time(conditions, 'Reconciled', 'last_updated_time'),
-                                 condition_time(conditions, 'Reconciled', 'last_transition_time'),
-                                 condition_generation(conditions, 'LastKnownReconciled'))",
+               IS DISTINCT FROM (condition_member(conditions, 'Reconciled', 'last_updated_time')::timestamptz,
+                                 condition_member(conditions, 'Reconciled', 'last_transition_time')::timestamptz,
+                                 condition_member(conditions, 'LastKnownReconciled', 'observed_generation')::bigint)",
     ),
     (
         "an active name is there once",

@@ -89,7 +89,7 @@ async fn positions_that_are_gone_or_never_were_are_refused() {
     let mut connection = api.database.connect().await;
     // As retention does.
     sqlx::raw_sql(
-        "DELETE FROM changes WHERE position <= 2; INSERT INTO changes_removed (upto) VALUES (2)",
+        "DELETE FROM changes WHERE position <= 2; INSERT INTO changes_removed VALUES (true, 2, now())",
     )
     .execute(&mut connection)
     .await
