@@ -444,8 +444,8 @@ CREATE TRIGGER resources_record_inserted AFTER INSERT ON resources
 -- What the statement has recorded itself is there already.
 CREATE FUNCTION record_deletes_by_others() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 BEGIN
-    INSERT INTO changes (at, resource_id, revision, generation, kind, action, conditions)
-    SELECT clock_timestamp(), t.id, t.revision, t.generation, t.kind, 'removed', t.conditions
+    INSERT INTO changes (at, resource_id, revision, generation, kind, action)
+    SELECT clock_timestamp(), t.id, t.revision, t.generation, t.kind, 'removed'
     FROM touched t
     WHERE (SELECT c.action FROM changes c WHERE c.resource_id = t.id ORDER BY c.position DESC LIMIT 1)
           IS DISTINCT FROM 'removed';

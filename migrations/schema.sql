@@ -242,8 +242,8 @@ CREATE FUNCTION record_deletes_by_others() RETURNS trigger
     SET search_path TO 'public', 'pg_temp'
     AS $$
 BEGIN
-    INSERT INTO changes (at, resource_id, revision, generation, kind, action, conditions)
-    SELECT clock_timestamp(), t.id, t.revision, t.generation, t.kind, 'removed', t.conditions
+    INSERT INTO changes (at, resource_id, revision, generation, kind, action)
+    SELECT clock_timestamp(), t.id, t.revision, t.generation, t.kind, 'removed'
     FROM touched t
     WHERE (SELECT c.action FROM changes c WHERE c.resource_id = t.id ORDER BY c.position DESC LIMIT 1)
           IS DISTINCT FROM 'removed';

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use serde::Serialize;
 use tracing::Instrument as _;
 
@@ -51,6 +51,13 @@ async fn migrate(settings: &Settings) -> anyhow::Result<ExitCode> {
     let store = database::store(&settings.database).context(Misuse)?;
     let mut probe = Probe::new(database::connections(&settings.database)?);
     let before = database::reach(&mut probe, &settings.database).await?;
+    let first = probe.migrations().await?.into_iter().next();
+    if first.is_some_and(|first| first.state == MigrationState::Unknown) {
+        bail!(
+            "this database is of release 0.1, whose schema is not upgraded: move its data into a new database \
+             (docs/operations/upgrades.md, \"From 0.1\")"
+        );
+    }
     let after = store
         .migrate(settings.database.pool.advisory_lock_timeout)
         .await

@@ -103,7 +103,6 @@ const CLAIMS: &[Claim] = &[
     says(DATABASE, "every 500 ms without watchers", &[(TAIL, "PERIOD_IDLE")]),
     says(DATABASE, "Every two seconds an instance reads", &[("src/startup/sealing.rs", "PERIOD")]),
     says(DATABASE, "at most 5,000 settled entries", &[("src/app/sealing.rs", "ENTRIES_MAX")]),
-    says("docs/operations/upgrades.md", "5,000 entries in a transaction", &[("src/app/sealing.rs", "ENTRIES_MAX")]),
 
     // Requests of the REST API.
     says(API, "at most 1 MiB uncompressed, 64 levels, 20,000 arrays and objects", &[(KIT_PROBLEM, "BODY_BYTES_MAX"), (JSON, "DEPTH_MAX"), (JSON, "NESTS_MAX")]),

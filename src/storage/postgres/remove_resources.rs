@@ -27,8 +27,8 @@ impl Db<'_> {
                  JOIN resources r ON r.id = c.id
                  ORDER BY c.place
              ), recorded AS (
-                 INSERT INTO changes (at, resource_id, revision, generation, kind, action, actor, request_id, conditions)
-                 SELECT $1, r.id, r.revision, r.generation, r.kind, 'removed', $2, $3, r.conditions
+                 INSERT INTO changes (at, resource_id, revision, generation, kind, action, actor, request_id)
+                 SELECT $1, r.id, r.revision, r.generation, r.kind, 'removed', $2, $3
                  FROM resources r WHERE r.id = ANY($11)
              ) DELETE FROM resources WHERE id = ANY($11)",
             origin.at,

@@ -64,7 +64,7 @@ async fn a_change_takes_few_bytes() {
         ("PATCH of the spec", patched, 2_500),
         ("report, another status", reported, 2_000),
         ("DELETE", deleted, 2_000),
-        ("removal", removed, 2_000),
+        ("removal", removed, 500),
     ];
     for (what, found, _) in sizes {
         println!("| {what}, spec of {bytes} bytes | {found} |");
