@@ -14,7 +14,7 @@ use super::slices::Slices;
 use crate::domain::change::ChangePosition;
 use crate::domain::page::PageRequest;
 use crate::domain::watch::{PolledEnd, ResourceImage, WatchFilter, WatchedChange};
-use crate::domain::{EntityRegistry, JsonText, ResourceId};
+use crate::domain::{EntityRegistry, ResourceId, Tenancy};
 
 /// Events that a group keeps for watchers that are not as fast as the reader of changes. Slower ones read themselves.
 const EVENTS_MAX: usize = 512;
@@ -53,8 +53,7 @@ pub(super) struct Groups {
 struct Scope {
     kind: Option<String>,
     owner: Option<ResourceId>,
-    /// Its text.
-    tenancy: Option<String>,
+    tenancy: Option<Tenancy>,
 }
 
 /// Equal watches.
@@ -182,10 +181,7 @@ impl Groups {
         let scope = Scope {
             kind: filter.kind().map(ToOwned::to_owned),
             owner: filter.owner,
-            tenancy: filter
-                .tenants
-                .tenancy()
-                .map(|tenancy| JsonText::of(tenancy).as_str().to_owned()),
+            tenancy: filter.tenants.tenancy().cloned(),
         };
         let mut by_scope = groups.by_scope();
         let equal = by_scope.entry(scope.clone()).or_default();
@@ -294,7 +290,7 @@ fn scopes(change: &WatchedChange) -> Vec<Scope> {
     let stored = || images().map(|image: &ResourceImage| &image.stored);
     let kinds: BTreeSet<_> = stored().map(|r| Some(&r.kind)).chain([None]).collect();
     let owners: BTreeSet<_> = stored().map(|r| r.owner).chain([None]).collect();
-    let tenancies = stored().map(|r| Some(r.tenancy.as_str()));
+    let tenancies = stored().map(|r| Some(&r.tenancy));
     let tenancies: BTreeSet<_> = tenancies.chain([None]).collect();
     let mut scopes = Vec::with_capacity(8);
     for kind in &kinds {
@@ -303,7 +299,7 @@ fn scopes(change: &WatchedChange) -> Vec<Scope> {
                 scopes.push(Scope {
                     kind: kind.cloned(),
                     owner: *owner,
-                    tenancy: tenancy.map(ToOwned::to_owned),
+                    tenancy: tenancy.cloned(),
                 });
             }
         }

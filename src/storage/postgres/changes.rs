@@ -21,9 +21,9 @@ use super::pool::{self, Link, Settings};
 use super::row::{COLUMNS_COUNT, JsonbText, Link as RowLink, StoredRow, deletion, references};
 use super::states::{STATE_COLUMNS, STATE_JOINS};
 use super::{Db, Error};
-use crate::domain::StoredResource;
 use crate::domain::change::ChangePosition;
 use crate::domain::watch::{PolledEnd, WatchedChange};
+use crate::domain::{StoredResource, Tenancy};
 
 /// The name of the connection in `pg_stat_activity`.
 const NAME: &str = "hyperfleet-api-watch";
@@ -85,7 +85,7 @@ struct Replaced {
     created_by: Option<String>,
     name: Option<String>,
     owner_id: Option<Uuid>,
-    tenancy: Option<JsonbText>,
+    tenancy: Option<Json<Tenancy>>,
     spec: Option<JsonbText>,
     labels: Option<JsonbText>,
     conditions: Option<JsonbText>,
