@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use chrono::{DateTime, Utc};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::TokenFault;
 use super::claims::{self, Validity};
@@ -17,7 +17,6 @@ use super::gauges::{EntryGauges, Origin};
 use super::keys::{KeySet, Verified, digest};
 use super::pace::Pace;
 use super::token::{TOKEN_BYTES_MAX, Token};
-use super::upkeep::Fetches;
 use hyperfleet_server_kit::clock::Clock;
 
 #[derive(Debug)]
@@ -34,6 +33,15 @@ pub(super) struct Live {
     parts: Mutex<BTreeMap<Origin, Published>>,
     /// Locked during a fetch, so that there is only one at a time.
     pub(super) fetches: Arc<tokio::sync::Mutex<Fetches>>,
+}
+
+/// The fetches of an issuer's keys so far.
+#[derive(Debug, Default)]
+pub(super) struct Fetches {
+    /// The end of the last one.
+    pub(super) ended: Option<Instant>,
+    /// Failures since the last success.
+    pub(super) failures: u32,
 }
 
 impl Live {

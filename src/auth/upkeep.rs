@@ -15,15 +15,6 @@ use hyperfleet_server_kit::telemetry::TraceContext;
 
 const REFRESHES: &str = "hyperfleet_api_jwks_refreshes_total";
 
-/// The fetches of an issuer's keys so far.
-#[derive(Debug, Default)]
-pub(super) struct Fetches {
-    /// The end of the last one.
-    ended: Option<Instant>,
-    /// Failures since the last success.
-    failures: u32,
-}
-
 impl Live {
     /// Fetches the keys now, then periodically. Never ends.
     pub(super) async fn fetch_forever(self: Arc<Self>) {
