@@ -94,7 +94,7 @@ impl Authenticator {
     pub async fn settle(&self, limit: Duration) {
         let all = self.issuers.iter();
         let fetching = all.filter(|live| live.issuer.address.is_some());
-        let fetched = join_all(fetching.map(|live| live.gate.ended(0)));
+        let fetched = join_all(fetching.map(|live| live.fetch_unless_within(Duration::MAX)));
         let _ = timeout(limit, fetched).await;
     }
 
@@ -150,7 +150,6 @@ impl Authenticator {
     ) -> Result<(&Live, Arc<Verified>), (Option<&Live>, AuthRefusal)> {
         let mut refused = (None, AuthRefusal::Missing);
         for live in &*self.issuers {
-            let live = live.as_ref();
             let refusal = match field(&live.issuer.header).token() {
                 None => continue,
                 Some(Err(NotBearer)) => AuthRefusal::NotBearer,
@@ -160,7 +159,7 @@ impl Authenticator {
                 },
             };
             if weight(&refusal) > weight(&refused.1) {
-                refused = (Some(live), refusal);
+                refused = (Some(&**live), refusal);
             }
         }
         Err(refused)

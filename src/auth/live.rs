@@ -1,19 +1,18 @@
 //! An issuer in use: its current keys, and the verification of tokens.
 //!
-//! Requests only read the current keys. A request with an unknown key asks the fetching task (`upkeep`) to fetch now,
-//! and waits for a short time.
+//! Requests only read the current keys. A request with an unknown key starts a fetch (`upkeep`), unless one has ended a
+//! short time ago, and waits for it for a short time.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use chrono::{DateTime, Utc};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::TokenFault;
 use super::claims::{self, Validity};
 use super::config::Issuer;
 use super::fetch::Published;
-use super::gate::FetchGate;
 use super::gauges::{EntryGauges, Origin};
 use super::keys::{KeySet, Verified, digest};
 use super::pace::Pace;
@@ -32,7 +31,17 @@ pub(super) struct Live {
     keys: RwLock<Arc<KeySet>>,
     /// The last good keys of each source.
     parts: Mutex<BTreeMap<Origin, Published>>,
-    pub(super) gate: FetchGate,
+    /// Locked during a fetch, so that there is only one at a time.
+    pub(super) fetches: Arc<tokio::sync::Mutex<Fetches>>,
+}
+
+/// The fetches of an issuer's keys so far.
+#[derive(Debug, Default)]
+pub(super) struct Fetches {
+    /// The end of the last one.
+    pub(super) ended: Option<Instant>,
+    /// Failures since the last success.
+    pub(super) failures: u32,
 }
 
 impl Live {
@@ -50,7 +59,7 @@ impl Live {
             clock,
             keys: RwLock::default(),
             parts: Mutex::default(),
-            gate: FetchGate::new(pace.cooldown),
+            fetches: Arc::default(),
             issuer,
         };
         // Metrics include issuers without keys.
@@ -62,7 +71,7 @@ impl Live {
     }
 
     /// Checks a token. May wait for a fetch, for a short time.
-    pub(super) async fn verify(&self, text: &str) -> Result<Arc<Verified>, TokenFault> {
+    pub(super) async fn verify(self: &Arc<Self>, text: &str) -> Result<Arc<Verified>, TokenFault> {
         if text.len() > TOKEN_BYTES_MAX {
             return Err(TokenFault::TooLong);
         }
@@ -113,13 +122,12 @@ impl Live {
         keys.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Asks for a fetch unless one has just ended, and waits for it for a short time.
-    async fn refresh(&self) {
-        if self.issuer.address.is_some()
-            && let Some(ended) = self.gate.request()
-        {
+    /// Fetches the keys unless a fetch has just ended, and waits for it for a short time.
+    async fn refresh(self: &Arc<Self>) {
+        if self.issuer.address.is_some() {
+            let fetched = self.fetch_unless_within(self.pace.cooldown);
             // The caller reads the keys again either way.
-            let _ = timeout(self.pace.wait, self.gate.ended(ended)).await;
+            let _ = timeout(self.pace.wait, fetched).await;
         }
     }
 

@@ -12,7 +12,6 @@ mod check;
 mod claims;
 mod config;
 mod fetch;
-mod gate;
 mod gauges;
 mod identity;
 mod key;

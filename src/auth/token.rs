@@ -1,4 +1,8 @@
 //! Parses a token, before any of it is trusted.
+//!
+//! `jsonwebtoken` is used for signatures only. Its `decode` compares times with the system's clock in whole seconds,
+//! accepts an `iss` in a list and names that occur twice, and checks `iss` last: a token of another issuer would cause a
+//! fetch of keys.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;

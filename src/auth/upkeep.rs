@@ -1,4 +1,4 @@
-//! Keeps an issuer's keys up to date: one task fetches them, another reads the file.
+//! Keeps an issuer's keys up to date: one task fetches them, as do requests with an unknown key; another reads the file.
 
 use std::iter;
 use std::sync::Arc;
@@ -6,41 +6,64 @@ use std::time::Duration;
 
 use ring::rand::SystemRandom;
 use strum::VariantNames as _;
+use tokio::time::Instant;
 
 use super::fetch::{self, FetchFault};
 use super::gauges::Origin;
 use super::live::Live;
+use hyperfleet_server_kit::telemetry::TraceContext;
 
 const REFRESHES: &str = "hyperfleet_api_jwks_refreshes_total";
 
 impl Live {
-    /// Fetches the keys now, then periodically and when a request asks. Never ends.
+    /// Fetches the keys now, then periodically. Never ends.
     pub(super) async fn fetch_forever(self: Arc<Self>) {
-        let Some(address) = &self.issuer.address else {
-            return;
-        };
-        let mut failures = 0;
+        // A request may have fetched them already.
+        self.fetch_unless_within(Duration::MAX).await;
         loop {
-            let fetching = self.gate.begin();
-            match fetch::fetch(address, &fetching.asked_by).await {
-                Ok(published) => {
-                    self.count(Origin::Address, fetch::SUCCESS);
-                    self.replace_keys(Origin::Address, published);
-                    failures = 0;
-                }
-                Err(fault) => {
-                    tracing::warn!(
-                        issuer = self.issuer.url,
-                        keys = self.keys().len(),
-                        %fault,
-                        "issuer keys not fetched: keeping the earlier ones"
-                    );
-                    self.count(Origin::Address, fault.into());
-                    failures += 1;
-                }
+            let failures = self.fetches.lock().await.failures;
+            tokio::time::sleep(self.pause(failures)).await;
+            self.fetch_unless_within(Duration::ZERO).await;
+        }
+    }
+
+    /// Fetches the keys, unless a fetch has ended within this time. If a fetch is in progress, waits for its end first.
+    /// A fetch continues if its caller stops waiting.
+    pub(super) async fn fetch_unless_within(self: &Arc<Self>, time: Duration) {
+        let mut fetches = Arc::clone(&self.fetches).lock_owned().await;
+        if fetches.ended.is_some_and(|at| at.elapsed() < time) {
+            return;
+        }
+        let (live, asked_by) = (Arc::clone(self), TraceContext::current());
+        let fetch = tokio::spawn(async move {
+            let is_success = live.fetch(&asked_by).await;
+            fetches.failures = if is_success { 0 } else { fetches.failures + 1 };
+            fetches.ended = Some(Instant::now());
+        });
+        let _ = fetch.await;
+    }
+
+    /// Fetches the keys. Returns whether that succeeded.
+    async fn fetch(&self, asked_by: &TraceContext) -> bool {
+        let Some(address) = &self.issuer.address else {
+            return false;
+        };
+        match fetch::fetch(address, asked_by).await {
+            Ok(published) => {
+                self.count(Origin::Address, fetch::SUCCESS);
+                self.replace_keys(Origin::Address, published);
+                true
             }
-            drop(fetching);
-            self.gate.wait(self.pause(failures)).await;
+            Err(fault) => {
+                tracing::warn!(
+                    issuer = self.issuer.url,
+                    keys = self.keys().len(),
+                    %fault,
+                    "issuer keys not fetched: keeping the earlier ones"
+                );
+                self.count(Origin::Address, fault.into());
+                false
+            }
         }
     }
 

@@ -169,7 +169,7 @@ mod tests {
             references: BTreeMap::new(),
             spec: JsonText::of(&()),
             labels: JsonText::of(&()),
-            tenancy: JsonText::of(&()),
+            tenancy: [].into(),
             conditions: JsonText::of(&()),
         }
     }

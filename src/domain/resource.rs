@@ -145,7 +145,7 @@ pub struct Resource {
     pub updated_by: String,
 }
 
-/// A resource as reads return it. Spec, labels, tenancy and conditions stay text, because no rule reads them there.
+/// A resource as reads return it. Spec, labels and conditions stay text, because no rule reads them there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredResource {
     pub id: ResourceId,
@@ -171,8 +171,7 @@ pub struct StoredResource {
     pub spec: JsonText,
     /// The text of [`Resource::labels`].
     pub labels: JsonText,
-    /// The text of [`Resource::tenancy`].
-    pub tenancy: JsonText,
+    pub tenancy: Tenancy,
     /// The text of [`ResourceState::conditions`].
     pub conditions: JsonText,
 }
@@ -195,7 +194,7 @@ impl From<Resource> for StoredResource {
             references: resource.references,
             spec: JsonText::of(&resource.spec),
             labels: JsonText::of(&resource.labels),
-            tenancy: JsonText::of(&resource.tenancy),
+            tenancy: resource.tenancy,
             conditions: JsonText::of(&state.conditions),
         }
     }
@@ -233,7 +232,7 @@ impl StoredResource {
             spec: serde_json::from_str(self.spec.as_str()).ok()?,
             labels: serde_json::from_str(self.labels.as_str()).ok()?,
             references: self.references.clone(),
-            tenancy: serde_json::from_str(self.tenancy.as_str()).ok()?,
+            tenancy: self.tenancy.clone(),
             created_at: self.created_at,
             created_by: self.created_by.clone(),
             updated_by: self.updated_by.clone(),

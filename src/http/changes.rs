@@ -13,7 +13,6 @@ use crate::domain::idempotency::{KeyedRequest, StoredAnswer};
 use crate::domain::{Resource, ResourceState};
 use crate::wire::{self, Views};
 use hyperfleet_server_kit::http::{PendingResponse, Problem, RequestLog};
-use hyperfleet_server_kit::json;
 
 /// Says that an answer is that of an earlier request.
 const IDEMPOTENCY_REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
@@ -137,6 +136,6 @@ fn answer(
     Ok(StoredAnswer {
         status: status.as_u16(),
         tag: tagged.map(|state| state.tag().to_string()),
-        body: Some(json::to_vec(view, 0)?),
+        body: Some(serde_json::to_vec(view)?),
     })
 }

@@ -10,8 +10,7 @@ use utoipa::ToSchema;
 use super::members::{AuditAction, EventType, Resource};
 use super::views::{LinkView, Views};
 use crate::domain::history::{Generation, HistoryPage, TimelineEvent, Tombstone, Transition};
-use crate::domain::moment;
-use hyperfleet_server_kit::json::{self, Verbatim};
+use crate::domain::{JsonText, moment};
 
 /// One page of what is known of a resource.
 #[derive(Serialize, ToSchema)]
@@ -52,7 +51,7 @@ pub(super) struct GenerationView<'a> {
     #[schema(minimum = 1)]
     generation: i32,
     #[schema(value_type = BTreeMap<String, String>)]
-    labels: Verbatim<'a>,
+    labels: &'a JsonText,
     /// Links to other resources, by type of link; absent when there are none.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     references: BTreeMap<&'a str, Vec<LinkView<'a>>>,
@@ -62,7 +61,7 @@ pub(super) struct GenerationView<'a> {
     request_id: Option<&'a str>,
     /// The desired state.
     #[schema(value_type = BTreeMap<String, Value>)]
-    spec: Verbatim<'a>,
+    spec: &'a JsonText,
     /// When the service began to work on the request.
     #[serde(serialize_with = "moment::serialize")]
     time: DateTime<Utc>,
@@ -167,10 +166,10 @@ impl<'a> Views<'a> {
                 actor: author.actor.as_deref(),
                 changed: generation.changed.as_deref(),
                 generation: state.generation,
-                labels: Verbatim(state.labels.as_str()),
+                labels: &state.labels,
                 references: self.references(state),
                 request_id: author.request_id.as_deref(),
-                spec: Verbatim(state.spec.as_str()),
+                spec: &state.spec,
                 time: author.at,
             }
         })
@@ -205,7 +204,7 @@ impl<'a> Views<'a> {
             resource: self.resource(&tombstone.last),
             time: tombstone.removed_at,
         };
-        serde_json::from_slice(&json::to_vec(&view, 0)?)
+        serde_json::to_value(&view)
     }
 }
 

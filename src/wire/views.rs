@@ -25,7 +25,6 @@ use crate::domain::{
     StoredResource, Tenancy,
 };
 use explanation::ResourceExplanationView;
-use hyperfleet_server_kit::json::Verbatim;
 use sparse::SparseView;
 
 /// Prefix of all paths of the API.
@@ -68,7 +67,7 @@ pub(super) struct ResourceView<'a> {
     kind: &'a str,
     /// For grouping and search.
     #[schema(required = false, value_type = BTreeMap<String, String>)]
-    labels: Verbatim<'a>,
+    labels: &'a JsonText,
     /// Unique among the active resources of its kind, for child kinds among those of one parent.
     name: &'a str,
     /// The resource that owns it; only child kinds have one.
@@ -80,11 +79,11 @@ pub(super) struct ResourceView<'a> {
     references: BTreeMap<&'a str, Vec<LinkView<'a>>>,
     /// The desired state.
     #[schema(value_type = BTreeMap<String, Value>)]
-    spec: Verbatim<'a>,
+    spec: &'a JsonText,
     status: StatusView<'a>,
     /// The tenant that it belongs to, by dimension.
     #[schema(required = false, value_type = BTreeMap<String, String>)]
-    tenancy: Verbatim<'a>,
+    tenancy: &'a Tenancy,
     /// The caller that last changed the desired state.
     updated_by: &'a str,
     /// Time of that change.
@@ -97,7 +96,7 @@ pub(super) struct ResourceView<'a> {
 pub(super) struct StatusView<'a> {
     /// `Reconciled`, `LastKnownReconciled`, and one for each required adapter that has reported.
     #[schema(value_type = Vec<ResourceCondition>)]
-    conditions: Verbatim<'a>,
+    conditions: &'a JsonText,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -285,7 +284,6 @@ fn resource_list<V: Serialize, F: Fn(StoredResource) -> V>(
 impl<'a> Views<'a> {
     pub fn resource(self, resource: &'a StoredResource) -> impl Serialize + 'a {
         let deletion = resource.deletion.as_ref();
-        let text = |text: &'a JsonText| Verbatim(text.as_str());
         ResourceView {
             created_by: &resource.created_by,
             created_time: resource.created_at,
@@ -295,15 +293,15 @@ impl<'a> Views<'a> {
             href: self.href(resource),
             id: resource.id.to_string(),
             kind: &resource.kind,
-            labels: text(&resource.labels),
+            labels: &resource.labels,
             name: &resource.name,
             owner_references: self.owner(resource),
             references: self.references(resource),
-            spec: text(&resource.spec),
+            spec: &resource.spec,
             status: StatusView {
-                conditions: text(&resource.conditions),
+                conditions: &resource.conditions,
             },
-            tenancy: text(&resource.tenancy),
+            tenancy: &resource.tenancy,
             updated_by: &resource.updated_by,
             updated_time: resource.updated_at,
         }

@@ -9,7 +9,6 @@ use crate::domain::StoredResource;
 use crate::domain::change::ChangePosition;
 use crate::domain::watch::WatchEventKind;
 use hyperfleet_server_kit::http::weight;
-use hyperfleet_server_kit::json;
 
 /// How events are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,8 +72,7 @@ impl EventForm {
     }
 
     fn text<T: Serialize>(self, event: &EventView<T>) -> Option<String> {
-        let body = json::to_vec(event, 512).ok()?;
-        let body = String::from_utf8(body).ok()?;
+        let body = serde_json::to_string(event).ok()?;
         Some(match self {
             Self::Lines => body + "\n",
             Self::Stream => {

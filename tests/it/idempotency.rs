@@ -48,7 +48,7 @@ async fn every_change_has_one_effect_and_one_answer() {
     let made = keyed(&api, "post", "POST", "/clusters", &cluster("abc")).await;
     let path = format!("/clusters/{}", made.id());
     let read = api.get(&path).await;
-    assert_eq!((made.status, &made.bytes), (201, &read.bytes));
+    assert_eq!((made.status, &made.body), (201, &read.body));
     let wif = api.make("/wifconfigs", "WifConfig", "wif").await;
     let forced = format!("{path}/force-delete");
     let pool = json!({"kind": "NodePool", "name": "pool", "spec": {}});
@@ -407,7 +407,7 @@ async fn a_service_that_is_killed_after_the_commit_gives_its_answer_when_it_is_b
         again.body
     );
     let read = api.get(&format!("/clusters/{}", again.id())).await;
-    assert_eq!(read.bytes, again.bytes);
+    assert_eq!(read.body, again.body);
     assert_eq!(api.count(CHANGES).await, 1);
     program.signal(Signal::TERM);
     assert!(program.ended().await.success(), "{}", program.output());

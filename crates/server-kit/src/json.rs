@@ -1,13 +1,10 @@
 //! JSON beyond what `serde_json` offers: reads objects member by member, for code that needs the order of names and
-//! repeated names, which a map hides; writes members that are JSON text already.
+//! repeated names, which a map hides.
 
 use std::borrow::Cow;
 use std::fmt;
-use std::io;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
-use serde::{Serialize, Serializer};
-use serde_json::ser::Formatter;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
@@ -39,44 +36,6 @@ impl<'de: 'a, 'a> Deserialize<'de> for RawMembers<'a> {
         }
         deserializer.deserialize_map(Collect)
     }
-}
-
-/// A member that is JSON text already. [`write()`] and [`to_vec`] write it as it stands.
-///
-/// `RawValue` would read the text once more, to be sure that it is JSON.
-#[derive(Debug, Clone, Copy)]
-pub struct Verbatim<'a>(pub &'a str);
-
-impl Serialize for Verbatim<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_bytes(self.0.as_bytes())
-    }
-}
-
-/// Writes bytes as they stand: nothing but [`Verbatim`] has any.
-struct AsTheyStand;
-
-impl Formatter for AsTheyStand {
-    fn write_byte_array<W: ?Sized + io::Write>(
-        &mut self,
-        writer: &mut W,
-        bytes: &[u8],
-    ) -> io::Result<()> {
-        writer.write_all(bytes)
-    }
-}
-
-/// The text of a value that may hold [`Verbatim`], about that long.
-pub fn to_vec(value: &impl Serialize, length: usize) -> serde_json::Result<Vec<u8>> {
-    let mut text = Vec::with_capacity(length);
-    write(value, &mut text)?;
-    Ok(text)
-}
-
-/// Writes the text of a value that may hold [`Verbatim`].
-pub fn write(value: &impl Serialize, writer: impl io::Write) -> serde_json::Result<()> {
-    let mut serializer = serde_json::Serializer::with_formatter(writer, AsTheyStand);
-    value.serialize(&mut serializer)
 }
 
 /// Reads an object without repeated names at any depth; `None` for anything else. Parsers differ in which of
@@ -120,16 +79,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-
-    #[test]
-    fn json_text_is_written_as_it_stands() {
-        let members = [
-            ("a", Verbatim(r#"{"z": 1.50, "b": []}"#)),
-            ("b", Verbatim("null")),
-        ];
-        let text = to_vec(&std::collections::BTreeMap::from(members), 0).unwrap();
-        assert_eq!(text, br#"{"a":{"z": 1.50, "b": []},"b":null}"#);
-    }
 
     #[test]
     fn equal_names_are_refused_wherever_they_stand() {

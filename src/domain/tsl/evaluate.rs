@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
+use bigdecimal::BigDecimal;
 use chrono::{DateTime, Utc};
 use serde_json::{Map, Value as Json};
 
@@ -13,7 +14,7 @@ use super::expression::Comparison;
 use super::field::{ConditionPart, Field, Property, Type, Value};
 use super::filter::{Filter, Predicate, Test};
 use super::pattern::Pattern;
-use super::{decimal, stored_text};
+use super::{number, stored_text};
 use crate::domain::{Condition, Entity, EntityRegistry, PATHS_BASE, Resource};
 
 impl Filter {
@@ -37,8 +38,7 @@ struct Viewed<'a> {
 enum Found<'a> {
     Text(Cow<'a, str>),
     Integer(i64),
-    /// A text that is a number.
-    Number(Cow<'a, str>),
+    Number(Cow<'a, BigDecimal>),
     Time(DateTime<Utc>),
 }
 
@@ -100,8 +100,7 @@ impl<'a> Viewed<'a> {
             Field::Spec(path) => {
                 let found = stored_text::of(value_at(&self.resource.spec, path)?)?;
                 match read_as {
-                    Type::Number if decimal::is_number(&found) => Some(Found::Number(found)),
-                    Type::Number => None,
+                    Type::Number => number::of_text(&found).map(|n| Found::Number(Cow::Owned(n))),
                     Type::Text | Type::Integer | Type::Time => Some(Found::Text(found)),
                 }
             }
@@ -164,7 +163,7 @@ impl<'a> Found<'a> {
         match value {
             Value::Text(value) => text(value),
             Value::Integer(integer) => Self::Integer(*integer),
-            Value::Number(number) => Self::Number(Cow::Borrowed(number.as_str())),
+            Value::Number(number) => Self::Number(Cow::Borrowed(number.value())),
             Value::Time(at) => Self::Time(*at),
         }
     }
@@ -174,7 +173,7 @@ impl<'a> Found<'a> {
         match (self, other) {
             (Self::Text(one), Self::Text(other)) => Some(one.cmp(other)),
             (Self::Integer(one), Self::Integer(other)) => Some(one.cmp(other)),
-            (Self::Number(one), Self::Number(other)) => Some(decimal::order(one, other)),
+            (Self::Number(one), Self::Number(other)) => Some(one.cmp(other)),
             (Self::Time(one), Self::Time(other)) => Some(one.cmp(other)),
             _ => None,
         }

@@ -22,7 +22,6 @@
 //! `evaluate` decides the same in memory, for watches. `laws` has properties of any text.
 
 mod check;
-mod decimal;
 mod evaluate;
 mod expression;
 mod field;
@@ -45,7 +44,7 @@ mod tests;
 pub use expression::Comparison;
 pub use field::{ConditionPart, Field, Property, Type, Value};
 pub use filter::{Filter, Predicate, Test};
-pub use number::Number;
+pub use number::{NUMBER_CHARACTERS_MAX, NUMBER_TEXT, Number};
 
 /// Longest search, in bytes.
 pub const TEXT_BYTES_MAX: usize = 4096;

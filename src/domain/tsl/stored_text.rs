@@ -2,9 +2,8 @@
 
 use std::borrow::Cow;
 
+use bigdecimal::BigDecimal;
 use serde_json::{Map, Number, Value};
-
-use super::decimal;
 
 /// The text of a value in a spec; `None` for null, which counts as missing.
 ///
@@ -27,11 +26,8 @@ pub(super) fn of(value: &Value) -> Option<Cow<'_, str>> {
 
 fn number_text(number: &Number) -> String {
     let text = number.to_string();
-    if number.is_f64() {
-        decimal::plain(&text)
-    } else {
-        text
-    }
+    let value = text.parse::<BigDecimal>();
+    value.map_or(text, |value| value.to_plain_string())
 }
 
 fn push(text: &mut String, value: &Value) {
@@ -90,6 +86,8 @@ mod tests {
             (json!(2.5), Some("2.5")),
             (json!(1.0), Some("1.0")),
             (json!(-0.0), Some("0.0")),
+            (json!(-1.25e-3), Some("-0.00125")),
+            (json!(1.5e21), Some("1500000000000000000000")),
             (json!(1e16), Some("10000000000000000")),
             (json!(1e-7), Some("0.0000001")),
             (json!([]), Some("[]")),

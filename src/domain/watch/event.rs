@@ -7,7 +7,7 @@ use strum::{IntoStaticStr, VariantNames};
 use crate::domain::change::ChangePosition;
 use crate::domain::tenancy::TenantScope;
 use crate::domain::tsl::Filter;
-use crate::domain::{EntityRegistry, JsonText, ListFilter, Resource, ResourceId, StoredResource};
+use crate::domain::{EntityRegistry, ListFilter, Resource, ResourceId, StoredResource};
 
 /// The resources that a watcher sees: those that the list with the same parameters shows.
 #[derive(Debug, Clone, PartialEq)]
@@ -81,7 +81,7 @@ impl WatchFilter {
         let is_seen = self
             .tenants
             .tenancy()
-            .is_none_or(|tenancy| !tenancy.is_empty() && JsonText::of(tenancy) == resource.tenancy);
+            .is_none_or(|tenancy| !tenancy.is_empty() && *tenancy == resource.tenancy);
         is_seen
             && self.owner.is_none_or(|owner| resource.owner == Some(owner))
             && self.filters.iter().all(|filter| match filter {
@@ -125,7 +125,7 @@ mod tests {
 
     use super::*;
     use crate::domain::entity_config::{built_in, registry};
-    use crate::domain::{Deletion, Reference, tsl};
+    use crate::domain::{Deletion, JsonText, Reference, tsl};
 
     fn id(number: u128) -> ResourceId {
         Uuid::from_u128(number).into()
@@ -148,7 +148,7 @@ mod tests {
             references: [].into(),
             spec: JsonText::of(&serde_json::json!({})),
             labels: JsonText::of(&serde_json::json!({})),
-            tenancy: JsonText::of(&serde_json::json!({})),
+            tenancy: [].into(),
             conditions: JsonText::of(&serde_json::json!([])),
         }
     }

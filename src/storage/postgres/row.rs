@@ -5,13 +5,12 @@ use std::sync::LazyLock;
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
-use sqlx::error::BoxDynError;
-use sqlx::postgres::{PgRow, PgTypeInfo, PgValueRef};
+use sqlx::Row as _;
+use sqlx::postgres::PgRow;
 use sqlx::types::Json;
-use sqlx::{Decode, Postgres, Row as _, Type};
 use uuid::Uuid;
 
-use crate::domain::{Deletion, JsonText, Reference, References, StoredResource};
+use crate::domain::{Deletion, JsonText, Reference, References, StoredResource, Tenancy};
 
 /// A whole resource, for an answer.
 pub(super) struct StoredRow {
@@ -29,7 +28,7 @@ pub(super) struct StoredRow {
     pub(super) deleted_by: Option<String>,
     pub(super) spec: JsonbText,
     pub(super) labels: JsonbText,
-    pub(super) tenancy: JsonbText,
+    pub(super) tenancy: Json<Tenancy>,
     pub(super) conditions: JsonbText,
     pub(super) links: Option<Json<Vec<Link>>>,
 }
@@ -130,23 +129,7 @@ impl From<StoredRow> for StoredResource {
 }
 
 /// A `jsonb` column as text.
-pub(super) struct JsonbText(pub(super) JsonText);
-
-impl Type<Postgres> for JsonbText {
-    fn type_info() -> PgTypeInfo {
-        <Json<()> as Type<Postgres>>::type_info()
-    }
-}
-
-impl Decode<'_, Postgres> for JsonbText {
-    fn decode(value: PgValueRef<'_>) -> Result<Self, BoxDynError> {
-        // The server sends a version before the text.
-        let text = value.as_str()?.strip_prefix('\u{1}');
-        let text = text.ok_or("jsonb of another version")?;
-        let rewritten = JsonText::rewrite(text).ok_or("a text that is no JSON")?;
-        Ok(Self(rewritten))
-    }
-}
+pub(super) type JsonbText = Json<JsonText>;
 
 /// One reference of a resource, as in the `links` column.
 #[derive(Deserialize, Serialize)]

@@ -8,7 +8,8 @@ use uuid::Uuid;
 use super::columns::literal;
 use crate::domain::aggregation::{LAST_KNOWN_RECONCILED, RECONCILED};
 use crate::domain::tsl::{
-    Comparison, ConditionPart, Field, Filter, Predicate, Property, Test, Type, Value,
+    Comparison, ConditionPart, Field, Filter, NUMBER_CHARACTERS_MAX, NUMBER_TEXT, Predicate,
+    Property, Test, Type, Value,
 };
 use crate::domain::{Entity, EntityRegistry, PATHS_BASE, ResourceId};
 
@@ -244,10 +245,11 @@ fn push_ids(query: &mut QueryBuilder<Postgres>, column: &'static str, texts: &[&
 /// A number of a spec, or a text that is one; anything else counts as missing. The spec is read once: reading a large
 /// one is the cost of such a test.
 fn push_spec_number(query: &mut QueryBuilder<Postgres>, path: &[String]) {
-    // Nobody compares with longer numbers.
-    query.push("(SELECT CASE WHEN length(v) <= 400 AND v ~ ");
-    query.push(r"'^-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]{1,3})?$'");
-    query.push(" THEN v::numeric END FROM (SELECT spec #>> ");
+    query.push("(SELECT CASE WHEN length(v) <= ");
+    query.push(NUMBER_CHARACTERS_MAX).push(" AND v ~ ");
+    query
+        .push(literal(NUMBER_TEXT))
+        .push(" THEN v::numeric END FROM (SELECT spec #>> ");
     query.push_bind(path.to_vec()).push(" AS v OFFSET 0) s)");
 }
 

@@ -368,6 +368,5 @@ fn id(number: u128) -> ResourceId {
 
 fn json(view: &impl Serialize) -> Value {
     // Views are objects: writing and reading one cannot fail.
-    let text = hyperfleet_server_kit::json::to_vec(view, 0).unwrap_or_default();
-    serde_json::from_slice(&text).unwrap_or_default()
+    serde_json::to_value(view).unwrap_or_default()
 }

@@ -9,7 +9,6 @@ use crate::domain::ConditionStatus;
 use crate::domain::condition_rules::Failure;
 use crate::domain::dry_run::{DryRunPlan, PlannedChange, PlannedCondition};
 use crate::wire::members::{AuditAction, ResourceConditionStatus};
-use hyperfleet_server_kit::json;
 
 #[derive(Serialize, ToSchema)]
 #[schema(as = DryRun, description = "What the request would do. Only answers to dry runs have it.")]
@@ -117,7 +116,7 @@ pub fn dry_run(real: Option<&[u8]>, status: u16, plan: &DryRunPlan) -> serde_jso
     let plan = PlanAlone {
         dry_run: DryRunView::new(status, plan),
     };
-    let plan = json::to_vec(&plan, 0)?;
+    let plan = serde_json::to_vec(&plan)?;
     Ok(match real.and_then(|real| real.strip_suffix(b"}")) {
         None => plan,
         Some(members) => [members, b",", &plan[1..]].concat(),

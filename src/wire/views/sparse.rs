@@ -11,7 +11,7 @@ use super::{LinkView, Views};
 use crate::domain::moment::whole_seconds;
 use crate::domain::{JsonText, StoredResource};
 use crate::wire::fields::{Fields, Member, Parts};
-use hyperfleet_server_kit::json::{RawMembers, Verbatim};
+use hyperfleet_server_kit::json::RawMembers;
 
 /// Some members of a resource, in the order of their names. One that the resource could have and has not is `null`. Times
 /// are whole seconds, as in sparse answers of the older service.
@@ -50,7 +50,7 @@ impl SparseView<'_> {
             Member::Href => object.serialize_value(&views.href(resource)),
             Member::Id => object.serialize_value(&resource.id.to_string()),
             Member::Kind => object.serialize_value(&resource.kind),
-            Member::Labels => object.serialize_value(&Verbatim(resource.labels.as_str())),
+            Member::Labels => object.serialize_value(&resource.labels),
             Member::Name => object.serialize_value(&resource.name),
             Member::OwnerReferences => {
                 let link = views.owner(resource);
@@ -60,12 +60,12 @@ impl SparseView<'_> {
                 let references = views.references(resource);
                 object.serialize_value(&Some(references).filter(|all| !all.is_empty()))
             }
-            Member::Spec => object.serialize_value(&Verbatim(resource.spec.as_str())),
+            Member::Spec => object.serialize_value(&resource.spec),
             Member::Status => {
                 let conditions = Conditions::read(&resource.conditions, parts);
                 object.serialize_value(&Status { conditions })
             }
-            Member::Tenancy => object.serialize_value(&Verbatim(resource.tenancy.as_str())),
+            Member::Tenancy => object.serialize_value(&resource.tenancy),
             Member::UpdatedBy => object.serialize_value(&resource.updated_by),
             Member::UpdatedTime => object.serialize_value(&whole_seconds(resource.updated_at)),
         }
@@ -126,34 +126,32 @@ impl Serialize for Condition<'_> {
         let parts = self.parts.iter().map(|name| {
             let mut members = self.members.iter();
             let member = members.find(|(other, _)| other == name);
-            let text = member.map_or("null", |(_, value)| value.get());
-            (name, Text(shown(name, text)))
+            (name, member.map(|(_, value)| shown(name, value)))
         });
         serializer.collect_map(parts)
     }
 }
 
-/// A member of a condition: a time without its fraction, anything else as it is.
-fn shown<'a>(name: &str, text: &'a str) -> Cow<'a, str> {
-    match text.split_once('.') {
-        Some((whole, _)) if name.ends_with("_time") => format!("{whole}Z\"").into(),
-        _ => text.into(),
-    }
+/// A member of a condition.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Shown<'a> {
+    AsStored(&'a RawValue),
+    Time(String),
 }
 
-/// JSON text, as [`Verbatim`].
-struct Text<'a>(Cow<'a, str>);
-
-impl Serialize for Text<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        Verbatim(&self.0).serialize(serializer)
+/// A time without its fraction, anything else as it is.
+fn shown<'a>(name: &str, value: &'a RawValue) -> Shown<'a> {
+    let text = value.get().trim_matches('"');
+    match text.split_once('.') {
+        Some((whole, _)) if name.ends_with("_time") => Shown::Time(format!("{whole}Z")),
+        _ => Shown::AsStored(value),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use chrono::{DateTime, Utc};
-    use hyperfleet_server_kit::json;
     use serde_json::{Value, json};
     use uuid::Uuid;
 
@@ -192,7 +190,7 @@ mod tests {
             references: [].into(),
             spec: JsonText::of(&json!({"replicas": 1.5})),
             labels: JsonText::of(&json!({"a": "b"})),
-            tenancy: JsonText::of(&json!({})),
+            tenancy: [].into(),
             conditions: JsonText::of(&conditions),
         }
     }
@@ -206,7 +204,7 @@ mod tests {
             resource,
             fields: &fields,
         };
-        let text = json::to_vec(&view, 0).unwrap();
+        let text = serde_json::to_vec(&view).unwrap();
         let value: Value = serde_json::from_slice(&text).unwrap();
         // In alphabetical order, without blanks.
         assert_eq!(String::from_utf8(text).unwrap(), value.to_string());

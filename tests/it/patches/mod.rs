@@ -37,7 +37,7 @@ async fn a_merge_patch_sets_and_removes_members() {
     assert_eq!(patched.body["labels"], json!({"stage": "b", "new": "x"}));
     assert_eq!(patched.body["generation"], 2);
     assert_eq!(patched.header("etag"), Some("\"g2.r2\""));
-    assert_eq!(api.get(&path).await.bytes, patched.bytes);
+    assert_eq!(api.get(&path).await.body, patched.body);
     let cleared = api.merge(&path, json!({"labels": null})).await;
     assert_eq!(cleared.body["labels"], json!({}));
     assert_eq!(cleared.body["spec"], spec);
@@ -72,7 +72,7 @@ async fn a_patch_that_changes_nothing_writes_nothing() {
     ] {
         let same = api.patch_as(media_type, &path, &body).await;
         assert_eq!(same.status, 200, "{body}: {}", same.body);
-        assert_eq!(same.bytes, before.bytes, "{body}");
+        assert_eq!(same.body, before.body, "{body}");
         assert_eq!(same.header("etag"), before.header("etag"), "{body}");
     }
     assert_eq!(api.count("SELECT count(*) FROM audit_entries").await, 1);

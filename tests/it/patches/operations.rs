@@ -29,7 +29,7 @@ async fn operations_change_the_resource_in_their_order() {
     let labels = json!({"example.com/team": "a", "stage": "b"});
     assert_eq!(patched.body["labels"], labels);
     assert_eq!(patched.body["generation"], 2);
-    assert_eq!(api.get(&path).await.bytes, patched.bytes);
+    assert_eq!(api.get(&path).await.body, patched.body);
 }
 
 #[tokio::test]

@@ -49,7 +49,7 @@ async fn types_of_references_are_merged() {
         let patched = api.merge(&path, json!({"references": body})).await;
         assert_eq!(patched.status, 200, "{}", patched.body);
         assert_eq!(links(&patched.body), expected, "{body}");
-        assert_eq!(api.get(&path).await.bytes, patched.bytes);
+        assert_eq!(api.get(&path).await.body, patched.body);
     }
     let add = json!([
         {"op": "add", "path": "/references/site", "value": []},

@@ -9,7 +9,6 @@ use super::memory::{ITEM_BYTES, Reservation, ResponseBudget, SMALL};
 use super::pieces::{PieceWriter, Pieces};
 use super::problem::Problem;
 use super::refusals::{reserve, resize};
-use crate::json;
 
 /// A response in preparation, with the memory reserved for it.
 pub struct PendingResponse {
@@ -74,7 +73,7 @@ impl PendingResponse {
         item: &impl Serialize,
     ) -> Result<HttpResponse, Problem> {
         let mut body = PieceWriter::new(self.length);
-        let written = json::write(item, &mut body);
+        let written = serde_json::to_writer(&mut body, item);
         written.map_err(|error| Problem::internal(error.to_string()))?;
         self.pieces(answer, body.finish())
     }

@@ -2,8 +2,9 @@
 //! other thread. Lines that do not fit are dropped and counted, and their number is logged once there is room
 //! again.
 //!
-//! `tracing-appender` is not used: it limits the number of lines instead of bytes, may drop the last lines of a
-//! program, waits a fixed time at the end, and ignores write errors.
+//! `tracing-appender` is not used. It limits the number of lines instead of bytes, drops the reason of the end if its
+//! queue is full, and cannot be flushed. If the reader has stalled, it prints to standard output at the end, which
+//! blocks the end of the program.
 
 use std::cell::RefCell;
 use std::io::{self, ErrorKind, Write};
@@ -43,16 +44,14 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
-    /// Whole lines.
+    /// Complete lines.
     waiting: Vec<u8>,
     /// Bytes that ever arrived.
     came: u64,
     /// Bytes that ever left: written, or failed.
     left: u64,
-    /// Dropped lines that are not logged yet.
+    /// Dropped lines that are not logged yet. Until they are, all further lines are dropped, so there is one gap.
     dropped: u64,
-    /// Position of the gap that they left.
-    gap: usize,
     /// Failed lines that are not logged yet.
     failed: u64,
     /// A caller has waited in vain, and nothing has left since.
@@ -66,12 +65,9 @@ impl Queue {
     /// The thread cannot be started.
     pub(super) fn start(sink: impl Write + Send + 'static) -> io::Result<Self> {
         let queue = Self::default();
-        let writer = Writer {
-            queue: queue.clone(),
-            sink,
-        };
+        let writer = queue.clone();
         let thread = thread::Builder::new().name(THREAD.to_owned());
-        thread.spawn(move || writer.run())?;
+        thread.spawn(move || writer.write_forever(sink))?;
         Ok(queue)
     }
 
@@ -89,29 +85,22 @@ impl Queue {
     /// Adds a line if there is room. Never waits for the reader.
     fn push(&self, line: &[u8]) {
         let mut state = self.lock();
-        // After a dropped line all are dropped until there is room, so there is one gap.
         let is_full = state.waiting.len() + line.len() > WAITING_BYTES_MAX;
         if state.dropped > 0 || is_full {
-            if state.dropped == 0 {
-                state.gap = state.waiting.len();
-            }
             state.dropped += 1;
-            drop(state);
             metrics::counter!(DROPPED).increment(1);
-            self.0.filled.notify_one();
         } else {
-            self.append(state, line);
+            state.append(line);
         }
+        drop(state);
+        self.0.filled.notify_one();
     }
 
     /// Adds a line even without room: for the last message of a program.
     pub(super) fn push_last(&self, line: &[u8]) {
-        self.append(self.lock(), line);
-    }
-
-    fn append(&self, mut state: MutexGuard<'_, State>, line: &[u8]) {
-        state.waiting.extend_from_slice(line);
-        state.came += line.len() as u64;
+        let mut state = self.lock();
+        state.report_missing();
+        state.append(line);
         drop(state);
         self.0.filled.notify_one();
     }
@@ -142,31 +131,39 @@ impl Queue {
         self.lock().failed > 0
     }
 
-    /// Waits for the next batch to write.
-    fn next_batch(&self, mut spare: Vec<u8>) -> Batch {
-        spare.clear();
-        spare.shrink_to(CHUNK_BYTES);
+    fn write_forever(&self, mut sink: impl Write) {
+        loop {
+            let (lines, missing) = self.next_batch();
+            let mut chunks = lines.chunks(CHUNK_BYTES);
+            let mut rest = lines.len();
+            let is_written = chunks.all(|chunk| {
+                let is_written = write_chunk(&mut sink, chunk).is_ok();
+                if is_written {
+                    rest -= chunk.len();
+                    self.moved(chunk.len(), 0);
+                }
+                is_written
+            });
+            if !is_written {
+                let failed = &lines[lines.len() - rest..];
+                let failed: u64 = failed.iter().map(|byte| u64::from(*byte == b'\n')).sum();
+                // The report of missing lines, the last one, has failed as well: it is repeated.
+                let failed = failed.saturating_sub(u64::from(missing > 0));
+                metrics::counter!(DROPPED).increment(failed);
+                self.moved(rest, failed + missing);
+            }
+        }
+    }
+
+    /// Waits for lines to write. Returns them with the number of missing ones, which their last line reports.
+    fn next_batch(&self) -> (Vec<u8>, u64) {
         let mut state = self.lock();
         while state.waiting.is_empty() && state.dropped == 0 {
             let waited = self.0.filled.wait(state);
             state = waited.unwrap_or_else(PoisonError::into_inner);
         }
-        let missing = std::mem::take(&mut state.dropped) + std::mem::take(&mut state.failed);
-        let gap = std::mem::take(&mut state.gap);
-        let mut lines = std::mem::replace(&mut state.waiting, spare);
-        drop(state);
-        let (came, mut told) = (lines.len(), gap);
-        if missing > 0 {
-            let text = missing_lines(missing);
-            told += text.len();
-            lines.splice(gap..gap, text);
-        }
-        Batch {
-            lines,
-            came,
-            missing,
-            told,
-        }
+        let missing = state.report_missing();
+        (std::mem::take(&mut state.waiting), missing)
     }
 
     /// Records that `bytes` have left, with `failed` failed lines.
@@ -184,81 +181,37 @@ impl Queue {
     }
 }
 
-/// A batch to write.
-struct Batch {
-    lines: Vec<u8>,
-    /// Bytes of it from the queue. The rest reports missing lines.
-    came: usize,
-    /// Dropped lines.
-    missing: u64,
-    /// Position up to which that is reported.
-    told: usize,
-}
-
-/// The thread that writes.
-struct Writer<W> {
-    queue: Queue,
-    sink: W,
-}
-
-impl<W: Write> Writer<W> {
-    fn run(mut self) {
-        let mut spare = Vec::new();
-        loop {
-            let batch = self.queue.next_batch(spare);
-            self.write(&batch);
-            spare = batch.lines;
+impl State {
+    /// Adds a line that reports the missing lines, if there are any. Returns their number.
+    fn report_missing(&mut self) -> u64 {
+        let lines = std::mem::take(&mut self.dropped) + std::mem::take(&mut self.failed);
+        if lines > 0 {
+            // An error, because it needs attention and must be visible at every level.
+            let report =
+                said(|| tracing::error!(lines, "log lines missing: the reader was too slow"));
+            self.append(&report);
         }
+        lines
     }
 
-    /// Writes as much as possible. Failures are counted, and reported with the next success.
-    fn write(&mut self, batch: &Batch) {
-        let (mut written, mut came) = (0, batch.came);
-        for chunk in batch.lines.chunks(CHUNK_BYTES) {
-            if self.write_chunk(chunk).is_err() {
-                let rest = &batch.lines[written..];
-                let lines: u64 = rest.iter().map(|byte| u64::from(*byte == b'\n')).sum();
-                // The failed part includes the report of missing lines, which must be repeated.
-                let is_untold = batch.missing > 0 && written < batch.told;
-                let lost = lines.saturating_sub(u64::from(is_untold));
-                let untold = if is_untold { batch.missing } else { 0 };
-                metrics::counter!(DROPPED).increment(lost);
-                self.queue.moved(came, lost + untold);
-                return;
-            }
-            written += chunk.len();
-            // The last byte has left when everything is written, including the report of missing lines.
-            let is_all = written == batch.lines.len();
-            let left = chunk.len().min(came.saturating_sub(1));
-            let left = if is_all { came } else { left };
-            self.queue.moved(left, 0);
-            came -= left;
-        }
-    }
-
-    fn write_chunk(&mut self, mut chunk: &[u8]) -> io::Result<()> {
-        while !chunk.is_empty() {
-            match self.sink.write(chunk) {
-                Ok(0) => return Err(ErrorKind::WriteZero.into()),
-                Ok(count) => chunk = &chunk[count..],
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                // Another process may have made a shared terminal or pipe non-blocking.
-                Err(error) if error.kind() == ErrorKind::WouldBlock => thread::sleep(RETRY_PERIOD),
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(())
+    fn append(&mut self, line: &[u8]) {
+        self.waiting.extend_from_slice(line);
+        self.came += line.len() as u64;
     }
 }
 
-/// The report of missing lines. An error, because it needs attention and must be visible at every level.
-fn missing_lines(missing: u64) -> Vec<u8> {
-    said(|| {
-        tracing::error!(
-            lines = missing,
-            "log lines missing: the reader was too slow"
-        );
-    })
+fn write_chunk(sink: &mut impl Write, mut chunk: &[u8]) -> io::Result<()> {
+    while !chunk.is_empty() {
+        match sink.write(chunk) {
+            Ok(0) => return Err(ErrorKind::WriteZero.into()),
+            Ok(count) => chunk = &chunk[count..],
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            // Another process may have made a shared terminal or pipe non-blocking.
+            Err(error) if error.kind() == ErrorKind::WouldBlock => thread::sleep(RETRY_PERIOD),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
 }
 
 /// What the log would write for this call; empty if it is filtered.
