@@ -8,10 +8,8 @@
 
 use std::collections::BTreeSet;
 
-use hyperfleet_server_kit::openapi::{DocumentInfo, assemble, to_3_0};
-use serde_json::{Value, json};
-use utoipa::openapi::path::PathItemBuilder;
-use utoipa::openapi::{ComponentsBuilder, PathsBuilder};
+use hyperfleet_server_kit::openapi::{DocumentInfo, assemble};
+use serde_json::{Map, Value, json};
 
 use super::openapi::operations::{self, Subject};
 use super::openapi::problems;
@@ -38,18 +36,13 @@ and what else needs no token.";
 /// header and problem. `version` is the service's.
 pub fn openapi(registry: &EntityRegistry, version: &str) -> Value {
     let names = Names::new(registry);
-    let mut paths = PathsBuilder::new();
-    for endpoint in routes::endpoints(registry) {
+    let endpoints = routes::endpoints(registry);
+    let paths = endpoints.iter().map(|endpoint| {
         let subject = Subject::new(registry, &names, endpoint.about.as_ref());
-        let operations = endpoint.operations.iter();
-        let item = operations.fold(PathItemBuilder::new(), |item, operation| {
-            operation.describe_in(item, |describe| describe(&subject))
-        });
-        paths = paths.path(subject.path(&endpoint.path), item.build());
-    }
-    let mut components = ComponentsBuilder::from(schemas::answers(registry, &names));
-    components = problems::components(components, registry);
-    components = operations::shared_parameters(components);
+        subject.item(&endpoint.path, endpoint.operations)
+    });
+    let mut schemas = problems::schemas();
+    schemas.extend(schemas::all(registry, &names));
     let about = DocumentInfo {
         title: "HyperFleet API",
         version,
@@ -57,12 +50,15 @@ pub fn openapi(registry: &EntityRegistry, version: &str) -> Value {
         servers: &["/"],
         tags: tags(registry, &names),
     };
-    let mut document = assemble(about, paths.build(), components.build());
-    for (name, schema) in schemas::written(registry, &names) {
-        document["components"]["schemas"][name] = schema;
-    }
+    let components = json!({
+        "headers": problems::headers(),
+        "parameters": operations::shared_parameters(),
+        "responses": problems::responses(registry),
+        "schemas": schemas,
+    });
+    let mut document = assemble(about, paths.collect::<Map<_, _>>().into(), components);
     make_names_unique(&mut document);
-    to_3_0(document)
+    document
 }
 
 /// The groups of operations, each with a description.

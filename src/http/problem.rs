@@ -1,7 +1,5 @@
 //! Errors as clients see them: RFC 9457 problems, one table from error to problem.
 
-use std::borrow::Cow;
-
 use actix_web::http::StatusCode;
 use actix_web::http::header::{self, HeaderName, HeaderValue};
 use actix_web::{Error, HttpResponse};
@@ -19,7 +17,7 @@ use crate::domain::page::InvalidOrder;
 use crate::domain::tenancy::Denied;
 use crate::domain::tsl::Fault;
 use crate::domain::{Constraint, StoredResource, Violation, Violations, moment, shown};
-use crate::wire::{BodyFault, ParamsFault, PatchFormat};
+use crate::wire::{BodyFault, ParamsFault, PatchFormat, schemas};
 use hyperfleet_server_kit::causes::chain;
 use hyperfleet_server_kit::http::{
     Arrival, ErrorResponse, FOR_ITS_CALLER, Problem, ProblemKind, Wording,
@@ -64,21 +62,6 @@ mod kinds {
     pub(super) const TOO_SLOW: &ProblemKind = &ProblemKind::new(StatusCode::GATEWAY_TIMEOUT, "SVC-002", "service-unavailable", "Service Timeout");
 }
 
-/// Refers to the schema of a removed resource, which `wire::schemas` has.
-struct Removal;
-
-impl ToSchema for Removal {
-    fn name() -> Cow<'static, str> {
-        "Tombstone".into()
-    }
-}
-
-impl PartialSchema for Removal {
-    fn schema() -> RefOr<Schema> {
-        Object::with_type(Type::Object).into()
-    }
-}
-
 /// A problem (RFC 9457). Members marked `required = false` are always present, except `errors`: the older document
 /// calls them optional, and clients' types are generated from it.
 #[derive(Serialize, ToSchema)]
@@ -99,7 +82,7 @@ pub(super) struct Body<'a> {
     instance: &'a str,
     /// Of a removed resource: who removed it, when and why, and its last state.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, value_type = Option<Removal>)]
+    #[schema(nullable = false, value_type = Option<schemas::Tombstone>)]
     removal: Option<&'a Value>,
     /// The status of the answer.
     #[schema(value_type = i32)]

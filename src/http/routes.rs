@@ -3,17 +3,16 @@
 
 use actix_web::middleware::from_fn;
 use actix_web::{Route as ActixRoute, web};
-use utoipa::openapi::path::OperationBuilder;
 
 use super::identification::identify;
-use super::openapi::operations::{self as describe, Subject};
+use super::openapi::operations as describe;
 use super::request::{Permission, Route};
 use super::{audit, explanations, history, leases, meta, openapi, reports, resources};
 use crate::domain::EntityRegistry;
 use crate::wire::BASE;
 use hyperfleet_server_kit::http::{self, RoutePath, admit, resource};
 
-pub(super) type Operation = http::Operation<Permission, fn(&Subject<'_>) -> OperationBuilder>;
+pub(super) type Operation = http::Operation<Permission>;
 
 /// Paths below a common one.
 type Paths = &'static [(&'static str, &'static [Operation])];
@@ -29,21 +28,21 @@ const METADATA: &str = "/api/hyperfleet";
 #[rustfmt::skip]
 static SERVICE: Paths = &[
     (METADATA, &[
-        Operation { method: "GET", permission: None, handler: || web::to(meta::metadata), describe: describe::metadata },
+        Operation { method: "GET", permission: None, handler: || web::to(meta::metadata), describe: &describe::METADATA },
     ]),
     ("/api/hyperfleet/v1/openapi", &[
-        Operation { method: "GET", permission: None, handler: || web::to(openapi::document), describe: describe::document },
+        Operation { method: "GET", permission: None, handler: || web::to(openapi::document), describe: &describe::DOCUMENT },
     ]),
     ("/api/hyperfleet/v1/openapi.html", &[
-        Operation { method: "GET", permission: None, handler: || web::to(openapi::page), describe: describe::page },
+        Operation { method: "GET", permission: None, handler: || web::to(openapi::page), describe: &describe::PAGE },
     ]),
     ("/api/hyperfleet/v1/audit", &[
-        Operation { method: "GET", permission: READ, handler: || web::to(audit::list), describe: describe::audit },
+        Operation { method: "GET", permission: READ, handler: || web::to(audit::list), describe: &describe::TRAIL },
     ]),
     ("/api/hyperfleet/v1/leases/{name}", &[
-        Operation { method: "DELETE", permission: REPORT, handler: || web::to(leases::delete), describe: describe::release_lease },
-        Operation { method: "GET", permission: READ, handler: || web::to(leases::get), describe: describe::lease },
-        Operation { method: "PUT", permission: REPORT, handler: || web::to(leases::put), describe: describe::acquire_lease },
+        Operation { method: "DELETE", permission: REPORT, handler: || web::to(leases::delete), describe: &describe::RELEASE_LEASE },
+        Operation { method: "GET", permission: READ, handler: || web::to(leases::get), describe: &describe::LEASE },
+        Operation { method: "PUT", permission: REPORT, handler: || web::to(leases::put), describe: &describe::ACQUIRE_LEASE },
     ]),
 ];
 
@@ -51,29 +50,29 @@ static SERVICE: Paths = &[
 #[rustfmt::skip]
 static LIST: Paths = &[
     ("/{id}", &[
-        Operation { method: "DELETE", permission: AUTHOR, handler: || web::to(resources::delete), describe: describe::delete },
-        Operation { method: "GET", permission: READ, handler: || web::to(resources::get), describe: describe::get },
-        Operation { method: "PATCH", permission: AUTHOR, handler: || web::to(resources::patch), describe: describe::patch },
+        Operation { method: "DELETE", permission: AUTHOR, handler: || web::to(resources::delete), describe: &describe::DELETE },
+        Operation { method: "GET", permission: READ, handler: || web::to(resources::get), describe: &describe::GET },
+        Operation { method: "PATCH", permission: AUTHOR, handler: || web::to(resources::patch), describe: &describe::PATCH },
     ]),
     ("/{id}/statuses", &[
-        Operation { method: "GET", permission: READ, handler: || web::to(reports::list), describe: describe::reports },
-        Operation { method: "PUT", permission: REPORT, handler: || web::to(reports::put), describe: describe::report },
+        Operation { method: "GET", permission: READ, handler: || web::to(reports::list), describe: &describe::REPORTS },
+        Operation { method: "PUT", permission: REPORT, handler: || web::to(reports::put), describe: &describe::REPORT },
     ]),
     ("", &[
-        Operation { method: "GET", permission: READ, handler: || web::to(resources::list), describe: describe::list },
-        Operation { method: "POST", permission: AUTHOR, handler: || web::to(resources::create), describe: describe::create },
+        Operation { method: "GET", permission: READ, handler: || web::to(resources::list), describe: &describe::LIST },
+        Operation { method: "POST", permission: AUTHOR, handler: || web::to(resources::create), describe: &describe::CREATE },
     ]),
     ("/{id}/explain", &[
-        Operation { method: "GET", permission: READ, handler: || web::to(explanations::get), describe: describe::explain },
+        Operation { method: "GET", permission: READ, handler: || web::to(explanations::get), describe: &describe::EXPLAIN },
     ]),
     ("/{id}/events", &[
-        Operation { method: "GET", permission: READ, handler: || web::to(history::events), describe: describe::events },
+        Operation { method: "GET", permission: READ, handler: || web::to(history::events), describe: &describe::EVENTS },
     ]),
     ("/{id}/force-delete", &[
-        Operation { method: "POST", permission: AUTHOR, handler: || web::to(resources::force_delete), describe: describe::force_delete },
+        Operation { method: "POST", permission: AUTHOR, handler: || web::to(resources::force_delete), describe: &describe::FORCE_DELETE },
     ]),
     ("/{id}/history", &[
-        Operation { method: "GET", permission: READ, handler: || web::to(history::generations), describe: describe::history },
+        Operation { method: "GET", permission: READ, handler: || web::to(history::generations), describe: &describe::HISTORY },
     ]),
 ];
 

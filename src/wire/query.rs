@@ -31,28 +31,10 @@ pub struct Params(Vec<(String, String)>);
 
 /// The parameters that have one value. Others are lists (`order`, `orderBy`, `fields`), or have a rule of their own
 /// ([`Params::dry_run`]).
+#[rustfmt::skip]
 const SINGLE: [&str; 21] = [
-    "action",
-    "actor",
-    "after",
-    "at",
-    "continue",
-    "generation",
-    "holder",
-    "includeDeleted",
-    "initial",
-    "kind",
-    "page",
-    "pageSize",
-    "position",
-    "ref_target_id",
-    "ref_type",
-    "resource_id",
-    "search",
-    "since",
-    "size",
-    "until",
-    "watch",
+    "action", "actor", "after", "at", "continue", "generation", "holder", "includeDeleted", "initial", "kind", "page",
+    "pageSize", "position", "ref_target_id", "ref_type", "resource_id", "search", "since", "size", "until", "watch",
 ];
 
 impl Params {

@@ -1,4 +1,4 @@
-//! Examples, made by the code that makes real answers.
+//! Examples of bodies. Those of resources are made by the code that makes real answers, and all fit their schemas.
 
 use std::sync::LazyLock;
 
@@ -7,22 +7,17 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use crate::domain::audit::{Action, AuditEntry, Change, ChangeOrigin, TrailPage, TrailPosition};
+use crate::domain::audit::ChangeOrigin;
 use crate::domain::explain::{ExplainInput, Surroundings, explain};
-use crate::domain::history::{
-    Generation, GenerationAuthor, HistoryPage, TimelineEvent, TimelineEventKind, Tombstone,
-    Transition,
-};
+use crate::domain::history::Tombstone;
 use crate::domain::lease::HeldLease;
 use crate::domain::lifecycle::{self, Draft, Family};
-use crate::domain::page::{Listing, PageRequest};
 use crate::domain::schema::SpecSchema;
-use crate::domain::tenancy::TenantScope;
 use crate::domain::{
-    ConditionStatus, Entity, EntityRegistry, Labels, Reference, Report, Resource, ResourceId,
-    ResourceName, ResourceSnapshot, Tenancy, Violations,
+    Entity, EntityRegistry, Labels, Reference, Resource, ResourceId, ResourceName,
+    ResourceSnapshot, Tenancy, Violations,
 };
-use crate::wire::{ListKey, Params, Views};
+use crate::wire::{self, Views};
 
 /// The time of all examples.
 pub fn moment() -> DateTime<Utc> {
@@ -31,6 +26,7 @@ pub fn moment() -> DateTime<Utc> {
 
 /// The request id of all examples.
 pub const REQUEST_ID: &str = "019b7868-8e00-7000-8000-0000000000aa";
+const TIME: &str = "2026-01-01T10:00:00Z";
 const ACTOR: &str = "system@hyperfleet.local";
 
 #[derive(Debug, Clone, Copy)]
@@ -57,19 +53,49 @@ impl<'a> Examples<'a> {
         })
     }
 
+    /// The example with a name; of a list of resources, in a list of `kind`. Some need `examples` of a kind.
+    #[rustfmt::skip]
+    pub fn named(examples: Option<Self>, name: &str, kind: Option<&str>) -> Option<Value> {
+        Some(match name {
+            "audit" => audit(&examples?.created()),
+            "claim" => json!({"duration_seconds": 15, "holder": "dns-adapter-7c9f-1"}),
+            "create" => examples?.create(),
+            "created" => examples?.created(),
+            "deleted" => examples?.deleted(),
+            "events" => events(),
+            "explained" => examples?.explained(),
+            "force" => json!({"reason": "The adapter is gone and cannot finalize."}),
+            "generations" => generations(&examples?.created()),
+            "lease" => json_of(&wire::lease(&lease())),
+            "listed" => page(&format!("{}List", kind.unwrap_or("Resource")), examples?.created()),
+            "merge" => json!({"labels": {"environment": "staging", "team": null}}),
+            "metadata" => json!({
+                "id": "hyperfleet", "href": "/api/hyperfleet", "kind": "API", "version": "0.1.0", "build_time": TIME,
+            }),
+            "operations" => json!([
+                {"op": "test", "path": "/labels/environment", "value": "production"},
+                {"op": "replace", "path": "/labels/environment", "value": "staging"},
+            ]),
+            "patch" => json!({"spec": examples?.spec, "labels": {"environment": "staging"}}),
+            "report" => report(),
+            "reported" => reported()?,
+            "reports" => page("AdapterStatusList", reported()?),
+            _ => return None,
+        })
+    }
+
     /// The body of a create.
-    pub fn create(self) -> Value {
+    fn create(self) -> Value {
         let mut body = json!({
             "kind": self.entity.kind,
             "name": self.name(),
             "spec": self.spec,
             "labels": {"environment": "production"},
         });
-        let links = self.links().into_iter().map(|(ref_type, target)| {
-            (
-                ref_type,
-                json!([{"kind": target.kind, "id": target.id.to_string()}]),
-            )
+        let links = self.links().into_iter();
+        let links = links.map(|(ref_type, target)| {
+            let target = json!([{"kind": target.kind, "id": target.id.to_string()}]);
+            (ref_type, target)
         });
         let links: Map<_, _> = links.collect();
         if !links.is_empty() {
@@ -78,18 +104,13 @@ impl<'a> Examples<'a> {
         body
     }
 
-    /// The body of a patch.
-    pub fn patch(self) -> Value {
-        json!({"spec": self.spec, "labels": {"environment": "staging"}})
-    }
-
     /// The answer to a create.
-    pub fn created(self) -> Value {
+    fn created(self) -> Value {
         self.shown(self.resource())
     }
 
     /// The answer to a delete.
-    pub fn deleted(self) -> Value {
+    fn deleted(self) -> Value {
         let mut resource = self.resource();
         let family = Family {
             ancestors: Vec::new(),
@@ -103,7 +124,7 @@ impl<'a> Examples<'a> {
     }
 
     /// The explanation of a new resource.
-    pub fn explained(self) -> Value {
+    fn explained(self) -> Value {
         let resource = self.resource();
         let snapshot = snapshot(&resource);
         let explanation = explain(&ExplainInput {
@@ -113,31 +134,7 @@ impl<'a> Examples<'a> {
             registry: self.registry,
             now: moment() + TimeDelta::minutes(5),
         });
-        json(&Views(self.registry).explanation(&explanation))
-    }
-
-    /// A page of resources of the given kind, or of all kinds.
-    pub fn listed(self, kind: Option<&str>) -> Value {
-        // The list ends here, so any key will do.
-        let key = ListKey::new("", &Params::default(), &[], &TenantScope::ALL);
-        let listing = listing(self.resource().into());
-        json(&Views(self.registry).resources(kind, listing, &key, None))
-    }
-
-    /// A page of generations.
-    pub fn generations(self) -> Value {
-        let origin = origin();
-        let generation = Generation {
-            state: self.resource().into(),
-            author: GenerationAuthor {
-                at: origin.at,
-                actor: Some(origin.actor),
-                request_id: Some(origin.request_id),
-            },
-            action: Action::Create,
-            changed: None,
-        };
-        json(&Views(self.registry).generations(&history(generation)))
+        json_of(&Views(self.registry).explanation(&explanation))
     }
 
     /// A removed resource.
@@ -153,7 +150,7 @@ impl<'a> Examples<'a> {
     }
 
     fn shown(self, resource: Resource) -> Value {
-        json(&Views(self.registry).resource(&resource.into()))
+        json_of(&Views(self.registry).resource(&resource.into()))
     }
 
     fn resource(self) -> Resource {
@@ -219,11 +216,11 @@ fn fitting_example(schema: &SpecSchema) -> Option<&Value> {
 }
 
 /// The body of a report.
-pub fn report() -> Value {
+fn report() -> Value {
     json!({
         "adapter": "validation",
         "observed_generation": 1,
-        "observed_time": crate::domain::moment::rfc3339(moment()),
+        "observed_time": TIME,
         "conditions": [
             {"type": "Available", "status": "True", "reason": "Done", "message": "all checks passed"},
             {"type": "Applied", "status": "True"},
@@ -234,38 +231,10 @@ pub fn report() -> Value {
     })
 }
 
-/// The answer to a report.
-pub fn reported() -> Value {
-    stored().map_or(Value::Null, |stored| json(&Views::report(&stored)))
-}
-
-pub fn reports() -> Value {
-    stored().map_or(Value::Null, |stored| {
-        json(&Views::reports(&listing(stored)))
-    })
-}
-
-/// The body of a merge patch.
-pub fn merge_patch() -> Value {
-    json!({"labels": {"environment": "staging", "team": null}})
-}
-
-/// The body of a JSON patch.
-pub fn json_patch() -> Value {
-    json!([
-        {"op": "test", "path": "/labels/environment", "value": "production"},
-        {"op": "replace", "path": "/labels/environment", "value": "staging"},
-    ])
-}
-
-/// The body of a force-delete.
-pub fn force_delete() -> Value {
-    json!({"reason": "The adapter is gone and cannot finalize."})
-}
-
-/// The body of a request for a lease.
-pub fn lease_claim() -> Value {
-    json!({"duration_seconds": 15, "holder": "dns-adapter-7c9f-1"})
+/// The answer to a report, which is read like every other one.
+fn reported() -> Option<Value> {
+    let report = wire::report(report().to_string().as_bytes(), moment()).ok()?;
+    Some(json_of(&Views::report(&report)))
 }
 
 /// A held lease.
@@ -279,78 +248,51 @@ pub fn lease() -> HeldLease {
     }
 }
 
-/// A page of the audit trail.
-pub fn audit(kind: &str, name: &str) -> Value {
-    let change = Change {
-        action: Action::Create,
-        kind: kind.to_owned(),
-        id: id(2),
-        name: name.to_owned(),
-        generation_before: None,
-        generation_after: Some(1),
-        reason: None,
-    };
-    let entry = AuditEntry {
-        sequence: 1,
-        origin: origin(),
-        change,
-        tenancy: Tenancy::new(),
-    };
-    json(&Views::audit(&TrailPage {
-        listing: listing(entry),
-        position: TrailPosition {
-            era: 0,
-            commit_order: 7_432,
-            sequence: 1,
-        },
-        sealed: TrailPosition::START,
-    }))
+/// A page with one item.
+fn page(kind: &str, item: Value) -> Value {
+    json!({"items": [item], "kind": kind, "page": 1, "size": 1, "total": 1})
+}
+
+/// A page of the audit trail: the creation of a resource.
+fn audit(created: &Value) -> Value {
+    let entry = json!({
+        "action": "create", "actor": ACTOR, "generation_after": 1, "kind": created["kind"], "name": created["name"],
+        "request_id": REQUEST_ID, "resource_id": created["id"], "sequence": 1, "tenancy": {}, "time": TIME,
+    });
+    let mut page = page("AuditList", entry);
+    page["position"] = json!("0-7432-1");
+    page["sealed"] = json!("start");
+    page
+}
+
+/// A page of generations: the first one of a resource.
+fn generations(created: &Value) -> Value {
+    let mut generation = json!({
+        "action": "create", "actor": ACTOR, "generation": 1, "request_id": REQUEST_ID, "time": TIME,
+    });
+    for member in ["labels", "references", "spec"] {
+        if let Some(value) = created.get(member) {
+            generation[member] = value.clone();
+        }
+    }
+    complete(page("GenerationList", generation))
 }
 
 /// A page of events.
-pub fn events() -> Value {
-    let origin = origin();
-    let transition = Transition {
-        condition: "Reconciled".to_owned(),
-        from: Some(ConditionStatus::False.into_str()),
-        to: Some(ConditionStatus::True.into_str()),
-        since: Some(origin.at - TimeDelta::seconds(90)),
-        lasted: Some(TimeDelta::seconds(90)),
-        reason: Some("ReconciledAll".to_owned()),
-        message: None,
-    };
-    let event = TimelineEvent {
-        at: origin.at,
-        kind: TimelineEventKind::Condition,
-        actor: Some(origin.actor),
-        request_id: Some(origin.request_id),
-        cause: Some("validation".to_owned()),
-        reason: None,
-        generation: Some(1),
-        transition: Some(transition),
-    };
-    json(&Views::timeline(&history(event)))
+fn events() -> Value {
+    let event = json!({
+        "actor": ACTOR, "adapter": "validation", "generation": 1, "request_id": REQUEST_ID, "time": TIME, "type": "condition",
+        "condition": {
+            "type": "Reconciled", "from": "False", "to": "True", "since": "2026-01-01T09:58:30Z", "duration_seconds": 90.0,
+            "reason": "ReconciledAll",
+        },
+    });
+    complete(page("EventList", event))
 }
 
-fn history<T>(item: T) -> HistoryPage<T> {
-    HistoryPage {
-        listing: listing(item),
-        is_complete: true,
-    }
-}
-
-/// The example of a report, read as every other report.
-fn stored() -> Option<Report> {
-    crate::wire::report(report().to_string().as_bytes(), moment()).ok()
-}
-
-fn listing<T>(item: T) -> Listing<T> {
-    Listing {
-        page: PageRequest::default(),
-        items: vec![item],
-        total: 1,
-        next: None,
-    }
+fn complete(mut page: Value) -> Value {
+    page["complete"] = json!(true);
+    page
 }
 
 fn origin() -> ChangeOrigin {
@@ -366,7 +308,7 @@ fn id(number: u128) -> ResourceId {
     Uuid::from_u128(0x019b_7868_8e00_7000_8000_0000_0000_0000 | number).into()
 }
 
-fn json(view: &impl Serialize) -> Value {
+fn json_of(view: &impl Serialize) -> Value {
     // Views are objects: writing and reading one cannot fail.
     serde_json::to_value(view).unwrap_or_default()
 }

@@ -1,37 +1,28 @@
-//! Schemas of bodies and parameters, for the OpenAPI document. Those of answers are derived from their structs; the
-//! others describe what is read by hand, and tests compare the two.
+//! Schemas and parameters for the OpenAPI document. Schemas of answers are derived from their structs; the others
+//! describe what is read by hand, and tests compare the two.
 
 mod answers;
 pub mod examples;
 mod fixed;
 mod names;
-mod object;
 pub mod parameters;
 mod requests;
 mod specs;
 #[cfg(test)]
 mod tests;
 
-use serde_json::{Value, json};
-use utoipa::PartialSchema as _;
-use utoipa::openapi::schema::{Object, Schema};
-use utoipa::openapi::{Components, ComponentsBuilder};
+use serde_json::{Map, Value, json};
+use utoipa::{PartialSchema as _, ToSchema};
 
 use crate::domain::{Entity, EntityRegistry};
-use crate::wire::history::{GenerationView, TimelineEventView, TransitionView};
+use crate::wire::history::{GenerationView, TimelineEventView, TombstoneView};
 use crate::wire::leases::LeaseView;
-use crate::wire::views::dry_run::{
-    ConditionChangeView, DryRunView, EffectView, FailedRuleView, PlanAlone,
-};
-use crate::wire::views::explanation::{
-    AdapterProgressView, BlockedDeletionView, BlockingChildView, BlockingChildrenView,
-    BlockingReferrerView, BlockingReferrersView, ConditionOriginView, ResourceExplanationView,
-};
+use crate::wire::views::dry_run::PlanAlone;
+use crate::wire::views::explanation::ResourceExplanationView;
 use crate::wire::views::{EntryView, LinkView, StatusView};
 
+pub(crate) use crate::wire::members::Tombstone;
 pub use names::{KindNames, Names};
-
-const AUDIT_ACTION: &str = "AuditAction";
 
 /// `node-pool` is `NodePool`.
 fn pascal(text: &str) -> String {
@@ -46,96 +37,78 @@ fn pascal(text: &str) -> String {
     name
 }
 
-/// The schemas of answers: of each kind, of resources of any kind, of reports and of the audit trail.
-pub fn answers(registry: &EntityRegistry, names: &Names) -> Components {
-    let mut builder = fixed_answers();
-    for entity in registry.entities() {
-        builder = answers_of_kind(builder, Some(entity), names);
-    }
-    answers_of_kind(builder, None, names).build()
-}
-
-/// All other schemas, by their names in the document: of request bodies, of members that no struct
-/// describes, and of the specs of every kind, with what these refer to. A kind without a schema takes any object.
-pub fn written(registry: &EntityRegistry, names: &Names) -> Vec<(String, Value)> {
-    let mut all: Vec<_> = fixed::fixed().into_iter().collect();
-    all.push(("Tombstone".to_owned(), json!(answers::tombstone())));
-    let roots = registry.entities().iter().filter(|e| e.parent.is_none());
-    all.extend(requests(None, &roots.collect::<Vec<_>>(), names));
-    for entity in registry.entities() {
-        all.extend(requests(Some(entity), &[entity], names));
-        let name = names.of(Some(&entity.kind)).schema("Spec");
+/// All schemas but those of problems, by their names in the document: of every kind, of resources of any kind, and of
+/// everything else. A kind without a schema takes any object as spec.
+pub fn all(registry: &EntityRegistry, names: &Names) -> Map<String, Value> {
+    let mut all = of_no_kind();
+    let entities = registry.entities();
+    let roots: Vec<_> = entities.iter().filter(|e| e.parent.is_none()).collect();
+    all.extend(of_kind(None, &roots, names.of(None)));
+    for entity in entities {
+        let names = names.of(Some(&entity.kind));
+        all.extend(of_kind(Some(entity), &[entity], names));
+        let name = names.schema("Spec");
         match &entity.spec_schema {
             Some(schema) => all.extend(specs::components(&name, schema)),
-            None => all.push((name, json!(object::any_spec(&entity.kind)))),
+            None => all.extend([(name, answers::any_spec(&entity.kind))]),
         }
     }
     all
 }
 
-fn requests(entity: Option<&Entity>, kinds: &[&Entity], names: &Names) -> [(String, Value); 2] {
-    let names = names.of(entity.map(|e| e.kind.as_str()));
-    let create = requests::create(entity, kinds, names);
-    let patch = requests::patch(entity, names);
+/// The schemas of a kind except the one of its spec, or of resources of any of `kinds`.
+fn of_kind(entity: Option<&Entity>, kinds: &[&Entity], names: &KindNames) -> [(String, Value); 5] {
+    let kind = entity.map_or("Resource", |entity| &entity.kind);
+    let mut list = answers::list(&format!("{kind}List"), &names.one);
+    if entity.is_none() {
+        // As in the older document.
+        list["properties"]["total"]["format"] = json!("int64");
+    }
     [
-        (names.schema("CreateRequest"), create),
-        (names.schema("PatchRequest"), patch),
+        ("", answers::resource(entity, names)),
+        ("List", list),
+        ("Status", json!(StatusView::schema())),
+        ("CreateRequest", requests::create(entity, kinds, names)),
+        ("PatchRequest", requests::patch(entity, names)),
     ]
+    .map(|(suffix, schema)| (names.schema(suffix), schema))
 }
 
-fn answers_of_kind(
-    builder: ComponentsBuilder,
-    entity: Option<&Entity>,
-    names: &Names,
-) -> ComponentsBuilder {
-    let kind = entity.map(|e| e.kind.as_str());
-    let names = names.of(kind);
-    let list = format!("{}List", kind.unwrap_or("Resource"));
-    let of = |suffix: &str, schema: Object| (names.schema(suffix), Schema::Object(schema));
-    let list = match entity {
-        Some(_) => answers::list(&list, &names.one),
-        None => answers::list_of_any(&list, &names.one),
-    };
-    builder.schemas_from_iter([
-        of("", answers::resource(entity, names)),
-        of("List", list),
-        of("Status", object::object(StatusView::schema())),
-    ])
+/// The schemas that belong to no kind.
+fn of_no_kind() -> Map<String, Value> {
+    let mut all = Map::new();
+    derived::<PlanAlone<'_>>(&mut all);
+    derived::<EntryView<'_>>(&mut all);
+    derived::<ResourceExplanationView<'_>>(&mut all);
+    derived::<GenerationView<'_>>(&mut all);
+    derived::<TimelineEventView<'_>>(&mut all);
+    derived::<TombstoneView<'_, LinkView<'_>>>(&mut all);
+    derived::<LeaseView<'_>>(&mut all);
+    // That of any kind is with those of the kinds.
+    all.remove("Resource");
+    all.extend(fixed::fixed());
+    let others = [
+        ("AdapterStatus", answers::report()),
+        (
+            "AdapterStatusList",
+            answers::numbered_list("AdapterStatusList", "AdapterStatus"),
+        ),
+        ("AuditList", answers::trail("AuditList", "AuditEntry")),
+        ("EventList", answers::history("EventList", "Event")),
+        (
+            "GenerationList",
+            answers::history("GenerationList", "Generation"),
+        ),
+        ("SparseResource", answers::sparse_resource()),
+    ];
+    all.extend(others.map(|(name, schema)| (name.to_owned(), schema)));
+    all
 }
 
-/// The schemas of answers that belong to no kind.
-fn fixed_answers() -> ComponentsBuilder {
-    let list = |name, item| (name, Schema::Object(answers::numbered_list(name, item)));
-    let history = |name, item| (name, Schema::Object(answers::history(name, item)));
-    ComponentsBuilder::new()
-        .schema_from::<DryRunView<'_>>()
-        .schema_from::<PlanAlone<'_>>()
-        .schema_from::<EffectView<'_>>()
-        .schema_from::<ConditionChangeView<'_>>()
-        .schema_from::<FailedRuleView<'_>>()
-        .schema_from::<EntryView<'_>>()
-        .schema_from::<LinkView<'_>>()
-        .schema_from::<ResourceExplanationView<'_>>()
-        .schema_from::<AdapterProgressView<'_>>()
-        .schema_from::<BlockingChildView<'_>>()
-        .schema_from::<BlockingChildrenView<'_>>()
-        .schema_from::<BlockingReferrerView<'_>>()
-        .schema_from::<BlockingReferrersView<'_>>()
-        .schema_from::<BlockedDeletionView<'_>>()
-        .schema_from::<ConditionOriginView<'_>>()
-        .schema_from::<GenerationView<'_>>()
-        .schema_from::<TimelineEventView<'_>>()
-        .schema_from::<TransitionView<'_>>()
-        .schema_from::<LeaseView<'_>>()
-        .schemas_from_iter([
-            ("AdapterStatus", Schema::Object(answers::report())),
-            history("GenerationList", "Generation"),
-            history("EventList", "Event"),
-            list("AdapterStatusList", "AdapterStatus"),
-            (
-                "AuditList",
-                Schema::Object(answers::trail("AuditList", "AuditEntry")),
-            ),
-            ("SparseResource", Schema::Object(answers::sparse_resource())),
-        ])
+/// Adds the schema of a type, and those that it refers to.
+pub fn derived<T: ToSchema>(all: &mut Map<String, Value>) {
+    let mut schemas = vec![(T::name().into_owned(), T::schema())];
+    T::schemas(&mut schemas);
+    let schemas = schemas.into_iter();
+    all.extend(schemas.map(|(name, schema)| (name, json!(schema))));
 }

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{fixed, pascal};
+use super::{of_no_kind, pascal};
 use crate::domain::{Entity, EntityRegistry};
 
 /// Names of responses. Some generators make a type of each, beside those of schemas.
@@ -13,15 +13,8 @@ const RESPONSES: [&str; 16] = [
     "PayloadTooLarge", "PreconditionFailed", "RequestTimeout", "ServiceUnavailable", "TooManyRequests", "Unauthorized",
     "UnprocessableEntity", "UnsupportedMediaType",
 ];
-/// Schemas of answers and problems that belong to no kind; those without a struct are in `fixed`.
-#[rustfmt::skip]
-const ANSWERS: [&str; 29] = [
-    "AdapterStatus", "AdapterStatusList", "AuditEntry", "AuditList", "DryRun", "DryRunAnswer", "DryRunCondition",
-    "DryRunEffect", "DryRunFailedRule", "Error", "Event", "EventList", "Explanation", "ExplanationAdapter",
-    "ExplanationChild", "ExplanationChildren", "ExplanationCondition", "ExplanationDeletion", "ExplanationReferrer",
-    "ExplanationReferrers", "Generation", "GenerationList", "Lease", "ObjectReference", "SparseResource", "Tombstone", "Transition",
-    "ValidationError", "ValidationErrorConstraint",
-];
+/// Schemas of problems. The others are in [`super::of_no_kind`].
+const PROBLEMS: [&str; 3] = ["Error", "ValidationError", "ValidationErrorConstraint"];
 /// Suffixes of a kind's name in the names of its schemas.
 #[rustfmt::skip]
 const SUFFIXES: [&str; 6] = [
@@ -88,10 +81,9 @@ impl KindNames {
 
 /// The names of schemas and responses that belong to no kind, in lower case.
 fn fixed() -> impl Iterator<Item = String> {
-    let written = fixed::fixed().into_iter().map(|(name, _)| name);
-    let all = written.chain(ANSWERS.map(str::to_owned));
-    let all = all.chain(RESPONSES.map(str::to_owned));
-    all.map(|name| name.to_lowercase())
+    let schemas = of_no_kind().into_iter().map(|(name, _)| name);
+    let others = PROBLEMS.into_iter().chain(RESPONSES).map(str::to_owned);
+    schemas.chain(others).map(|name| name.to_lowercase())
 }
 
 fn schemas_of(one: &str) -> impl Iterator<Item = String> {

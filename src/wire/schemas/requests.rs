@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::fixed::reference;
+use super::fixed::named;
 use super::names::KindNames;
 use crate::domain::{Entity, Labels, ResourceName};
 
@@ -80,7 +80,7 @@ fn labels(description: &str) -> Value {
 
 fn spec(entity: Option<&Entity>, names: &KindNames) -> Value {
     match entity {
-        Some(_) => reference(&names.schema("Spec")),
+        Some(_) => named(&names.schema("Spec")),
         None => {
             json!({"type": "object", "additionalProperties": true, "description": "What is wanted."})
         }
@@ -89,7 +89,7 @@ fn spec(entity: Option<&Entity>, names: &KindNames) -> Value {
 
 fn references(entity: Option<&Entity>, description: &str) -> Value {
     let mut schema = json!({"type": "object", "description": description,
-        "additionalProperties": {"type": "array", "items": reference("ObjectReference")}});
+        "additionalProperties": {"type": "array", "items": named("ObjectReference")}});
     match entity {
         Some(entity) if entity.references.is_empty() => {
             schema["maxProperties"] = json!(0);

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use strum::IntoEnumIterator as _;
 
-use super::examples::{self, Examples};
+use super::examples::{Examples, moment};
 use super::*;
 use crate::domain::ListFilterKind;
 use crate::domain::entity_config::{built_in, registry};
@@ -24,18 +24,23 @@ struct Request {
     read: Box<dyn Fn(&Value) -> bool>,
 }
 
+/// An example that depends on no kind.
+fn example(name: &str) -> Value {
+    Examples::named(None, name, None).unwrap()
+}
+
 fn requests() -> Vec<Request> {
     let registry = registry(&built_in()).unwrap();
     let names = Names::new(&registry);
-    let schemas: Value = written(&registry, &names).into_iter().collect();
+    let schemas = Value::Object(all(&registry, &names));
     let cluster = registry.get("Cluster").unwrap().clone();
-    let example = Examples::new(&registry, &cluster).unwrap();
-    let reports = |body: &Value| report(body.to_string().as_bytes(), examples::moment()).is_ok();
+    let examples = Examples::new(&registry, &cluster).unwrap();
+    let reports = |body: &Value| report(body.to_string().as_bytes(), moment()).is_ok();
     let part = |at: &'static str| {
         move |body: &Value| {
-            let mut whole = examples::report();
+            let mut whole = example("report");
             *whole.pointer_mut(at).unwrap() = body.clone();
-            report(whole.to_string().as_bytes(), examples::moment()).is_ok()
+            report(whole.to_string().as_bytes(), moment()).is_ok()
         }
     };
     let schema = |name: &str| match name {
@@ -49,7 +54,8 @@ fn requests() -> Vec<Request> {
         read,
     };
     let (conditions, metadata) = ("/conditions/0", "/metadata");
-    let (create, change) = (example.create(), example.patch());
+    let of_kind = |name| Examples::named(Some(examples), name, None).unwrap();
+    let (create, change) = (of_kind("create"), of_kind("patch"));
     vec![
         request(
             "ClusterCreateRequest",
@@ -68,32 +74,32 @@ fn requests() -> Vec<Request> {
         ),
         request(
             "MergePatch",
-            examples::merge_patch(),
+            example("merge"),
             Box::new(|b| patch(PatchFormat::Merge, b.to_string().as_bytes(), None).is_ok()),
         ),
         request(
             "ForceDeleteRequest",
-            examples::force_delete(),
+            example("force"),
             Box::new(|b| force_delete(b.to_string().as_bytes()).is_ok()),
         ),
         request(
             "LeaseRequest",
-            examples::lease_claim(),
+            example("claim"),
             Box::new(|b| lease_claim(b.to_string().as_bytes()).is_ok()),
         ),
         request(
             "AdapterStatusCreateRequest",
-            examples::report(),
+            example("report"),
             Box::new(reports),
         ),
         request(
             "ConditionRequest",
-            examples::report().pointer(conditions).unwrap().clone(),
+            example("report").pointer(conditions).unwrap().clone(),
             Box::new(part(conditions)),
         ),
         request(
             METADATA,
-            examples::report().pointer(metadata).unwrap().clone(),
+            example("report").pointer(metadata).unwrap().clone(),
             Box::new(part(metadata)),
         ),
     ]
@@ -358,8 +364,8 @@ fn operations_are_those_that_the_schema_describes() {
 #[test]
 fn pages_are_within_what_the_parameters_say() {
     for parameter in parameters::page() {
-        let name = parameter.name.clone();
-        let schema = serde_json::to_value(parameter).unwrap()["schema"].take();
+        let name = parameter["name"].as_str().unwrap().to_owned();
+        let schema = &parameter["schema"];
         let page = |number: i64| Params::new(vec![(name.clone(), number.to_string())]).page();
         let min = schema["minimum"].as_i64().unwrap();
         assert!(page(min).is_ok() && page(min - 1).is_err(), "{name}");
@@ -388,9 +394,10 @@ fn every_parameter_of_lists_is_read() {
         let watch = params.watch(None);
         format!("{page:?} {filters:?} {order:?} {continued:?} {fields:?} {watch:?}")
     };
-    let kind = parameters::filter(ListFilterKind::Kind, &[]);
-    for parameter in parameters::resources().into_iter().chain(kind) {
-        let name = parameter.name;
+    let lists = parameters::shared().into_iter();
+    let lists = lists.filter(|parameter| parameter["name"] != "dryRun");
+    for parameter in lists.chain(parameters::kind(&[])) {
+        let name = parameter["name"].as_str().unwrap().to_owned();
         let watch = ("watch".to_owned(), "true".to_owned());
         let given = Params::new(vec![(name.clone(), "x".to_owned()), watch.clone()]);
         assert_ne!(read(&given), read(&Params::new(vec![watch])), "{name}");
@@ -401,20 +408,22 @@ fn every_parameter_of_lists_is_read() {
 fn every_filter_of_the_audit_trail_is_read() {
     let known = ["page", "size", "pageSize"];
     let filters = parameters::audit().into_iter();
-    for parameter in filters.filter(|p| !known.contains(&&*p.name)) {
+    for parameter in filters {
+        let name = parameter["name"].as_str().unwrap();
+        if known.contains(&name) {
+            continue;
+        }
         // All but the texts refuse one that is none of theirs.
-        let value = serde_json::to_value(&parameter).unwrap();
-        let is_free = ["kind", "actor"].contains(&&*parameter.name);
-        let filter = |text: &str| {
-            Params::new(vec![(parameter.name.clone(), text.to_owned())]).audit_filter()
-        };
-        assert_eq!(filter("\u{e9}").is_ok(), is_free, "{}", parameter.name);
-        if let Some(example) = value["example"].as_str() {
+        let is_free = ["kind", "actor"].contains(&name);
+        let filter =
+            |text: &str| Params::new(vec![(name.to_owned(), text.to_owned())]).audit_filter();
+        assert_eq!(filter("\u{e9}").is_ok(), is_free, "{}", name);
+        if let Some(example) = parameter["example"].as_str() {
             let none = Params::default().audit_filter();
             assert!(
                 filter(example).is_ok() && filter(example) != none,
                 "{}",
-                parameter.name
+                name
             );
         }
     }

@@ -2,7 +2,7 @@
 //! Requests are read by hand, so theirs are defined here.
 
 use utoipa::ToSchema;
-use utoipa::openapi::{Components, ComponentsBuilder, RefOr, Schema};
+use utoipa::openapi::{RefOr, Schema};
 
 use super::views::State;
 use super::{
@@ -92,7 +92,7 @@ const _: () = assert!(MOVES_MAX == 100, "the schema says so");
 const _: () = assert!(DEADLINE_SECONDS_MAX == 2_592_000, "the schema says so");
 
 /// Every schema, by its name in the document.
-pub fn components() -> Components {
+pub fn schemas() -> Vec<(String, RefOr<Schema>)> {
     let mut schemas = Vec::new();
     add::<DrainRequest>(&mut schemas);
     add::<DrainView>(&mut schemas);
@@ -105,7 +105,7 @@ pub fn components() -> Components {
     add::<StatePage>(&mut schemas);
     add::<UnitPage>(&mut schemas);
     add::<UnitRequest>(&mut schemas);
-    ComponentsBuilder::new().schemas_from_iter(schemas).build()
+    schemas
 }
 
 /// A schema with those that it refers to.

@@ -1,12 +1,10 @@
 //! The OpenAPI document of fleet's API, built from its route table and the schemas of its bodies.
 
-use hyperfleet_server_kit::openapi::{DocumentInfo, assemble, to_3_0};
-use serde_json::Value;
-use utoipa::openapi::PathsBuilder;
-use utoipa::openapi::path::PathItemBuilder;
+use hyperfleet_server_kit::openapi::{DocumentInfo, assemble};
+use serde_json::{Map, Value};
 
 use super::PREFIXES;
-use super::operations::components;
+use super::operations::{components, described};
 use super::routes::ENDPOINTS;
 
 const DESCRIPTION: &str = "\
@@ -18,14 +16,19 @@ out of answers: an empty page is `{}`. While it is not known what there is, ever
 
 /// Builds the document (OpenAPI 3.0) for a version of the service.
 pub fn openapi(version: &str) -> Value {
-    let mut paths = PathsBuilder::new();
-    for endpoint in ENDPOINTS.iter().filter(|e| !e.operations.is_empty()) {
+    let endpoints = ENDPOINTS.iter().filter(|e| !e.operations.is_empty());
+    let paths = endpoints.map(|endpoint| {
         let operations = endpoint.operations.iter();
-        let item = operations.fold(PathItemBuilder::new(), |item, operation| {
-            operation.describe_in(item, |describe| describe())
+        let operations = operations.map(|operation| {
+            let needs_token = operation.permission.is_some();
+            let described = described(operation.describe, needs_token);
+            (operation.method.to_lowercase(), described)
         });
-        paths = paths.path(endpoint.path, item.build());
-    }
+        (
+            endpoint.path.to_owned(),
+            operations.collect::<Map<_, _>>().into(),
+        )
+    });
     let about = DocumentInfo {
         title: "HyperFleet fleet API",
         version,
@@ -33,7 +36,7 @@ pub fn openapi(version: &str) -> Value {
         servers: &PREFIXES,
         tags: Vec::new(),
     };
-    to_3_0(assemble(about, paths.build(), components()))
+    assemble(about, paths.collect::<Map<_, _>>().into(), components())
 }
 
 #[cfg(test)]

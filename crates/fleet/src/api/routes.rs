@@ -6,14 +6,13 @@ use actix_web::http::header::ALLOW;
 use actix_web::middleware::from_fn;
 use actix_web::web::{Payload, ServiceConfig};
 use actix_web::{HttpRequest, HttpResponse, web};
-use utoipa::openapi::path::OperationBuilder;
 
 use super::operations as describe;
 use super::surface::{self, Access};
 use super::{Fault, discovery, inspect, machines, states, units};
 use hyperfleet_server_kit::http::{self, RoutePath, leave};
 
-pub(super) type Operation = http::Operation<Access, fn() -> OperationBuilder>;
+pub(super) type Operation = http::Operation<Access>;
 
 #[derive(Debug)]
 pub(super) struct Endpoint {
@@ -48,59 +47,59 @@ const OTHER: StatusCode = StatusCode::METHOD_NOT_ALLOWED;
 pub(super) static ENDPOINTS: [Endpoint; 17] = [
     Endpoint { path: "", operations: &[], otherwise: (OTHER, "") },
     Endpoint { path: "/units", operations: &[
-        Operation { method: "GET", permission: SEE, handler: || web::to(units::list), describe: describe::units },
+        Operation { method: "GET", permission: SEE, handler: || web::to(units::list), describe: &describe::UNITS },
     ], otherwise: GET_ONLY },
     Endpoint { path: "/units/{unitName}", operations: &[
-        Operation { method: "GET", permission: SEE, handler: || web::to(units::get), describe: describe::unit },
-        Operation { method: "PUT", permission: CHANGE, handler: || web::to(units::set), describe: describe::set_unit },
-        Operation { method: "DELETE", permission: CHANGE, handler: || web::to(units::destroy), describe: describe::destroy_unit },
+        Operation { method: "GET", permission: SEE, handler: || web::to(units::get), describe: &describe::UNIT },
+        Operation { method: "PUT", permission: CHANGE, handler: || web::to(units::set), describe: &describe::SET_UNIT },
+        Operation { method: "DELETE", permission: CHANGE, handler: || web::to(units::destroy), describe: &describe::DESTROY_UNIT },
     ], otherwise: (OTHER, "only GET, PUT and DELETE supported against this resource") },
     Endpoint { path: "/units/{unitName}/explain", operations: &[
-        Operation { method: "GET", permission: SEE, handler: || web::to(units::explain), describe: describe::explain },
+        Operation { method: "GET", permission: SEE, handler: || web::to(units::explain), describe: &describe::EXPLAIN },
     ], otherwise: GET_ONLY },
     Endpoint { path: "/units/{unitName}/status", operations: &[
-        Operation { method: "GET", permission: SEE, handler: || web::to(inspect::status), describe: describe::status },
+        Operation { method: "GET", permission: SEE, handler: || web::to(inspect::status), describe: &describe::STATUS },
     ], otherwise: GET_ONLY },
     Endpoint { path: "/units/{unitName}/journal", operations: &[
-        Operation { method: "GET", permission: SEE, handler: || web::to(inspect::journal), describe: describe::journal },
+        Operation { method: "GET", permission: SEE, handler: || web::to(inspect::journal), describe: &describe::JOURNAL },
     ], otherwise: GET_ONLY },
     Endpoint { path: "/units/{unitName}/restart", operations: &[
-        Operation { method: "POST", permission: CHANGE, handler: || web::to(units::restart), describe: describe::restart },
+        Operation { method: "POST", permission: CHANGE, handler: || web::to(units::restart), describe: &describe::RESTART },
     ], otherwise: (OTHER, "only POST supported against this resource") },
     Endpoint { path: "/units/{unitName}/stop", operations: &[
-        Operation { method: "POST", permission: CHANGE, handler: || web::to(units::stop), describe: describe::stop },
+        Operation { method: "POST", permission: CHANGE, handler: || web::to(units::stop), describe: &describe::STOP },
     ], otherwise: (OTHER, "only POST supported against this resource") },
     Endpoint { path: "/state", operations: &[
-        Operation { method: "GET", permission: SEE, handler: || web::to(states::list), describe: describe::states },
+        Operation { method: "GET", permission: SEE, handler: || web::to(states::list), describe: &describe::STATES },
     ], otherwise: GET_ONLY },
     Endpoint { path: "/state/{unitName}", operations: &[
-        Operation { method: "GET", permission: SEE, handler: || web::to(states::get), describe: describe::state },
+        Operation { method: "GET", permission: SEE, handler: || web::to(states::get), describe: &describe::STATE },
     ], otherwise: GET_ONLY },
     Endpoint { path: "/machines", operations: &[
-        Operation { method: "GET", permission: SEE, handler: || web::to(machines::list), describe: describe::machines },
-        Operation { method: "PATCH", permission: CHANGE, handler: || web::to(machines::patch), describe: describe::patch_machines },
+        Operation { method: "GET", permission: SEE, handler: || web::to(machines::list), describe: &describe::MACHINES },
+        Operation { method: "PATCH", permission: CHANGE, handler: || web::to(machines::patch), describe: &describe::PATCH_MACHINES },
     ], otherwise: (OTHER, "only GET and PATCH supported against this resource") },
     Endpoint { path: "/machines/{machineID}/cordon", operations: &[
-        Operation { method: "PUT", permission: CHANGE, handler: || web::to(machines::cordon), describe: describe::cordon },
-        Operation { method: "DELETE", permission: CHANGE, handler: || web::to(machines::uncordon), describe: describe::uncordon },
+        Operation { method: "PUT", permission: CHANGE, handler: || web::to(machines::cordon), describe: &describe::CORDON },
+        Operation { method: "DELETE", permission: CHANGE, handler: || web::to(machines::uncordon), describe: &describe::UNCORDON },
     ], otherwise: (OTHER, "only PUT and DELETE supported against this resource") },
     Endpoint { path: "/machines/{machineID}/drain", operations: &[
-        Operation { method: "GET", permission: SEE, handler: || web::to(machines::drain_progress), describe: describe::drain_progress },
-        Operation { method: "PUT", permission: CHANGE, handler: || web::to(machines::drain), describe: describe::drain },
-        Operation { method: "DELETE", permission: CHANGE, handler: || web::to(machines::end_drain), describe: describe::end_drain },
+        Operation { method: "GET", permission: SEE, handler: || web::to(machines::drain_progress), describe: &describe::DRAIN_PROGRESS },
+        Operation { method: "PUT", permission: CHANGE, handler: || web::to(machines::drain), describe: &describe::DRAIN },
+        Operation { method: "DELETE", permission: CHANGE, handler: || web::to(machines::end_drain), describe: &describe::END_DRAIN },
     ], otherwise: (OTHER, "only GET, PUT and DELETE supported against this resource") },
     Endpoint { path: "/rebalance", operations: &[
-        Operation { method: "GET", permission: SEE, handler: || web::to(machines::plan_rebalance), describe: describe::plan_rebalance },
-        Operation { method: "POST", permission: CHANGE, handler: || web::to(machines::rebalance), describe: describe::rebalance },
+        Operation { method: "GET", permission: SEE, handler: || web::to(machines::plan_rebalance), describe: &describe::PLAN_REBALANCE },
+        Operation { method: "POST", permission: CHANGE, handler: || web::to(machines::rebalance), describe: &describe::REBALANCE },
     ], otherwise: (OTHER, "only GET and POST supported against this resource") },
     Endpoint { path: "/resume", operations: &[
-        Operation { method: "POST", permission: CHANGE, handler: || web::to(machines::resume), describe: describe::resume },
+        Operation { method: "POST", permission: CHANGE, handler: || web::to(machines::resume), describe: &describe::RESUME },
     ], otherwise: (OTHER, "only POST supported against this resource") },
     Endpoint { path: "/discovery", operations: &[
-        Operation { method: "GET", permission: None, handler: || web::to(discovery::discovery), describe: describe::discovery },
+        Operation { method: "GET", permission: None, handler: || web::to(discovery::discovery), describe: &describe::DISCOVERY },
     ], otherwise: (StatusCode::BAD_REQUEST, "only HTTP GET supported against this resource") },
     Endpoint { path: "/openapi", operations: &[
-        Operation { method: "GET", permission: None, handler: || web::to(discovery::described), describe: describe::document },
+        Operation { method: "GET", permission: None, handler: || web::to(discovery::described), describe: &describe::DOCUMENT },
     ], otherwise: GET_ONLY },
 ];
 

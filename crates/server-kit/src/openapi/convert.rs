@@ -1,4 +1,4 @@
-//! OpenAPI 3.1, which utoipa writes, as OpenAPI 3.0, which clients' generators read.
+//! Schemas of OpenAPI 3.1, which utoipa and operators write, as schemas of OpenAPI 3.0, which clients' generators read.
 //!
 //! | 3.1 | 3.0 |
 //! | --- | --- |
@@ -9,65 +9,28 @@
 //! | `exclusiveMinimum: 1` | `minimum: 1`, `exclusiveMinimum: true`, and so for the maximum |
 //! | `$ref` with siblings | `allOf: [{$ref}]` with siblings |
 //! | `prefixItems`, `propertyNames`, `$defs` and the like | left out: 3.0 cannot say it |
-//! | `license.identifier`, `info.summary`, `webhooks`, `jsonSchemaDialect` | left out |
 //!
 //! Everything else is the same in both versions.
 
 use serde_json::{Map, Value, json};
 
-const VERSION: &str = "3.0.3";
 /// Schemas that refer to schemas may refer in a circle.
 const REFERENCES_MAX: usize = 10;
 /// Keywords of schemas that 3.0 has no equivalent for.
+#[rustfmt::skip]
 const UNKNOWN_WORDS: [&str; 21] = [
-    "$anchor",
-    "$comment",
-    "$defs",
-    "$dynamicAnchor",
-    "$dynamicRef",
-    "$id",
-    "$schema",
-    "contains",
-    "contentEncoding",
-    "contentMediaType",
-    "contentSchema",
-    "dependentRequired",
-    "dependentSchemas",
-    "else",
-    "if",
-    "maxContains",
-    "minContains",
-    "patternProperties",
-    "propertyNames",
-    "then",
-    "unevaluatedProperties",
+    "$anchor", "$comment", "$defs", "$dynamicAnchor", "$dynamicRef", "$id", "$schema", "contains", "contentEncoding",
+    "contentMediaType", "contentSchema", "dependentRequired", "dependentSchemas", "else", "if", "maxContains", "minContains",
+    "patternProperties", "propertyNames", "then", "unevaluatedProperties",
 ];
 
-/// Converts a 3.1 document into a 3.0 one.
-pub fn to_3_0(mut document: Value) -> Value {
-    document["openapi"] = json!(VERSION);
-    if let Some(root) = document.as_object_mut() {
-        root.remove("webhooks");
-        root.remove("jsonSchemaDialect");
+/// Converts the schemas of a document.
+pub(super) fn to_3_0(schemas: &mut Map<String, Value>) {
+    schemas.values_mut().for_each(schema);
+    let all = Value::Object(schemas.clone());
+    for schema in schemas.values_mut() {
+        typed_nullables(schema, &all);
     }
-    if let Some(info) = document.get_mut("info").and_then(Value::as_object_mut) {
-        info.remove("summary");
-        if let Some(license) = info.get_mut("license").and_then(Value::as_object_mut) {
-            license.remove("identifier");
-        }
-    }
-    let schemas = document.pointer_mut("/components/schemas");
-    if let Some(schemas) = schemas.and_then(Value::as_object_mut) {
-        schemas.values_mut().for_each(schema);
-    }
-    for part in ["paths", "components"] {
-        if let Some(part) = document.get_mut(part) {
-            schemas_below(part);
-        }
-    }
-    let schemas = document.pointer("/components/schemas").cloned();
-    typed_nullables(&mut document, &schemas.unwrap_or_default());
-    document
 }
 
 /// Adds the type to "nullable or another schema": 3.0 gives `nullable` a meaning only beside `type`.
@@ -111,24 +74,6 @@ fn type_of(schema: &Map<String, Value>, schemas: &Value, depth: usize) -> Option
         _ => return None,
     };
     type_of(next.as_object()?, schemas, depth.checked_sub(1)?)
-}
-
-/// Converts every `schema` at any depth. Examples are data and stay unchanged.
-fn schemas_below(value: &mut Value) {
-    match value {
-        Value::Object(members) => {
-            for (name, member) in members {
-                match name.as_str() {
-                    "schema" => schema(member),
-                    // Those of the components are converted by name.
-                    "example" | "examples" | "schemas" => {}
-                    _ => schemas_below(member),
-                }
-            }
-        }
-        Value::Array(elements) => elements.iter_mut().for_each(schemas_below),
-        _ => {}
-    }
 }
 
 /// Converts one schema and those within it.
@@ -287,9 +232,13 @@ fn bound(schema: &mut Map<String, Value>, exclusive: &str, inclusive: &str) {
 mod tests {
     use super::*;
 
+    fn all_converted(mut schemas: Value) -> Value {
+        to_3_0(schemas.as_object_mut().unwrap());
+        schemas
+    }
+
     fn converted(schema: &Value) -> Value {
-        let document = json!({"components": {"schemas": {"it": schema}}});
-        to_3_0(document)["components"]["schemas"]["it"].take()
+        all_converted(json!({"it": schema}))["it"].take()
     }
 
     #[test]
@@ -382,7 +331,7 @@ mod tests {
 
     #[test]
     fn a_nullable_reference_has_the_type_of_its_target() {
-        let document = json!({"components": {"schemas": {
+        let converted = all_converted(json!({
             "target": {"type": "object"},
             "free": {},
             "circle": {"$ref": "#/components/schemas/circle"},
@@ -393,9 +342,8 @@ mod tests {
                 "described": {"oneOf": [{"type": "null"}, {"$ref": "#/components/schemas/target", "description": "d"}]},
                 "circle": {"oneOf": [{"type": "null"}, {"$ref": "#/components/schemas/circle"}]},
             }},
-        }}});
-        let converted = to_3_0(document);
-        let properties = &converted["components"]["schemas"]["it"]["properties"];
+        }));
+        let properties = &converted["it"]["properties"];
         let target = |name: &str| json!([{"$ref": format!("#/components/schemas/{name}")}]);
         let expected = json!({
             "one": {"type": "object", "nullable": true, "allOf": target("target")},
@@ -414,20 +362,8 @@ mod tests {
     #[test]
     fn examples_are_data() {
         let example = json!({"const": 1, "schema": {"const": 1}, "type": ["a", "null"]});
-        let before = json!({
-            "info": {"license": {"name": "n", "identifier": "i"}, "summary": "s"},
-            "webhooks": {},
-            "jsonSchemaDialect": "d",
-            "openapi": "3.1.0",
-            "components": {},
-            "paths": {"/": {"get": {"example": example, "schema": {"const": 1, "example": example}}}},
-        });
-        let after = json!({
-            "info": {"license": {"name": "n"}},
-            "openapi": "3.0.3",
-            "components": {},
-            "paths": {"/": {"get": {"example": example, "schema": {"enum": [1], "example": example}}}},
-        });
-        assert_eq!(to_3_0(before), after);
+        let before = json!({"it": {"example": example, "const": 1}});
+        let after = json!({"it": {"example": example, "enum": [1]}});
+        assert_eq!(all_converted(before), after);
     }
 }

@@ -1,4 +1,4 @@
-//! Builds OpenAPI documents: parts of operations, whole documents, conversion from utoipa's 3.1 to 3.0, and
+//! Builds OpenAPI documents from tables: rows of operations, whole documents, conversion of schemas from 3.1 to 3.0, and
 //! YAML for version control.
 
 mod convert;
@@ -6,37 +6,133 @@ mod convert;
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
-use serde_json::Value;
-use utoipa::openapi::path::{
-    HttpMethod, OperationBuilder, Parameter, ParameterBuilder, ParameterIn,
-};
-use utoipa::openapi::request_body::{RequestBody, RequestBodyBuilder};
-use utoipa::openapi::schema::{Object, Schema, Type};
-use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
-use utoipa::openapi::tag::TagBuilder;
-use utoipa::openapi::{
-    Components, ContactBuilder, ContentBuilder, InfoBuilder, LicenseBuilder, OpenApiBuilder, Paths,
-    Ref, RefOr, Required, ResponseBuilder, Server,
-};
-
-pub use convert::to_3_0;
+use serde_json::{Map, Value, json};
 
 use crate::program::print;
 use crate::settings::OpenapiFormat;
 
 /// The order of the parts of a document.
-const ORDER: [&str; 7] = [
-    "openapi",
-    "info",
-    "servers",
-    "security",
-    "tags",
-    "paths",
-    "components",
-];
+#[rustfmt::skip]
+const ORDER: [&str; 7] = ["openapi", "info", "servers", "security", "tags", "paths", "components"];
 
 /// An error status: number, name of its response in the document, meaning.
 pub type RefusedStatus = (u16, &'static str, &'static str);
+
+/// A body: media type, schema, and example, both by names that [`Vocabulary::content`] resolves.
+pub type Content = (&'static str, &'static str, &'static str);
+
+/// What the document says about an operation: a row beside its route. Texts may have placeholders in braces, which
+/// [`Vocabulary::fill`] replaces.
+#[derive(Debug)]
+pub struct Described {
+    pub id: &'static str,
+    pub tag: &'static str,
+    pub summary: &'static str,
+    /// Omitted if empty.
+    pub text: &'static str,
+    /// Names of parameters.
+    pub parameters: &'static [&'static str],
+    /// The formats of its body.
+    pub body: &'static [Content],
+    /// Responses that are not problems.
+    pub answers: &'static [Answer],
+    /// Statuses of its problems.
+    pub problems: &'static [u16],
+}
+
+/// A response: status, meaning, formats of its body, names of its headers.
+pub type Answer = (
+    &'static str,
+    &'static str,
+    &'static [Content],
+    &'static [&'static str],
+);
+
+/// What the names and placeholders in rows stand for.
+pub trait Vocabulary {
+    /// Replaces the placeholders of a text.
+    fn fill(&self, text: &str) -> String {
+        text.to_owned()
+    }
+    /// The parameters that a name stands for.
+    fn parameters(&self, name: &str) -> Vec<Value>;
+    /// Schema and example of a body.
+    fn content(&self, schema: &str, example: &str) -> Value;
+    /// The table of problems.
+    fn refusals(&self) -> &[RefusedStatus];
+
+    /// The operation of a row, with these problems beside those of the row.
+    fn operation(&self, row: &Described, problems: &[u16], needs_token: bool) -> Value {
+        let parameters = row.parameters.iter().flat_map(|name| self.parameters(name));
+        let answers = row.answers.iter().map(|(status, text, content, headers)| {
+            let headers = headers
+                .iter()
+                .map(|name| (*name, reference("headers", name)));
+            let headers: BTreeMap<_, _> = headers.collect();
+            let mut answer = json!({"description": text});
+            insert(&mut answer, "headers", json!(headers));
+            insert(&mut answer, "content", contents(self, content));
+            ((*status).to_owned(), answer)
+        });
+        let refusals = self.refusals().iter();
+        let problems = refusals
+            .filter(|(status, _, _)| problems.contains(status) || row.problems.contains(status))
+            .map(|(status, name, _)| (status.to_string(), reference("responses", name)));
+        let mut operation = json!({
+            "operationId": self.fill(row.id),
+            "tags": [self.fill(row.tag)],
+            "summary": self.fill(row.summary),
+            "responses": answers.chain(problems).collect::<Map<_, _>>(),
+        });
+        insert(&mut operation, "description", json!(row.text));
+        insert(&mut operation, "parameters", parameters.collect());
+        if !row.body.is_empty() {
+            operation["requestBody"] =
+                json!({"required": true, "content": contents(self, row.body)});
+        }
+        if !needs_token {
+            operation["security"] = json!([]);
+        }
+        operation
+    }
+}
+
+fn contents(words: &(impl Vocabulary + ?Sized), all: &[Content]) -> Value {
+    let all = all.iter();
+    all.map(|(media, schema, example)| (*media, words.content(schema, example)))
+        .collect()
+}
+
+/// Adds a member unless it is empty.
+fn insert(to: &mut Value, name: &str, member: Value) {
+    let is_empty = member.as_str().is_some_and(str::is_empty)
+        || member.as_array().is_some_and(Vec::is_empty)
+        || member.as_object().is_some_and(Map::is_empty);
+    if !is_empty {
+        to[name] = member;
+    }
+}
+
+/// Refers to a component.
+pub fn reference(section: &str, name: &str) -> Value {
+    json!({"$ref": format!("#/components/{section}/{name}")})
+}
+
+/// A body of JSON.
+pub const fn json_content(schema: &'static str, example: &'static str) -> Content {
+    ("application/json", schema, example)
+}
+
+/// A parameter, which is required if it is in the path.
+pub fn parameter(place: &str, name: &str, text: &str, schema: Value, example: Value) -> Value {
+    let mut parameter = json!({
+        "in": place, "name": name, "description": text, "required": place == "path", "schema": schema,
+    });
+    if !example.is_null() {
+        parameter["example"] = example;
+    }
+    parameter
+}
 
 /// The general part of a document.
 #[derive(Debug)]
@@ -50,131 +146,33 @@ pub struct DocumentInfo<'a> {
     pub tags: Vec<(String, String)>,
 }
 
-/// Assembles a document in OpenAPI 3.1. Operations require bearer tokens unless they say otherwise.
-pub fn assemble(about: DocumentInfo<'_>, paths: Paths, mut components: Components) -> Value {
-    let bearer = HttpBuilder::new()
-        .scheme(HttpAuthScheme::Bearer)
-        .bearer_format("JWT")
-        .description(Some("Where the service is set to check tokens."));
-    components.add_security_scheme("BearerAuth", SecurityScheme::Http(bearer.build()));
-    let license = LicenseBuilder::new()
-        .name("Apache 2.0")
-        .url(Some("https://www.apache.org/licenses/LICENSE-2.0"));
-    let contact = ContactBuilder::new().name(Some("The HyperFleet authors"));
-    let info = InfoBuilder::new()
-        .title(about.title)
-        .version(about.version)
-        .description(Some(about.description))
-        .contact(Some(contact.build()))
-        .license(Some(license.build()));
-    let tags = about.tags.into_iter().map(|(name, text)| {
-        let tag = TagBuilder::new().name(name);
-        tag.description(Some(text)).build()
-    });
-    let tags: Vec<_> = tags.collect();
-    let openapi = OpenApiBuilder::new()
-        .info(info)
-        .servers(Some(about.servers.iter().map(|url| Server::new(*url))))
-        .tags(Some(tags).filter(|tags| !tags.is_empty()))
-        .paths(paths)
-        .components(Some(components))
-        .security(Some([
-            SecurityRequirement::default(),
-            SecurityRequirement::new("BearerAuth", Vec::<String>::new()),
-        ]))
-        .build();
-    // Plain data: serialization cannot fail.
-    serde_json::to_value(openapi).unwrap_or_default()
-}
-
-/// Starts an operation. An empty description is omitted.
-pub fn operation(
-    id: impl Into<String>,
-    tag: impl Into<String>,
-    summary: impl Into<String>,
-    description: &str,
-) -> OperationBuilder {
-    OperationBuilder::new()
-        .operation_id(Some(id))
-        .tag(tag)
-        .summary(Some(summary))
-        .description(Some(description).filter(|text| !text.is_empty()))
-}
-
-/// Adds those of `refusals` that have one of the statuses.
-pub fn refuse(
-    described: OperationBuilder,
-    refusals: &[RefusedStatus],
-    statuses: &[u16],
-) -> OperationBuilder {
-    let named = refusals.iter().filter(|(s, _, _)| statuses.contains(s));
-    named.fold(described, |described, (status, name, _)| {
-        described.response(status.to_string(), Ref::from_response_name(*name))
-    })
-}
-
-pub fn method(name: &str) -> HttpMethod {
-    match name {
-        "POST" => HttpMethod::Post,
-        "PUT" => HttpMethod::Put,
-        "PATCH" => HttpMethod::Patch,
-        "DELETE" => HttpMethod::Delete,
-        _ => HttpMethod::Get,
+/// Assembles a document in OpenAPI 3.0, whose schemas may be in 3.1. Operations require bearer tokens unless they say
+/// otherwise.
+pub fn assemble(about: DocumentInfo<'_>, paths: Value, mut components: Value) -> Value {
+    if let Some(Value::Object(schemas)) = components.get_mut("schemas") {
+        convert::to_3_0(schemas);
     }
-}
-
-/// A parameter, which is required if it is in the path.
-pub fn parameter(
-    place: ParameterIn,
-    name: &str,
-    description: &str,
-    schema: impl Into<RefOr<Schema>>,
-) -> ParameterBuilder {
-    let is_required = match place {
-        ParameterIn::Path => Required::True,
-        _ => Required::False,
-    };
-    ParameterBuilder::new()
-        .name(name)
-        .parameter_in(place)
-        .required(is_required)
-        .description(Some(description))
-        .schema(Some(schema))
-}
-
-pub fn with_parameters(
-    described: OperationBuilder,
-    parameters: impl IntoIterator<Item = Parameter>,
-) -> OperationBuilder {
-    let parameters = parameters.into_iter();
-    parameters.fold(described, OperationBuilder::parameter)
-}
-
-/// A required body of JSON.
-pub fn json_body(schema: impl Into<RefOr<Schema>>, example: Option<Value>) -> Option<RequestBody> {
-    let content = ContentBuilder::new().schema(Some(schema)).example(example);
-    let body = RequestBodyBuilder::new().required(Some(Required::True));
-    Some(body.content("application/json", content.build()).build())
-}
-
-/// A response in JSON.
-pub fn json_answer(
-    description: &str,
-    schema: impl Into<RefOr<Schema>>,
-    example: Option<Value>,
-) -> ResponseBuilder {
-    let content = ContentBuilder::new().schema(Some(schema)).example(example);
-    empty_answer(description).content("application/json", content.build())
-}
-
-/// A response without a body.
-pub fn empty_answer(description: &str) -> ResponseBuilder {
-    ResponseBuilder::new().description(description)
-}
-
-/// Any value of a type.
-pub fn any(kind: Type) -> Schema {
-    Schema::Object(Object::with_type(kind))
+    components["securitySchemes"] = json!({"BearerAuth": {
+        "type": "http", "scheme": "bearer", "bearerFormat": "JWT",
+        "description": "Where the service is set to check tokens.",
+    }});
+    let tags = about.tags.iter();
+    let tags = tags.map(|(name, text)| json!({"name": name, "description": text}));
+    let servers = about.servers.iter().map(|url| json!({"url": url}));
+    let mut document = json!({
+        "openapi": "3.0.3",
+        "info": {
+            "title": about.title, "version": about.version, "description": about.description,
+            "contact": {"name": "The HyperFleet authors"},
+            "license": {"name": "Apache 2.0", "url": "https://www.apache.org/licenses/LICENSE-2.0"},
+        },
+        "servers": servers.collect::<Value>(),
+        "security": [{}, {"BearerAuth": []}],
+        "paths": paths,
+        "components": components,
+    });
+    insert(&mut document, "tags", tags.collect());
+    document
 }
 
 /// Prints a document.
