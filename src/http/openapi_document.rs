@@ -63,20 +63,17 @@ pub fn openapi(registry: &EntityRegistry, version: &str) -> Value {
 
 /// The groups of operations, each with a description.
 fn tags(registry: &EntityRegistry, names: &Names) -> Vec<(String, String)> {
-    let tag = |name: &str, text: &str| (name.to_owned(), text.to_owned());
     let kinds = registry.entities().iter().map(|entity| {
         let text = format!("Resources of kind `{}`.", entity.kind);
         (names.of(Some(&entity.kind)).many.clone(), text)
     });
     let others = [
-        tag(&names.of(None).many, "Resources of every kind."),
-        tag(operations::AUDIT, "Who changed what."),
-        tag(
-            operations::LEASES,
-            "Which of several copies of an adapter works.",
-        ),
-        tag(operations::SERVICE, "The service itself."),
+        (names.of(None).many.as_str(), "Resources of every kind."),
+        ("Audit", "Who changed what."),
+        ("Leases", "Which of several copies of an adapter works."),
+        ("Service", "The service itself."),
     ];
+    let others = others.map(|(name, text)| (name.to_owned(), text.to_owned()));
     kinds.chain(others).collect()
 }
 

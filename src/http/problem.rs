@@ -5,10 +5,7 @@ use actix_web::http::header::{self, HeaderName, HeaderValue};
 use actix_web::{Error, HttpResponse};
 use serde::Serialize;
 use serde_json::{Value, json};
-use strum::VariantNames as _;
-use utoipa::openapi::RefOr;
-use utoipa::openapi::schema::{Object, Schema, Type};
-use utoipa::{PartialSchema, ToSchema};
+use utoipa::ToSchema;
 
 use crate::app::{self, WatchEnd};
 use crate::auth::{AuthRefusal, TokenFault};
@@ -82,7 +79,7 @@ pub(super) struct Body<'a> {
     instance: &'a str,
     /// Of a removed resource: who removed it, when and why, and its last state.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, value_type = Option<schemas::Tombstone>)]
+    #[schema(value_type = Option<schemas::Tombstone>)]
     removal: Option<&'a Value>,
     /// The status of the answer.
     #[schema(value_type = i32)]
@@ -112,23 +109,12 @@ pub(super) struct ViolationView<'a> {
     message: &'a str,
     /// The invalid value, if it helps.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     value: Option<&'a Value>,
 }
 
-/// The kind of a rule, by its name.
+/// The kind of a rule, by its name; `openapi::problems` has the names.
+#[derive(ToSchema)]
 pub(super) struct ValidationErrorConstraint;
-
-impl ToSchema for ValidationErrorConstraint {}
-
-impl PartialSchema for ValidationErrorConstraint {
-    fn schema() -> RefOr<Schema> {
-        let mut schema = Object::with_type(Type::String);
-        let names = Constraint::VARIANTS.iter().map(|name| json!(name));
-        schema.enum_values = Some(names.collect());
-        Schema::Object(schema).into()
-    }
-}
 
 impl<'a> Body<'a> {
     /// The body that clients see.

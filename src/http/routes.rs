@@ -5,7 +5,7 @@ use actix_web::middleware::from_fn;
 use actix_web::{Route as ActixRoute, web};
 
 use super::identification::identify;
-use super::openapi::operations as describe;
+use super::openapi::rows;
 use super::request::{Permission, Route};
 use super::{audit, explanations, history, leases, meta, openapi, reports, resources};
 use crate::domain::EntityRegistry;
@@ -28,21 +28,21 @@ const METADATA: &str = "/api/hyperfleet";
 #[rustfmt::skip]
 static SERVICE: Paths = &[
     (METADATA, &[
-        Operation { method: "GET", permission: None, handler: || web::to(meta::metadata), describe: &describe::METADATA },
+        Operation { method: "GET", permission: None, handler: || web::to(meta::metadata), describe: &rows::METADATA },
     ]),
     ("/api/hyperfleet/v1/openapi", &[
-        Operation { method: "GET", permission: None, handler: || web::to(openapi::document), describe: &describe::DOCUMENT },
+        Operation { method: "GET", permission: None, handler: || web::to(openapi::document), describe: &rows::DOCUMENT },
     ]),
     ("/api/hyperfleet/v1/openapi.html", &[
-        Operation { method: "GET", permission: None, handler: || web::to(openapi::page), describe: &describe::PAGE },
+        Operation { method: "GET", permission: None, handler: || web::to(openapi::page), describe: &rows::PAGE },
     ]),
     ("/api/hyperfleet/v1/audit", &[
-        Operation { method: "GET", permission: READ, handler: || web::to(audit::list), describe: &describe::TRAIL },
+        Operation { method: "GET", permission: READ, handler: || web::to(audit::list), describe: &rows::TRAIL },
     ]),
     ("/api/hyperfleet/v1/leases/{name}", &[
-        Operation { method: "DELETE", permission: REPORT, handler: || web::to(leases::delete), describe: &describe::RELEASE_LEASE },
-        Operation { method: "GET", permission: READ, handler: || web::to(leases::get), describe: &describe::LEASE },
-        Operation { method: "PUT", permission: REPORT, handler: || web::to(leases::put), describe: &describe::ACQUIRE_LEASE },
+        Operation { method: "DELETE", permission: REPORT, handler: || web::to(leases::delete), describe: &rows::RELEASE_LEASE },
+        Operation { method: "GET", permission: READ, handler: || web::to(leases::get), describe: &rows::LEASE },
+        Operation { method: "PUT", permission: REPORT, handler: || web::to(leases::put), describe: &rows::ACQUIRE_LEASE },
     ]),
 ];
 
@@ -50,29 +50,29 @@ static SERVICE: Paths = &[
 #[rustfmt::skip]
 static LIST: Paths = &[
     ("/{id}", &[
-        Operation { method: "DELETE", permission: AUTHOR, handler: || web::to(resources::delete), describe: &describe::DELETE },
-        Operation { method: "GET", permission: READ, handler: || web::to(resources::get), describe: &describe::GET },
-        Operation { method: "PATCH", permission: AUTHOR, handler: || web::to(resources::patch), describe: &describe::PATCH },
+        Operation { method: "DELETE", permission: AUTHOR, handler: || web::to(resources::delete), describe: &rows::DELETE },
+        Operation { method: "GET", permission: READ, handler: || web::to(resources::get), describe: &rows::GET },
+        Operation { method: "PATCH", permission: AUTHOR, handler: || web::to(resources::patch), describe: &rows::PATCH },
     ]),
     ("/{id}/statuses", &[
-        Operation { method: "GET", permission: READ, handler: || web::to(reports::list), describe: &describe::REPORTS },
-        Operation { method: "PUT", permission: REPORT, handler: || web::to(reports::put), describe: &describe::REPORT },
+        Operation { method: "GET", permission: READ, handler: || web::to(reports::list), describe: &rows::REPORTS },
+        Operation { method: "PUT", permission: REPORT, handler: || web::to(reports::put), describe: &rows::REPORT },
     ]),
     ("", &[
-        Operation { method: "GET", permission: READ, handler: || web::to(resources::list), describe: &describe::LIST },
-        Operation { method: "POST", permission: AUTHOR, handler: || web::to(resources::create), describe: &describe::CREATE },
+        Operation { method: "GET", permission: READ, handler: || web::to(resources::list), describe: &rows::LIST },
+        Operation { method: "POST", permission: AUTHOR, handler: || web::to(resources::create), describe: &rows::CREATE },
     ]),
     ("/{id}/explain", &[
-        Operation { method: "GET", permission: READ, handler: || web::to(explanations::get), describe: &describe::EXPLAIN },
+        Operation { method: "GET", permission: READ, handler: || web::to(explanations::get), describe: &rows::EXPLAIN },
     ]),
     ("/{id}/events", &[
-        Operation { method: "GET", permission: READ, handler: || web::to(history::events), describe: &describe::EVENTS },
+        Operation { method: "GET", permission: READ, handler: || web::to(history::events), describe: &rows::EVENTS },
     ]),
     ("/{id}/force-delete", &[
-        Operation { method: "POST", permission: AUTHOR, handler: || web::to(resources::force_delete), describe: &describe::FORCE_DELETE },
+        Operation { method: "POST", permission: AUTHOR, handler: || web::to(resources::force_delete), describe: &rows::FORCE_DELETE },
     ]),
     ("/{id}/history", &[
-        Operation { method: "GET", permission: READ, handler: || web::to(history::generations), describe: &describe::HISTORY },
+        Operation { method: "GET", permission: READ, handler: || web::to(history::generations), describe: &rows::HISTORY },
     ]),
 ];
 

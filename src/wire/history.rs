@@ -8,30 +8,9 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::members::{AuditAction, EventType, Resource};
-use super::views::{LinkView, Views};
+use super::views::{LinkView, Views, history};
 use crate::domain::history::{Generation, HistoryPage, TimelineEvent, Tombstone, Transition};
 use crate::domain::{JsonText, moment};
-
-/// One page of what is known of a resource.
-#[derive(Serialize, ToSchema)]
-#[schema(description = "One page of what is known of a resource, newest first.")]
-pub(super) struct HistoryView<T> {
-    /// Whether it begins with the creation of the resource: nothing is missing.
-    complete: bool,
-    /// The items of the page.
-    items: Vec<T>,
-    /// Kind of the items, followed by `List`.
-    kind: &'static str,
-    /// Number of the page.
-    #[schema(value_type = i32, minimum = 1)]
-    page: u32,
-    /// Number of items on the page.
-    #[schema(value_type = i32, minimum = 0)]
-    size: usize,
-    /// Number of items on all pages; of events at most 1,000 from the first one of the page on.
-    #[schema(value_type = i32, minimum = 0)]
-    total: i64,
-}
 
 #[derive(Serialize, ToSchema)]
 #[schema(as = Generation, description = "The declared state of a resource with one generation, and who made it.")]
@@ -41,11 +20,9 @@ pub(super) struct GenerationView<'a> {
     action: &'static str,
     /// The caller that made it; absent where it was not the service that wrote it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     actor: Option<&'a str>,
     /// What differs from the generation before, as JSON pointers; absent where that one is not kept.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     changed: Option<&'a [String]>,
     /// Number of the declared state.
     #[schema(minimum = 1)]
@@ -57,7 +34,6 @@ pub(super) struct GenerationView<'a> {
     references: BTreeMap<&'a str, Vec<LinkView<'a>>>,
     /// Id of the request that made it; absent where its change is not kept.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     request_id: Option<&'a str>,
     /// The desired state.
     #[schema(value_type = BTreeMap<String, Value>)]
@@ -72,27 +48,21 @@ pub(super) struct GenerationView<'a> {
 pub(super) struct TimelineEventView<'a> {
     /// The caller; absent where it was not the service that wrote the change.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     actor: Option<&'a str>,
     /// The adapter whose report caused it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     adapter: Option<&'a str>,
     /// Of an event of type `condition`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     condition: Option<TransitionView<'a>>,
     /// The generation of the resource after it, or its last one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     generation: Option<i32>,
     /// The reason of a force-delete.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     reason: Option<&'a str>,
     /// Id of the request that caused it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     request_id: Option<&'a str>,
     /// When the service began to work on the request.
     #[serde(serialize_with = "moment::serialize")]
@@ -106,28 +76,22 @@ pub(super) struct TimelineEventView<'a> {
 pub(super) struct TransitionView<'a> {
     /// How long the earlier status lasted, in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     duration_seconds: Option<f64>,
     /// The earlier status; absent for a new condition.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     from: Option<&'static str>,
     /// The message of the condition afterwards.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     message: Option<&'a str>,
     /// The reason of the condition afterwards.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     reason: Option<&'a str>,
     /// When the earlier status began, by the time of the change; if that is not kept, by the condition itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[serde(serialize_with = "moment::serialize_some")]
-    #[schema(nullable = false)]
     since: Option<DateTime<Utc>>,
     /// The status afterwards; absent where the resource lost the condition.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     to: Option<&'static str>,
     /// Type of the condition.
     r#type: &'a str,
@@ -138,15 +102,12 @@ pub(super) struct TransitionView<'a> {
 pub(super) struct TombstoneView<'a, T> {
     /// The caller that removed it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     actor: Option<&'a str>,
     /// The reason of a force-delete.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     reason: Option<&'a str>,
     /// Id of the request that removed it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     request_id: Option<&'a str>,
     /// Its last state.
     #[schema(value_type = Resource)]
@@ -159,7 +120,7 @@ pub(super) struct TombstoneView<'a, T> {
 impl<'a> Views<'a> {
     /// A page of generations.
     pub fn generations(self, page: &'a HistoryPage<Generation>) -> impl Serialize + 'a {
-        history("GenerationList", page, move |generation: &'a Generation| {
+        history("Generation", page, move |generation: &'a Generation| {
             let (state, author) = (&generation.state, &generation.author);
             GenerationView {
                 action: generation.action.into_str(),
@@ -177,7 +138,7 @@ impl<'a> Views<'a> {
 
     /// A page of events.
     pub fn timeline(page: &'a HistoryPage<TimelineEvent>) -> impl Serialize + 'a {
-        history("EventList", page, |event: &'a TimelineEvent| {
+        history("Event", page, |event: &'a TimelineEvent| {
             TimelineEventView {
                 actor: event.actor.as_deref(),
                 adapter: event.cause.as_deref(),
@@ -205,22 +166,6 @@ impl<'a> Views<'a> {
             time: tombstone.removed_at,
         };
         serde_json::to_value(&view)
-    }
-}
-
-fn history<'a, T, V>(
-    kind: &'static str,
-    page: &'a HistoryPage<T>,
-    view: impl Fn(&'a T) -> V,
-) -> HistoryView<V> {
-    let listing = &page.listing;
-    HistoryView {
-        complete: page.is_complete,
-        items: listing.items.iter().map(view).collect(),
-        kind,
-        page: listing.page.number,
-        size: listing.items.len(),
-        total: listing.total,
     }
 }
 

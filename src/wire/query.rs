@@ -289,11 +289,7 @@ impl Params {
                 faults.push(fault(Constraint::Enum, "must be true".to_owned()));
             }
         }
-        if faults.is_empty() {
-            Ok(is_dry_run)
-        } else {
-            Err(ParamsFault::Invalid(faults))
-        }
+        valid(faults, is_dry_run)
     }
 
     /// Reads the filters of the audit trail.
@@ -327,11 +323,7 @@ impl Params {
             let message = "cannot be combined with page: it says itself where to begin";
             faults.push(Violation::new("after", Constraint::Format, message));
         }
-        if faults.is_empty() {
-            Ok(filter)
-        } else {
-            Err(ParamsFault::Invalid(faults))
-        }
+        valid(faults, filter)
     }
 
     fn text(&self, name: &str, faults: &mut Violations) -> Option<String> {

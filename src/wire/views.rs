@@ -18,6 +18,7 @@ use super::fields::Fields;
 use super::members::{AdapterCondition, AuditAction, ResourceCondition};
 use crate::domain::audit::{AuditEntry, TrailPage};
 use crate::domain::explain::ResourceExplanation;
+use crate::domain::history::HistoryPage;
 use crate::domain::moment;
 use crate::domain::page::Listing;
 use crate::domain::{
@@ -47,12 +48,10 @@ pub(super) struct ResourceView<'a> {
     created_time: DateTime<Utc>,
     /// The caller that requested its deletion; absent before.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     deleted_by: Option<&'a str>,
     /// Time of the first request to delete it; absent before.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[serde(serialize_with = "moment::serialize_some")]
-    #[schema(nullable = false)]
     deleted_time: Option<DateTime<Utc>>,
     /// Number of the desired state.
     #[schema(minimum = 1)]
@@ -72,7 +71,6 @@ pub(super) struct ResourceView<'a> {
     name: &'a str,
     /// The resource that owns it; only child kinds have one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     owner_references: Option<LinkView<'a>>,
     /// Links to resources that it does not own, by type of link; absent when there are none.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -131,7 +129,7 @@ pub(super) struct ReportView<'a> {
     #[serde(serialize_with = "moment::serialize")]
     last_report_time: DateTime<Utc>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, value_type = Option<Object>)]
+    #[schema(value_type = Option<Object>)]
     metadata: Option<&'a Metadata>,
     /// The generation that the adapter read.
     observed_generation: i32,
@@ -147,11 +145,9 @@ pub(super) struct EntryView<'a> {
     actor: &'a str,
     /// The generation after it; absent when the resource was removed.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     generation_after: Option<i32>,
     /// The generation before it; absent when the resource is new.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     generation_before: Option<i32>,
     /// Kind of the resource.
     kind: &'a str,
@@ -159,7 +155,6 @@ pub(super) struct EntryView<'a> {
     name: &'a str,
     /// The reason of a force-delete.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     reason: Option<&'a str>,
     /// Id of the request that made it.
     request_id: &'a str,
@@ -179,9 +174,11 @@ pub(super) struct EntryView<'a> {
 #[derive(Serialize, ToSchema)]
 #[schema(description = "One page of a list.")]
 pub(super) struct ListView<T> {
+    /// Whether it begins with the creation of the resource: nothing is missing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    complete: Option<bool>,
     /// Start of the next page, for the parameter `continue`. Absent on the last page.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     r#continue: Option<String>,
     /// The items of the page.
     items: T,
@@ -193,11 +190,9 @@ pub(super) struct ListView<T> {
     page: u32,
     /// Of the audit trail: the value of `after` for the entries that follow.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     position: Option<String>,
     /// Of the audit trail: the position up to which every entry is sealed.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     sealed: Option<String>,
     /// Number of items on the page.
     #[schema(value_type = i32, minimum = 0)]
@@ -239,15 +234,13 @@ impl Serialize for Shown<'_> {
     }
 }
 
-fn list<'a, T, V>(
-    kind: String,
-    listing: &'a Listing<T>,
-    view: impl Fn(&'a T) -> V,
-) -> ListView<Vec<V>> {
+/// A page with `items`, which are views of those of the listing.
+fn list<T, I>(kind: &str, listing: &Listing<T>, items: I) -> ListView<I> {
     ListView {
+        complete: None,
         r#continue: None,
-        items: listing.items.iter().map(view).collect(),
-        kind,
+        items,
+        kind: format!("{kind}List"),
         page: listing.page.number,
         position: None,
         sealed: None,
@@ -256,28 +249,16 @@ fn list<'a, T, V>(
     }
 }
 
-/// Resources of one kind, or of all, with the token for the next ones.
-fn resource_list<V: Serialize, F: Fn(StoredResource) -> V>(
-    kind: Option<&str>,
-    listing: Listing<StoredResource>,
-    key: &ListKey,
-    view: F,
-) -> ListView<Items<StoredResource, F>> {
-    let page = listing.page.number;
-    let next = listing.next;
-    let next = next.map(|position| Continuation { page, position });
+/// A page of what is known of one resource.
+pub(super) fn history<'a, T, V>(
+    kind: &str,
+    page: &'a HistoryPage<T>,
+    view: impl Fn(&'a T) -> V,
+) -> ListView<Vec<V>> {
+    let items = page.listing.items.iter().map(view).collect();
     ListView {
-        r#continue: next.map(|next| next.encode(key)),
-        kind: format!("{}List", kind.unwrap_or("Resource")),
-        page,
-        position: None,
-        sealed: None,
-        size: listing.items.len(),
-        total: listing.total,
-        items: Items {
-            items: Cell::new(listing.items),
-            view,
-        },
+        complete: Some(page.is_complete),
+        ..list(kind, &page.listing, items)
     }
 }
 
@@ -325,11 +306,21 @@ impl<'a> Views<'a> {
         fields: Option<Fields>,
     ) -> impl Serialize + use<'a> {
         let fields = fields.map(Rc::new);
-        resource_list(kind, listing, key, move |resource| Shown {
-            views: self,
-            resource,
-            fields: fields.clone(),
-        })
+        let items = Items {
+            items: Cell::default(),
+            view: move |resource| Shown {
+                views: self,
+                resource,
+                fields: fields.clone(),
+            },
+        };
+        let mut list = list(kind.unwrap_or("Resource"), &listing, items);
+        let page = list.page;
+        let next = listing.next;
+        let next = next.map(|position| Continuation { page, position });
+        list.r#continue = next.map(|next| next.encode(key));
+        list.items.items.set(listing.items);
+        list
     }
 
     pub fn report(report: &'a Report) -> impl Serialize + 'a {
@@ -347,7 +338,8 @@ impl<'a> Views<'a> {
 
     /// A page of reports.
     pub fn reports(listing: &'a Listing<Report>) -> impl Serialize + 'a {
-        list("AdapterStatusList".to_owned(), listing, Self::report)
+        let reports: Vec<_> = listing.items.iter().map(Self::report).collect();
+        list("AdapterStatus", listing, reports)
     }
 
     fn entry(entry: &'a AuditEntry) -> impl Serialize + 'a {
@@ -370,10 +362,11 @@ impl<'a> Views<'a> {
 
     /// A page of the audit trail.
     pub fn audit(trail: &'a TrailPage) -> impl Serialize + 'a {
+        let entries: Vec<_> = trail.listing.items.iter().map(Self::entry).collect();
         ListView {
             position: Some(trail.position.to_string()),
             sealed: Some(trail.sealed.to_string()),
-            ..list("AuditList".to_owned(), &trail.listing, Self::entry)
+            ..list("Audit", &trail.listing, entries)
         }
     }
 

@@ -1,13 +1,14 @@
 //! Problems as answers of the document. Their examples are made by the code that makes real ones.
 
 use serde_json::{Map, Value, json};
+use strum::VariantNames as _;
 
 use crate::app;
 use crate::auth::{AuthRefusal, IdentityFault, TokenFault};
 use crate::domain::patch::{ConflictReason, PatchConflict};
 use crate::domain::precondition::EntityTag;
 use crate::domain::tenancy::Denied;
-use crate::domain::{EntityRegistry, ListFilterKind, ResourceId};
+use crate::domain::{Constraint, EntityRegistry, ListFilterKind, ResourceId};
 use crate::http::problem::{Body, removed, unavailable, unsupported_patch};
 use crate::wire::schemas::derived;
 use crate::wire::schemas::examples::{self, Examples};
@@ -46,6 +47,7 @@ pub(in crate::http) fn schemas() -> Map<String, Value> {
     // An integer without a format, as in the older document: `int` in Go, as `net/http` has it.
     all["Error"]["properties"]["status"] =
         json!({"type": "integer", "description": "The status of the answer."});
+    all["ValidationErrorConstraint"] = json!({"type": "string", "enum": Constraint::VARIANTS});
     all
 }
 

@@ -2,18 +2,17 @@
 
 use serde_json::{Value, json};
 use strum::IntoEnumIterator as _;
-use utoipa::PartialSchema as _;
 
 use super::fixed::{self, named};
 use super::names::KindNames;
+use super::schema;
 use crate::domain::Entity;
 use crate::wire::fields::Member;
-use crate::wire::history::HistoryView;
 use crate::wire::views::{LinkView, ListView, ReportView, ResourceView};
 
 /// A resource of one kind, or of any kind.
 pub(super) fn resource(entity: Option<&Entity>, names: &KindNames) -> Value {
-    let mut schema = json!(ResourceView::schema());
+    let mut schema = schema::<ResourceView<'_>>();
     let properties = &mut schema["properties"];
     properties["status"] = named(&names.schema("Status"));
     properties["dry_run"] = named("DryRun");
@@ -31,7 +30,7 @@ pub(super) fn resource(entity: Option<&Entity>, names: &KindNames) -> Value {
     if entity.parent.is_some() {
         require(&mut schema, &["owner_references"]);
     } else {
-        remove(&mut schema, &["owner_references"]);
+        remove(&mut schema, "owner_references");
     }
     schema
 }
@@ -47,7 +46,7 @@ pub(super) fn any_spec(kind: &str) -> Value {
 
 /// The latest report of one adapter.
 pub(super) fn report() -> Value {
-    let mut schema = json!(ReportView::schema());
+    let mut schema = schema::<ReportView<'_>>();
     schema["properties"]["dry_run"] = named("DryRun");
     schema["properties"]["metadata"] = fixed::metadata();
     schema
@@ -63,41 +62,34 @@ pub(super) fn sparse_resource() -> Value {
     })
 }
 
-/// A page with items of the schema `item`, which can be continued; its `kind` is `name`.
-pub(super) fn list(name: &str, item: &str) -> Value {
-    let mut schema = page_of(name, item, any_list());
-    remove(&mut schema, &["position", "sealed"]);
+/// A page with items of the schema `item`, with these of the members that only some lists have.
+pub(super) fn list(name: &str, item: &str, own: &[&str]) -> Value {
+    let mut schema = schema::<ListView<Vec<LinkView<'_>>>>();
+    for member in ["complete", "continue", "position", "sealed"] {
+        if !own.contains(&member) {
+            remove(&mut schema, member);
+        }
+    }
+    schema["properties"]["items"] = json!({"type": "array", "items": named(item)});
+    schema["properties"]["kind"]["example"] = json!(name);
+    schema["description"] = json!(format!("A page of `{item}`."));
     schema
 }
 
-/// The same for lists that have pages by number alone.
-pub(super) fn numbered_list(name: &str, item: &str) -> Value {
-    let mut schema = list(name, item);
-    remove(&mut schema, &["continue"]);
-    schema
-}
-
-/// The same for the audit trail, which has positions.
-pub(super) fn trail(name: &str, item: &str) -> Value {
-    let mut schema = page_of(name, item, any_list());
-    remove(&mut schema, &["continue"]);
+/// The same for the audit trail, whose answers all have positions.
+pub(super) fn trail() -> Value {
+    let mut schema = list("AuditList", "AuditEntry", &["position", "sealed"]);
     require(&mut schema, &["position", "sealed"]);
     schema
 }
 
 /// The same for what is known of one resource.
 pub(super) fn history(name: &str, item: &str) -> Value {
-    page_of(name, item, json!(HistoryView::<LinkView<'_>>::schema()))
-}
-
-fn any_list() -> Value {
-    json!(ListView::<Vec<LinkView<'_>>>::schema())
-}
-
-fn page_of(name: &str, item: &str, mut schema: Value) -> Value {
-    schema["properties"]["items"] = json!({"type": "array", "items": named(item)});
-    schema["properties"]["kind"]["example"] = json!(name);
-    schema["description"] = json!(format!("A page of `{item}`."));
+    let mut schema = list(name, item, &["complete"]);
+    schema["required"] = json!(["complete", "items", "kind", "page", "size", "total"]);
+    schema["properties"]["total"]["description"] = json!(
+        "Number of items on all pages; of events at most 1,000 from the first one of the page on."
+    );
     schema
 }
 
@@ -107,14 +99,10 @@ fn require(schema: &mut Value, members: &[&str]) {
     }
 }
 
-/// Removes members, which are no longer required then.
-fn remove(schema: &mut Value, members: &[&str]) {
-    if let Some(properties) = schema["properties"].as_object_mut() {
-        properties.retain(|name, _| !members.contains(&name.as_str()));
-    }
-    if let Some(required) = schema["required"].as_array_mut() {
-        required.retain(|name| !members.iter().any(|member| name == member));
-    }
+/// Removes a member, which must not be required.
+fn remove(schema: &mut Value, member: &str) {
+    let properties = schema["properties"].as_object_mut();
+    properties.and_then(|properties| properties.remove(member));
 }
 
 fn described(entity: &Entity) -> String {

@@ -12,7 +12,7 @@ mod specs;
 mod tests;
 
 use serde_json::{Map, Value, json};
-use utoipa::{PartialSchema as _, ToSchema};
+use utoipa::{PartialSchema, ToSchema};
 
 use crate::domain::{Entity, EntityRegistry};
 use crate::wire::history::{GenerationView, TimelineEventView, TombstoneView};
@@ -59,7 +59,7 @@ pub fn all(registry: &EntityRegistry, names: &Names) -> Map<String, Value> {
 /// The schemas of a kind except the one of its spec, or of resources of any of `kinds`.
 fn of_kind(entity: Option<&Entity>, kinds: &[&Entity], names: &KindNames) -> [(String, Value); 5] {
     let kind = entity.map_or("Resource", |entity| &entity.kind);
-    let mut list = answers::list(&format!("{kind}List"), &names.one);
+    let mut list = answers::list(&format!("{kind}List"), &names.one, &["continue"]);
     if entity.is_none() {
         // As in the older document.
         list["properties"]["total"]["format"] = json!("int64");
@@ -67,7 +67,7 @@ fn of_kind(entity: Option<&Entity>, kinds: &[&Entity], names: &KindNames) -> [(S
     [
         ("", answers::resource(entity, names)),
         ("List", list),
-        ("Status", json!(StatusView::schema())),
+        ("Status", schema::<StatusView<'_>>()),
         ("CreateRequest", requests::create(entity, kinds, names)),
         ("PatchRequest", requests::patch(entity, names)),
     ]
@@ -87,13 +87,11 @@ fn of_no_kind() -> Map<String, Value> {
     // That of any kind is with those of the kinds.
     all.remove("Resource");
     all.extend(fixed::fixed());
+    let reports = "AdapterStatusList";
     let others = [
         ("AdapterStatus", answers::report()),
-        (
-            "AdapterStatusList",
-            answers::numbered_list("AdapterStatusList", "AdapterStatus"),
-        ),
-        ("AuditList", answers::trail("AuditList", "AuditEntry")),
+        (reports, answers::list(reports, "AdapterStatus", &[])),
+        ("AuditList", answers::trail()),
         ("EventList", answers::history("EventList", "Event")),
         (
             "GenerationList",
@@ -107,8 +105,28 @@ fn of_no_kind() -> Map<String, Value> {
 
 /// Adds the schema of a type, and those that it refers to.
 pub fn derived<T: ToSchema>(all: &mut Map<String, Value>) {
-    let mut schemas = vec![(T::name().into_owned(), T::schema())];
-    T::schemas(&mut schemas);
-    let schemas = schemas.into_iter();
-    all.extend(schemas.map(|(name, schema)| (name, json!(schema))));
+    let mut others = Vec::new();
+    T::schemas(&mut others);
+    let others = others.into_iter();
+    all.extend(others.map(|(name, schema)| (name, never_null(json!(schema)))));
+    all.insert(T::name().into_owned(), schema::<T>());
+}
+
+fn schema<T: PartialSchema>() -> Value {
+    never_null(json!(T::schema()))
+}
+
+/// Optional members are absent when empty, never `null` (`docs/decisions/0006-empty-members.md`).
+fn never_null(mut schema: Value) -> Value {
+    let members = schema["properties"].as_object_mut().into_iter();
+    for member in members.flat_map(|members| members.values_mut()) {
+        if let Some(Value::Array(types)) = member.get_mut("type") {
+            types.retain(|one| one != "null");
+            member["type"] = types[0].take();
+        } else if let Some(Value::Array(either)) = member.get_mut("oneOf") {
+            either.retain(|one| one["type"] != "null");
+            *member = either[0].take();
+        }
+    }
+    schema
 }

@@ -31,7 +31,7 @@ pub(in crate::wire) struct DryRunView<'a> {
     failed_rules: Vec<FailedRuleView<'a>>,
     /// Number of all rules that would fail. Absent when there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, value_type = Option<i32>, minimum = 1)]
+    #[schema(value_type = Option<i32>, minimum = 1)]
     failed_rules_total: Option<usize>,
     /// `true` if resources of other tenants would change, too, which are not listed. Absent otherwise.
     #[serde(skip_serializing_if = "Not::not")]
@@ -56,11 +56,9 @@ pub(in crate::wire) struct EffectView<'a> {
     frees_name: bool,
     /// The generation after it; absent when the resource would be removed.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     generation_after: Option<i32>,
     /// The generation before it; absent when the resource would be new.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     generation_before: Option<i32>,
     /// Kind of the resource.
     kind: &'a str,
@@ -81,11 +79,11 @@ pub(in crate::wire) struct ConditionChangeView<'a> {
     resource_id: String,
     /// The status after the change; absent when the condition would disappear.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, value_type = Option<ResourceConditionStatus>)]
+    #[schema(value_type = Option<ResourceConditionStatus>)]
     status_after: Option<&'static str>,
     /// The status before the change; absent when the condition would be new.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, value_type = Option<ResourceConditionStatus>)]
+    #[schema(value_type = Option<ResourceConditionStatus>)]
     status_before: Option<&'static str>,
     /// Type of the condition.
     r#type: &'a str,

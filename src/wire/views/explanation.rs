@@ -24,14 +24,10 @@ pub(in crate::wire) struct ResourceExplanationView<'a> {
     conditions: Vec<ConditionOriginView<'a>>,
     /// The caller that requested the deletion; absent before.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     deleted_by: Option<&'a str>,
     /// Time of the first request to delete the resource; absent before.
-    #[serde(
-        serialize_with = "moment::serialize_some",
-        skip_serializing_if = "Option::is_none"
-    )]
-    #[schema(nullable = false)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(serialize_with = "moment::serialize_some")]
     deleted_time: Option<DateTime<Utc>>,
     deletion: BlockedDeletionView<'a>,
     /// When the explanation was computed.
@@ -54,11 +50,8 @@ pub(in crate::wire) struct ResourceExplanationView<'a> {
     /// Whether the resource waits for anything.
     waits: bool,
     /// Since when the resource waits; absent if it waits for nothing.
-    #[serde(
-        serialize_with = "moment::serialize_some",
-        skip_serializing_if = "Option::is_none"
-    )]
-    #[schema(nullable = false)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(serialize_with = "moment::serialize_some")]
     waits_since_time: Option<DateTime<Utc>>,
 }
 
@@ -70,18 +63,14 @@ pub(in crate::wire) struct AdapterProgressView<'a> {
     adapter: &'a str,
     /// The condition that `state` follows from, as the adapter reported it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, value_type = Option<AdapterCondition>)]
+    #[schema(value_type = Option<AdapterCondition>)]
     condition: Option<&'a ReportedCondition>,
     /// `observed_time` of the latest accepted report; absent before the first.
-    #[serde(
-        serialize_with = "moment::serialize_some",
-        skip_serializing_if = "Option::is_none"
-    )]
-    #[schema(nullable = false)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(serialize_with = "moment::serialize_some")]
     last_report_time: Option<DateTime<Utc>>,
     /// The generation of the latest accepted report; absent before the first.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     observed_generation: Option<i32>,
     /// The same in words.
     sentence: &'a str,
@@ -116,11 +105,8 @@ pub(in crate::wire) struct BlockingChildrenView<'a> {
 #[schema(as = ExplanationChild, description = "A descendant that blocks the deletion.")]
 pub(in crate::wire) struct BlockingChildView<'a> {
     /// Time of the first request to delete the descendant; absent before.
-    #[serde(
-        serialize_with = "moment::serialize_some",
-        skip_serializing_if = "Option::is_none"
-    )]
-    #[schema(nullable = false)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(serialize_with = "moment::serialize_some")]
     deleted_time: Option<DateTime<Utc>>,
     /// Path of the descendant; with `/explain` it says what the descendant waits for.
     href: String,
@@ -133,13 +119,11 @@ pub(in crate::wire) struct BlockingChildView<'a> {
     level: usize,
     /// Message of the descendant's condition `Reconciled`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     message: Option<&'a str>,
     /// Name of the descendant.
     name: &'a str,
     /// Reason of the descendant's condition `Reconciled`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     reason: Option<&'a str>,
     /// The same in words.
     sentence: &'a str,
@@ -181,7 +165,6 @@ pub(in crate::wire) struct BlockingReferrerView<'a> {
     sentence: &'a str,
     /// The target: the resource or a descendant; absent if it belongs to another tenant.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     target: Option<LinkView<'a>>,
 }
 
@@ -199,11 +182,9 @@ pub(in crate::wire) struct BlockedDeletionView<'a> {
 pub(in crate::wire) struct ConditionOriginView<'a> {
     /// Why the rule fails.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     error: Option<&'a str>,
     /// The rule: the `type` of an entry of `conditions` in the configuration of the kind. Absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     rule: Option<&'a str>,
     /// The same in words.
     sentence: &'a str,
@@ -211,7 +192,7 @@ pub(in crate::wire) struct ConditionOriginView<'a> {
     state: &'static str,
     /// Status of the condition; absent if the resource does not have it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, value_type = Option<ResourceConditionStatus>)]
+    #[schema(value_type = Option<ResourceConditionStatus>)]
     status: Option<&'static str>,
     /// Type of the condition.
     r#type: &'a str,

@@ -18,6 +18,8 @@ mod openapi;
 mod operations;
 mod path;
 mod routes;
+#[rustfmt::skip]
+mod rows;
 mod states;
 mod surface;
 mod units;

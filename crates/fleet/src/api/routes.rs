@@ -7,7 +7,7 @@ use actix_web::middleware::from_fn;
 use actix_web::web::{Payload, ServiceConfig};
 use actix_web::{HttpRequest, HttpResponse, web};
 
-use super::operations as describe;
+use super::rows;
 use super::surface::{self, Access};
 use super::{Fault, discovery, inspect, machines, states, units};
 use hyperfleet_server_kit::http::{self, RoutePath, leave};
@@ -47,59 +47,59 @@ const OTHER: StatusCode = StatusCode::METHOD_NOT_ALLOWED;
 pub(super) static ENDPOINTS: [Endpoint; 17] = [
     Endpoint { path: "", operations: &[], otherwise: (OTHER, "") },
     Endpoint { path: "/units", operations: &[
-        Operation { method: "GET", permission: SEE, handler: || web::to(units::list), describe: &describe::UNITS },
+        Operation { method: "GET", permission: SEE, handler: || web::to(units::list), describe: &rows::UNITS },
     ], otherwise: GET_ONLY },
     Endpoint { path: "/units/{unitName}", operations: &[
-        Operation { method: "GET", permission: SEE, handler: || web::to(units::get), describe: &describe::UNIT },
-        Operation { method: "PUT", permission: CHANGE, handler: || web::to(units::set), describe: &describe::SET_UNIT },
-        Operation { method: "DELETE", permission: CHANGE, handler: || web::to(units::destroy), describe: &describe::DESTROY_UNIT },
+        Operation { method: "GET", permission: SEE, handler: || web::to(units::get), describe: &rows::UNIT },
+        Operation { method: "PUT", permission: CHANGE, handler: || web::to(units::set), describe: &rows::SET_UNIT },
+        Operation { method: "DELETE", permission: CHANGE, handler: || web::to(units::destroy), describe: &rows::DESTROY_UNIT },
     ], otherwise: (OTHER, "only GET, PUT and DELETE supported against this resource") },
     Endpoint { path: "/units/{unitName}/explain", operations: &[
-        Operation { method: "GET", permission: SEE, handler: || web::to(units::explain), describe: &describe::EXPLAIN },
+        Operation { method: "GET", permission: SEE, handler: || web::to(units::explain), describe: &rows::EXPLAIN },
     ], otherwise: GET_ONLY },
     Endpoint { path: "/units/{unitName}/status", operations: &[
-        Operation { method: "GET", permission: SEE, handler: || web::to(inspect::status), describe: &describe::STATUS },
+        Operation { method: "GET", permission: SEE, handler: || web::to(inspect::status), describe: &rows::STATUS },
     ], otherwise: GET_ONLY },
     Endpoint { path: "/units/{unitName}/journal", operations: &[
-        Operation { method: "GET", permission: SEE, handler: || web::to(inspect::journal), describe: &describe::JOURNAL },
+        Operation { method: "GET", permission: SEE, handler: || web::to(inspect::journal), describe: &rows::JOURNAL },
     ], otherwise: GET_ONLY },
     Endpoint { path: "/units/{unitName}/restart", operations: &[
-        Operation { method: "POST", permission: CHANGE, handler: || web::to(units::restart), describe: &describe::RESTART },
+        Operation { method: "POST", permission: CHANGE, handler: || web::to(units::restart), describe: &rows::RESTART },
     ], otherwise: (OTHER, "only POST supported against this resource") },
     Endpoint { path: "/units/{unitName}/stop", operations: &[
-        Operation { method: "POST", permission: CHANGE, handler: || web::to(units::stop), describe: &describe::STOP },
+        Operation { method: "POST", permission: CHANGE, handler: || web::to(units::stop), describe: &rows::STOP },
     ], otherwise: (OTHER, "only POST supported against this resource") },
     Endpoint { path: "/state", operations: &[
-        Operation { method: "GET", permission: SEE, handler: || web::to(states::list), describe: &describe::STATES },
+        Operation { method: "GET", permission: SEE, handler: || web::to(states::list), describe: &rows::STATES },
     ], otherwise: GET_ONLY },
     Endpoint { path: "/state/{unitName}", operations: &[
-        Operation { method: "GET", permission: SEE, handler: || web::to(states::get), describe: &describe::STATE },
+        Operation { method: "GET", permission: SEE, handler: || web::to(states::get), describe: &rows::STATE },
     ], otherwise: GET_ONLY },
     Endpoint { path: "/machines", operations: &[
-        Operation { method: "GET", permission: SEE, handler: || web::to(machines::list), describe: &describe::MACHINES },
-        Operation { method: "PATCH", permission: CHANGE, handler: || web::to(machines::patch), describe: &describe::PATCH_MACHINES },
+        Operation { method: "GET", permission: SEE, handler: || web::to(machines::list), describe: &rows::MACHINES },
+        Operation { method: "PATCH", permission: CHANGE, handler: || web::to(machines::patch), describe: &rows::PATCH_MACHINES },
     ], otherwise: (OTHER, "only GET and PATCH supported against this resource") },
     Endpoint { path: "/machines/{machineID}/cordon", operations: &[
-        Operation { method: "PUT", permission: CHANGE, handler: || web::to(machines::cordon), describe: &describe::CORDON },
-        Operation { method: "DELETE", permission: CHANGE, handler: || web::to(machines::uncordon), describe: &describe::UNCORDON },
+        Operation { method: "PUT", permission: CHANGE, handler: || web::to(machines::cordon), describe: &rows::CORDON },
+        Operation { method: "DELETE", permission: CHANGE, handler: || web::to(machines::uncordon), describe: &rows::UNCORDON },
     ], otherwise: (OTHER, "only PUT and DELETE supported against this resource") },
     Endpoint { path: "/machines/{machineID}/drain", operations: &[
-        Operation { method: "GET", permission: SEE, handler: || web::to(machines::drain_progress), describe: &describe::DRAIN_PROGRESS },
-        Operation { method: "PUT", permission: CHANGE, handler: || web::to(machines::drain), describe: &describe::DRAIN },
-        Operation { method: "DELETE", permission: CHANGE, handler: || web::to(machines::end_drain), describe: &describe::END_DRAIN },
+        Operation { method: "GET", permission: SEE, handler: || web::to(machines::drain_progress), describe: &rows::DRAIN_PROGRESS },
+        Operation { method: "PUT", permission: CHANGE, handler: || web::to(machines::drain), describe: &rows::DRAIN },
+        Operation { method: "DELETE", permission: CHANGE, handler: || web::to(machines::end_drain), describe: &rows::END_DRAIN },
     ], otherwise: (OTHER, "only GET, PUT and DELETE supported against this resource") },
     Endpoint { path: "/rebalance", operations: &[
-        Operation { method: "GET", permission: SEE, handler: || web::to(machines::plan_rebalance), describe: &describe::PLAN_REBALANCE },
-        Operation { method: "POST", permission: CHANGE, handler: || web::to(machines::rebalance), describe: &describe::REBALANCE },
+        Operation { method: "GET", permission: SEE, handler: || web::to(machines::plan_rebalance), describe: &rows::PLAN_REBALANCE },
+        Operation { method: "POST", permission: CHANGE, handler: || web::to(machines::rebalance), describe: &rows::REBALANCE },
     ], otherwise: (OTHER, "only GET and POST supported against this resource") },
     Endpoint { path: "/resume", operations: &[
-        Operation { method: "POST", permission: CHANGE, handler: || web::to(machines::resume), describe: &describe::RESUME },
+        Operation { method: "POST", permission: CHANGE, handler: || web::to(machines::resume), describe: &rows::RESUME },
     ], otherwise: (OTHER, "only POST supported against this resource") },
     Endpoint { path: "/discovery", operations: &[
-        Operation { method: "GET", permission: None, handler: || web::to(discovery::discovery), describe: &describe::DISCOVERY },
+        Operation { method: "GET", permission: None, handler: || web::to(discovery::discovery), describe: &rows::DISCOVERY },
     ], otherwise: (StatusCode::BAD_REQUEST, "only HTTP GET supported against this resource") },
     Endpoint { path: "/openapi", operations: &[
-        Operation { method: "GET", permission: None, handler: || web::to(discovery::described), describe: &describe::DOCUMENT },
+        Operation { method: "GET", permission: None, handler: || web::to(discovery::described), describe: &rows::DOCUMENT },
     ], otherwise: GET_ONLY },
 ];
 
