@@ -9,7 +9,7 @@
 use std::collections::BTreeSet;
 
 use hyperfleet_server_kit::openapi::{DocumentInfo, assemble};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::openapi::operations::{self, Subject};
 use super::openapi::problems;
@@ -56,7 +56,7 @@ pub fn openapi(registry: &EntityRegistry, version: &str) -> Value {
         "responses": problems::responses(registry),
         "schemas": schemas,
     });
-    let mut document = assemble(about, paths.collect::<Map<_, _>>().into(), components);
+    let mut document = assemble(&about, paths.collect(), components);
     make_names_unique(&mut document);
     document
 }

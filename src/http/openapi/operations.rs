@@ -156,7 +156,7 @@ impl Vocabulary for Subject<'_> {
             }
             "(one)" => parameters::one(),
             "(audit)" => parameters::audit(),
-            "(holder)" => parameters::holder(),
+            "(holder)" => vec![parameters::holder()],
             name => vec![reference("parameters", &component(name))],
         }
     }

@@ -3,7 +3,6 @@
 use std::sync::LazyLock;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use serde::Serialize;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
@@ -66,8 +65,8 @@ impl<'a> Examples<'a> {
             "explained" => examples?.explained(),
             "force" => json!({"reason": "The adapter is gone and cannot finalize."}),
             "generations" => generations(&examples?.created()),
-            "lease" => json_of(&wire::lease(&lease())),
-            "listed" => page(&format!("{}List", kind.unwrap_or("Resource")), examples?.created()),
+            "lease" => json!(wire::lease(&lease())),
+            "listed" => page(&format!("{}List", kind.unwrap_or("Resource")), &examples?.created()),
             "merge" => json!({"labels": {"environment": "staging", "team": null}}),
             "metadata" => json!({
                 "id": "hyperfleet", "href": "/api/hyperfleet", "kind": "API", "version": "0.1.0", "build_time": TIME,
@@ -79,7 +78,7 @@ impl<'a> Examples<'a> {
             "patch" => json!({"spec": examples?.spec, "labels": {"environment": "staging"}}),
             "report" => report(),
             "reported" => reported()?,
-            "reports" => page("AdapterStatusList", reported()?),
+            "reports" => page("AdapterStatusList", &reported()?),
             _ => return None,
         })
     }
@@ -134,7 +133,7 @@ impl<'a> Examples<'a> {
             registry: self.registry,
             now: moment() + TimeDelta::minutes(5),
         });
-        json_of(&Views(self.registry).explanation(&explanation))
+        json!(Views(self.registry).explanation(&explanation))
     }
 
     /// A removed resource.
@@ -150,7 +149,7 @@ impl<'a> Examples<'a> {
     }
 
     fn shown(self, resource: Resource) -> Value {
-        json_of(&Views(self.registry).resource(&resource.into()))
+        json!(Views(self.registry).resource(&resource.into()))
     }
 
     fn resource(self) -> Resource {
@@ -234,7 +233,7 @@ fn report() -> Value {
 /// The answer to a report, which is read like every other one.
 fn reported() -> Option<Value> {
     let report = wire::report(report().to_string().as_bytes(), moment()).ok()?;
-    Some(json_of(&Views::report(&report)))
+    Some(json!(Views::report(&report)))
 }
 
 /// A held lease.
@@ -249,7 +248,7 @@ pub fn lease() -> HeldLease {
 }
 
 /// A page with one item.
-fn page(kind: &str, item: Value) -> Value {
+fn page(kind: &str, item: &Value) -> Value {
     json!({"items": [item], "kind": kind, "page": 1, "size": 1, "total": 1})
 }
 
@@ -259,7 +258,7 @@ fn audit(created: &Value) -> Value {
         "action": "create", "actor": ACTOR, "generation_after": 1, "kind": created["kind"], "name": created["name"],
         "request_id": REQUEST_ID, "resource_id": created["id"], "sequence": 1, "tenancy": {}, "time": TIME,
     });
-    let mut page = page("AuditList", entry);
+    let mut page = page("AuditList", &entry);
     page["position"] = json!("0-7432-1");
     page["sealed"] = json!("start");
     page
@@ -275,7 +274,9 @@ fn generations(created: &Value) -> Value {
             generation[member] = value.clone();
         }
     }
-    complete(page("GenerationList", generation))
+    let mut page = page("GenerationList", &generation);
+    page["complete"] = json!(true);
+    page
 }
 
 /// A page of events.
@@ -287,10 +288,7 @@ fn events() -> Value {
             "reason": "ReconciledAll",
         },
     });
-    complete(page("EventList", event))
-}
-
-fn complete(mut page: Value) -> Value {
+    let mut page = page("EventList", &event);
     page["complete"] = json!(true);
     page
 }
@@ -306,9 +304,4 @@ fn origin() -> ChangeOrigin {
 /// An id of the usual form: a `UUIDv7` of the examples' time.
 fn id(number: u128) -> ResourceId {
     Uuid::from_u128(0x019b_7868_8e00_7000_8000_0000_0000_0000 | number).into()
-}
-
-fn json_of(view: &impl Serialize) -> Value {
-    // Views are objects: writing and reading one cannot fail.
-    serde_json::to_value(view).unwrap_or_default()
 }

@@ -183,8 +183,8 @@ pub(super) fn metadata() -> Value {
 }
 
 fn object(description: &str, required: &[&str], properties: Value) -> Value {
-    let mut object =
-        json!({"type": "object", "description": description, "properties": properties});
+    let mut object = json!({"type": "object", "description": description});
+    object["properties"] = properties;
     if !required.is_empty() {
         object["required"] = json!(required);
     }

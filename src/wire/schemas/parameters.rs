@@ -104,14 +104,13 @@ pub fn audit() -> Vec<Value> {
 }
 
 /// Who releases a lease.
-pub fn holder() -> Vec<Value> {
+pub fn holder() -> Value {
     let schema =
         json!({"type": "string", "minLength": 1, "maxLength": LeaseHolder::CHARACTERS_MAX});
     let text = "The holder that releases the lease.";
-    let mut all = query([("holder", text, schema, json!("dns-adapter-7c9f-1"))]);
-    all.iter_mut()
-        .for_each(|holder| holder["required"] = json!(true));
-    all
+    let mut holder = parameter("query", "holder", text, schema, json!("dns-adapter-7c9f-1"));
+    holder["required"] = json!(true);
+    holder
 }
 
 fn text() -> Value {

@@ -36,7 +36,7 @@ pub fn openapi(version: &str) -> Value {
         servers: &PREFIXES,
         tags: Vec::new(),
     };
-    assemble(about, paths.collect::<Map<_, _>>().into(), components())
+    assemble(&about, paths.collect(), components())
 }
 
 #[cfg(test)]

@@ -62,39 +62,34 @@ fn type_of(schema: &Map<String, Value>, schemas: &Value, depth: usize) -> Option
     if let Some(found) = schema.get("type") {
         return Some(found.clone());
     }
-    let next = match (schema.get("$ref"), schema.get("allOf")) {
-        (Some(reference), _) => {
-            let name = reference.as_str()?.strip_prefix("#/components/schemas/")?;
-            &schemas[name]
-        }
-        (None, Some(Value::Array(parts))) => match parts.as_slice() {
+    let next = match schema.get("$ref") {
+        Some(reference) => &schemas[reference.as_str()?.strip_prefix("#/components/schemas/")?],
+        None => match schema.get("allOf")?.as_array()?.as_slice() {
             [only] => only,
             _ => return None,
         },
-        _ => return None,
     };
     type_of(next.as_object()?, schemas, depth.checked_sub(1)?)
 }
 
 /// Converts one schema and those within it.
 fn schema(value: &mut Value) {
-    let Some(schema) = value.as_object_mut() else {
+    match value {
         // `true` and `false` are schemas only in 3.1.
-        match value {
-            Value::Bool(true) => *value = json!({}),
-            Value::Bool(false) => *value = json!({"not": {}}),
-            _ => {}
-        }
-        return;
-    };
+        Value::Bool(true) => *value = json!({}),
+        Value::Bool(false) => *value = json!({"not": {}}),
+        Value::Object(schema) => object(schema),
+        _ => {}
+    }
+}
+
+fn object(schema: &mut Map<String, Value>) {
     inner(schema);
     if schema.contains_key("patternProperties") {
         // Without the patterns it would forbid what they allow.
         schema.remove("additionalProperties");
     }
-    for word in UNKNOWN_WORDS {
-        schema.remove(word);
-    }
+    schema.retain(|word, _| !UNKNOWN_WORDS.contains(&word.as_str()));
     types(schema);
     null_alternative(schema);
     if let Some(only) = schema.remove("const") {
@@ -105,8 +100,8 @@ fn schema(value: &mut Value) {
     {
         schema.entry("example").or_insert(first);
     }
-    bound(schema, "exclusiveMinimum", "minimum");
-    bound(schema, "exclusiveMaximum", "maximum");
+    bound(schema, "exclusiveMinimum", "minimum", 1.0);
+    bound(schema, "exclusiveMaximum", "maximum", -1.0);
     if schema.len() > 1
         && let Some(reference) = schema.remove("$ref")
     {
@@ -137,18 +132,17 @@ fn inner(schema: &mut Map<String, Value>) {
 
 /// Converts a list of types: with `null` the type becomes nullable, and several become alternatives.
 fn types(schema: &mut Map<String, Value>) {
-    let types = match schema.remove("type") {
+    let mut types = match schema.remove("type") {
         None => return,
         Some(Value::Array(types)) => types,
-        Some(only) if only == "null" => {
-            schema.insert("nullable".to_owned(), json!(true));
-            schema.insert("enum".to_owned(), json!([null]));
-            return;
-        }
         Some(only) => vec![only],
     };
-    let (nulls, types): (Vec<_>, Vec<_>) = types.into_iter().partition(|t| t == "null");
-    if !nulls.is_empty() {
+    let count = types.len();
+    types.retain(|one| one != "null");
+    if types.is_empty() {
+        schema.insert("enum".to_owned(), json!([null]));
+    }
+    if types.len() < count {
         schema.insert("nullable".to_owned(), json!(true));
         if let Some(Value::Array(values)) = schema.get_mut("enum")
             && !values.contains(&Value::Null)
@@ -156,28 +150,20 @@ fn types(schema: &mut Map<String, Value>) {
             values.push(Value::Null);
         }
     }
-    match types.as_slice() {
-        [] => {}
-        [one] => {
-            if one == "array" {
-                schema.entry("items").or_insert(json!({}));
-            }
-            schema.insert("type".to_owned(), one.clone());
+    let mut all = types.into_iter().map(|one| match one.as_str() {
+        Some("array") => json!({"type": "array", "items": {}}),
+        _ => json!({"type": one}),
+    });
+    if all.len() > 1 {
+        // The schema may have alternatives of its own, and both must hold.
+        let either = json!({"anyOf": all.collect::<Value>()});
+        let parts = schema.entry("allOf").or_insert(json!([]));
+        if let Some(parts) = parts.as_array_mut() {
+            parts.push(either);
         }
-        several => {
-            let any = several.iter().map(|one| match one.as_str() {
-                Some("array") => json!({"type": "array", "items": {}}),
-                _ => json!({"type": one}),
-            });
-            let any: Vec<_> = any.collect();
-            // The schema has alternatives of its own, and both must hold.
-            let any = json!({"anyOf": any});
-            match schema.get_mut("allOf").and_then(Value::as_array_mut) {
-                Some(all) => all.push(any),
-                None => {
-                    schema.insert("allOf".to_owned(), json!([any]));
-                }
-            }
+    } else if let Some(Value::Object(one)) = all.next() {
+        for (word, value) in one {
+            schema.entry(word).or_insert(value);
         }
     }
 }
@@ -191,39 +177,34 @@ fn null_alternative(schema: &mut Map<String, Value>) {
         let count = parts.len();
         // `type: null` is converted already.
         parts.retain(|part| part["enum"] != json!([null]));
-        if parts.len() == count {
+        let rest = parts.len();
+        if rest == count {
             continue;
         }
-        if parts.is_empty() {
-            schema.remove(word);
-            schema.insert("enum".to_owned(), json!([null]));
-        } else if let [only] = parts.as_mut_slice() {
-            let only = only.take();
-            schema.remove(word);
-            schema.insert("allOf".to_owned(), json!([only]));
-        }
         schema.insert("nullable".to_owned(), json!(true));
+        if rest < 2
+            && let Some(parts) = schema.remove(word)
+        {
+            let (word, rest) = if rest == 0 {
+                ("enum", json!([null]))
+            } else {
+                ("allOf", parts)
+            };
+            schema.insert(word.to_owned(), rest);
+        }
     }
 }
 
-/// An exclusive bound is a number in 3.1, and a property of the inclusive bound in 3.0.
-fn bound(schema: &mut Map<String, Value>, exclusive: &str, inclusive: &str) {
-    let Some(limit) = schema.get(exclusive).filter(|limit| limit.is_number()) else {
+/// An exclusive bound is a number in 3.1, and a property of the inclusive bound in 3.0. `sign` is that of a tighter bound.
+fn bound(schema: &mut Map<String, Value>, exclusive: &str, inclusive: &str, sign: f64) {
+    let Some(limit) = schema.get(exclusive).and_then(Value::as_f64) else {
         return;
     };
-    let limit = limit.clone();
-    let tighter = |other: &Value| {
-        let (other, limit) = (other.as_f64(), limit.as_f64());
-        if inclusive == "minimum" {
-            other > limit
-        } else {
-            other < limit
-        }
-    };
-    if schema.get(inclusive).is_some_and(tighter) {
-        schema.remove(exclusive);
-    } else {
-        schema.insert(inclusive.to_owned(), limit);
+    let other = schema.get(inclusive).and_then(Value::as_f64);
+    if let Some(exact) = schema.remove(exclusive)
+        && other.is_none_or(|other| other * sign <= limit * sign)
+    {
+        schema.insert(inclusive.to_owned(), exact);
         schema.insert(exclusive.to_owned(), json!(true));
     }
 }

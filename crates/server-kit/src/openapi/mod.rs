@@ -126,8 +126,9 @@ pub const fn json_content(schema: &'static str, example: &'static str) -> Conten
 /// A parameter, which is required if it is in the path.
 pub fn parameter(place: &str, name: &str, text: &str, schema: Value, example: Value) -> Value {
     let mut parameter = json!({
-        "in": place, "name": name, "description": text, "required": place == "path", "schema": schema,
+        "in": place, "name": name, "description": text, "required": place == "path",
     });
+    parameter["schema"] = schema;
     if !example.is_null() {
         parameter["example"] = example;
     }
@@ -148,7 +149,11 @@ pub struct DocumentInfo<'a> {
 
 /// Assembles a document in OpenAPI 3.0, whose schemas may be in 3.1. Operations require bearer tokens unless they say
 /// otherwise.
-pub fn assemble(about: DocumentInfo<'_>, paths: Value, mut components: Value) -> Value {
+pub fn assemble(
+    about: &DocumentInfo<'_>,
+    paths: Map<String, Value>,
+    mut components: Value,
+) -> Value {
     if let Some(Value::Object(schemas)) = components.get_mut("schemas") {
         convert::to_3_0(schemas);
     }
@@ -168,9 +173,9 @@ pub fn assemble(about: DocumentInfo<'_>, paths: Value, mut components: Value) ->
         },
         "servers": servers.collect::<Value>(),
         "security": [{}, {"BearerAuth": []}],
-        "paths": paths,
-        "components": components,
     });
+    document["paths"] = paths.into();
+    document["components"] = components;
     insert(&mut document, "tags", tags.collect());
     document
 }
