@@ -8,10 +8,10 @@ use super::rows::{CREATE, CREATE_REFUSED};
 use crate::domain::lease::LeaseName;
 use crate::domain::{Entity, EntityRegistry};
 use crate::http::meta::Metadata;
-use crate::http::request::Route;
-use crate::http::routes::Operation;
+use crate::http::request::{Permission, Route};
 use crate::wire::schemas::examples::Examples;
 use crate::wire::schemas::{KindNames, Names, parameters};
+use hyperfleet_server_kit::http::Operation;
 use hyperfleet_server_kit::openapi::{RefusedStatus, Vocabulary, parameter, reference};
 
 /// Prefix of the names of shared parameters in the query.
@@ -55,7 +55,11 @@ impl<'a> Subject<'a> {
     }
 
     /// A path as the document spells it, with its operations.
-    pub(in crate::http) fn item(&self, path: &str, operations: &[Operation]) -> (String, Value) {
+    pub(in crate::http) fn item(
+        &self,
+        path: &str,
+        operations: &[Operation<Permission>],
+    ) -> (String, Value) {
         let ids: Vec<_> = ["{parent_id}", "{id}", "{name}"]
             .into_iter()
             .filter(|id| path.contains(id))
@@ -72,7 +76,7 @@ impl<'a> Subject<'a> {
     }
 
     #[rustfmt::skip]
-    fn described(&self, path: &str, operation: &Operation, ids: &[Value]) -> Value {
+    fn described(&self, path: &str, operation: &Operation<Permission>, ids: &[Value]) -> Value {
         let is_refused = operation.describe.id == CREATE.id && self.is_flat_child();
         let row = if is_refused { &CREATE_REFUSED } else { operation.describe };
         let needs_token = operation.permission.is_some();

@@ -417,7 +417,7 @@ fn every_filter_of_the_audit_trail_is_read() {
         let is_free = ["kind", "actor"].contains(&name);
         let filter =
             |text: &str| Params::new(vec![(name.to_owned(), text.to_owned())]).audit_filter();
-        assert_eq!(filter("\u{e9}").is_ok(), is_free, "{}", name);
+        assert_eq!(filter("\u{e9}").is_ok(), is_free, "{name}");
         if let Some(example) = parameter["example"].as_str() {
             let none = Params::default().audit_filter();
             assert!(

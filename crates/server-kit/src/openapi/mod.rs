@@ -35,13 +35,13 @@ pub struct Described {
     /// The formats of its body.
     pub body: &'static [Content],
     /// Responses that are not problems.
-    pub answers: &'static [Answer],
+    pub answers: &'static [DescribedResponse],
     /// Statuses of its problems.
     pub problems: &'static [u16],
 }
 
 /// A response: status, meaning, formats of its body, names of its headers.
-pub type Answer = (
+pub type DescribedResponse = (
     &'static str,
     &'static str,
     &'static [Content],
