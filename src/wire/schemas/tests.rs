@@ -420,11 +420,7 @@ fn every_filter_of_the_audit_trail_is_read() {
         assert_eq!(filter("\u{e9}").is_ok(), is_free, "{name}");
         if let Some(example) = parameter["example"].as_str() {
             let none = Params::default().audit_filter();
-            assert!(
-                filter(example).is_ok() && filter(example) != none,
-                "{}",
-                name
-            );
+            assert!(filter(example).is_ok() && filter(example) != none, "{name}");
         }
     }
 }
