@@ -143,8 +143,9 @@ async fn insert(db: &mut Db<'_>, items: &[InsertResource]) -> Result<Vec<Created
     let result = sqlx::query_as!(
         InsertRow,
         r#"WITH wanted AS (
-               SELECT * FROM json_to_recordset($1::json) AS w (
-                   place bigint, id uuid, owner_id uuid, kind text, name text, generation int, spec jsonb, labels jsonb,
+               SELECT w.*, j.place
+               FROM unnest($1::json[]) WITH ORDINALITY j (item, place) CROSS JOIN LATERAL json_to_record(j.item) AS w (
+                   id uuid, owner_id uuid, kind text, name text, generation int, spec jsonb, labels jsonb,
                    tenancy jsonb, conditions jsonb, links jsonb, condition_states text[],
                    reconciled_updated_at timestamptz, reconciled_transition_at timestamptz,
                    last_known_generation bigint, parent_kind text, parent_tenancy jsonb, at timestamptz, actor text,

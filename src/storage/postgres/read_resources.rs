@@ -184,7 +184,7 @@ macro_rules! read_resources {
         // Only decisions about finalizing resources need the number of children.
         sqlx::query_as!(
             FoundResource,
-            r#"SELECT w.place AS "place!", r.id, r.kind, r.name, r.owner_id, r.generation, r.revision,
+            r#"SELECT j.place AS "place!", r.id, r.kind, r.name, r.owner_id, r.generation, r.revision,
                       r.created_at, r.created_by, r.updated_at, r.updated_by, r.deleted_at, r.deleted_by,
                       r.conditions AS "conditions: _",
                       CASE WHEN r.deleted_at IS NULL THEN 0 ELSE count_children(r.id) END AS "children!",
@@ -193,8 +193,9 @@ macro_rules! read_resources {
                       e.conditions AS "report_conditions: _", "#
                 + $parts
                 + r#"
-               FROM json_to_recordset($4::json)
-                    AS w (place bigint, id uuid, kind text, owner_id uuid, tenancy jsonb, resource boolean, dependents boolean,
+               FROM unnest($4::json[]) WITH ORDINALITY j (item, place)
+               CROSS JOIN LATERAL json_to_record(j.item)
+                    AS w (id uuid, kind text, owner_id uuid, tenancy jsonb, resource boolean, dependents boolean,
                           has_links boolean, surroundings boolean)
                JOIN resources r ON r.id = w.id
                CROSS JOIN LATERAL (

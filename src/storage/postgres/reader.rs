@@ -16,9 +16,9 @@ use crate::domain::StoredResource;
 /// Consists of constants only.
 static SQL: LazyLock<String> = LazyLock::new(|| {
     format!(
-        "SELECT {COLUMNS}, wanted.place
-         FROM json_to_recordset($1::json)
-              AS wanted (place bigint, id uuid, kind text, owner_id uuid, tenancy jsonb)
+        "SELECT {COLUMNS}, j.place
+         FROM unnest($1::json[]) WITH ORDINALITY j (item, place)
+         CROSS JOIN LATERAL json_to_record(j.item) AS wanted (id uuid, kind text, owner_id uuid, tenancy jsonb)
          JOIN resources r ON r.id = wanted.id
          WHERE (wanted.kind IS NULL OR r.kind = wanted.kind)
            AND (wanted.owner_id IS NULL OR r.owner_id = wanted.owner_id)

@@ -52,10 +52,11 @@ impl Db<'_> {
                  INSERT INTO audit_entries (at, actor, request_id, action, kind, resource_id, name,
                                             generation_before, generation_after, reason, tenancy)
                  SELECT $1, $2, $3, c.action, c.kind, c.id, c.name, c.before, c.after, c.reason, r.tenancy
-                 FROM json_to_recordset($4::json) AS c (
-                     place bigint, action text, kind text, id uuid, name text, before int, after int, reason text)
+                 FROM unnest($4::json[]) WITH ORDINALITY j (item, place)
+                 CROSS JOIN LATERAL json_to_record(j.item) AS c (
+                     action text, kind text, id uuid, name text, before int, after int, reason text)
                  JOIN resources r ON r.id = c.id
-                 ORDER BY c.place
+                 ORDER BY j.place
              ), recorded AS (
                  INSERT INTO changes (at, resource_id, revision, generation, kind, action, actor, request_id)
                  SELECT $1, r.id, r.revision, r.generation, r.kind, 'removed', $2, $3

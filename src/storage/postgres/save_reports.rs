@@ -75,8 +75,9 @@ macro_rules! save_reports {
     ($db:ident, $reports:ident, $recorded:literal) => {
         sqlx::query_scalar!(
             r#"WITH locked AS (
-                   SELECT w.* FROM json_to_recordset($1::json) AS w (
-                       place bigint, id uuid, revision bigint, condition_place text, conditions jsonb,
+                   SELECT w.*, j.place
+                   FROM unnest($1::json[]) WITH ORDINALITY j (item, place) CROSS JOIN LATERAL json_to_record(j.item) AS w (
+                       id uuid, revision bigint, condition_place text, conditions jsonb,
                        condition_states text[], reconciled_updated_at timestamptz, reconciled_transition_at timestamptz,
                        last_known_generation bigint, adapter text, observed_generation int, created_at timestamptz,
                        reported_at timestamptz, reported_conditions jsonb, data jsonb, metadata jsonb, at timestamptz,

@@ -153,8 +153,9 @@ impl BatchItem for SaveResource {
     async fn answer(db: &mut Db<'_>, items: &[Self]) -> Result<Vec<bool>, Error> {
         let result = sqlx::query_scalar!(
             r#"WITH locked AS (
-                   SELECT w.* FROM json_to_recordset($1::json) AS w (
-                       place bigint, id uuid, revision bigint, must_have_no_dependents boolean, generation int,
+                   SELECT w.*, j.place
+                   FROM unnest($1::json[]) WITH ORDINALITY j (item, place) CROSS JOIN LATERAL json_to_record(j.item) AS w (
+                       id uuid, revision bigint, must_have_no_dependents boolean, generation int,
                        updated_at timestamptz, deleted_at timestamptz, deleted_by text, spec jsonb, labels jsonb,
                        updated_by text, condition_place text, conditions jsonb, condition_states text[],
                        reconciled_updated_at timestamptz, reconciled_transition_at timestamptz,
