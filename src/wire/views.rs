@@ -16,7 +16,7 @@ use utoipa::ToSchema;
 use super::continuation::{Continuation, ListKey};
 use super::fields::Fields;
 use super::members::{AdapterCondition, AuditAction, ResourceCondition};
-use crate::domain::audit::{AuditEntry, TrailPage};
+use crate::domain::audit::{Entry, TrailPage};
 use crate::domain::explain::ResourceExplanation;
 use crate::domain::moment;
 use crate::domain::page::Listing;
@@ -143,7 +143,7 @@ pub(super) struct ReportView<'a> {
 pub(super) struct EntryView<'a> {
     /// The kind of change.
     #[schema(value_type = AuditAction)]
-    action: &'static str,
+    action: &'a str,
     /// The caller that made it.
     actor: &'a str,
     /// The generation after it; absent when the resource was removed.
@@ -165,7 +165,7 @@ pub(super) struct EntryView<'a> {
     /// Id of the request that made it.
     request_id: &'a str,
     /// Id of the resource.
-    resource_id: String,
+    resource_id: &'a str,
     /// Its number. Later changes of a resource have higher ones.
     sequence: i64,
     /// The tenant that the resource belongs to, by dimension.
@@ -352,21 +352,20 @@ impl<'a> Views<'a> {
         list("AdapterStatusList".to_owned(), listing, Self::report)
     }
 
-    fn entry(entry: &'a AuditEntry) -> impl Serialize + 'a {
-        let change = &entry.change;
+    fn entry(entry: &'a Entry) -> impl Serialize + 'a {
         EntryView {
-            action: change.action.into_str(),
-            actor: &entry.origin.actor,
-            generation_after: change.generation_after,
-            generation_before: change.generation_before,
-            kind: &change.kind,
-            name: &change.name,
-            reason: change.reason.as_deref(),
-            request_id: &entry.origin.request_id,
-            resource_id: change.id.to_string(),
+            action: &entry.action,
+            actor: &entry.actor,
+            generation_after: entry.generation_after,
+            generation_before: entry.generation_before,
+            kind: &entry.kind,
+            name: &entry.name,
+            reason: entry.reason.as_deref(),
+            request_id: &entry.request_id,
+            resource_id: &entry.resource_id,
             sequence: entry.sequence,
             tenancy: &entry.tenancy,
-            time: entry.origin.at,
+            time: entry.at,
         }
     }
 
