@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 
 use chrono::{DateTime, Utc};
-use hyperfleet_audit::{Entry, Line, Link, TrailPosition};
+use hyperfleet_audit::{AuditEntry, Line, Link, TrailPosition};
 
 use super::Error;
 use super::sealing::end_of;
@@ -29,7 +29,7 @@ pub struct TrailReader {
     /// The first link that is there.
     pub first: Option<Link>,
     links: VecDeque<Link>,
-    entries: VecDeque<Entry>,
+    entries: VecDeque<AuditEntry>,
     /// Number of the next pass to read, if there may be one,
     next_pass: Option<i64>,
     last_pass: i64,
@@ -79,7 +79,7 @@ impl TrailReader {
             self.entries = page.into();
         }
         let end = self.links.front().map(|link| link.pass.end);
-        let is_next = |entry: &mut Entry| end.is_none_or(|end| entry.position <= end);
+        let is_next = |entry: &mut AuditEntry| end.is_none_or(|end| entry.position <= end);
         let entry = self.entries.pop_front_if(is_next).map(Line::Entry);
         Ok(entry.or_else(|| self.links.pop_front().map(Line::Link)))
     }

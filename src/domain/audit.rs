@@ -6,7 +6,7 @@ use strum::{EnumString, IntoStaticStr, VariantNames};
 use super::page::Listing;
 use super::{ResourceId, ResourceState};
 
-pub use hyperfleet_audit::{Entry, TrailPosition};
+pub use hyperfleet_audit::{AuditEntry, TrailPosition};
 
 /// The kind of a change, stored and shown by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, EnumString, IntoStaticStr, VariantNames)]
@@ -123,7 +123,7 @@ impl SettledTrail {
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrailPage {
-    pub listing: Listing<Entry>,
+    pub listing: Listing<AuditEntry>,
     /// Where a reader continues: every entry that is not settled yet is after it.
     pub position: TrailPosition,
     /// The end of the last pass: every entry up to it is sealed.

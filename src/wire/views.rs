@@ -16,7 +16,7 @@ use utoipa::ToSchema;
 use super::continuation::{Continuation, ListKey};
 use super::fields::Fields;
 use super::members::{AdapterCondition, AuditAction, ResourceCondition};
-use crate::domain::audit::{Entry, TrailPage};
+use crate::domain::audit::{AuditEntry, TrailPage};
 use crate::domain::explain::ResourceExplanation;
 use crate::domain::moment;
 use crate::domain::page::Listing;
@@ -352,7 +352,7 @@ impl<'a> Views<'a> {
         list("AdapterStatusList".to_owned(), listing, Self::report)
     }
 
-    fn entry(entry: &'a Entry) -> impl Serialize + 'a {
+    fn entry(entry: &'a AuditEntry) -> impl Serialize + 'a {
         EntryView {
             action: &entry.action,
             actor: &entry.actor,

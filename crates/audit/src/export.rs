@@ -3,7 +3,7 @@
 use std::mem;
 
 use super::tree::Tree;
-use super::{Entry, Hash, Line, ProvenEntry, Tenancy};
+use super::{AuditEntry, Hash, Line, ProvenEntry, Tenancy};
 
 /// Turns the lines of the whole trail into those of an export.
 pub struct Export {
@@ -12,7 +12,7 @@ pub struct Export {
     /// The entries of the pass in progress,
     leaves: Vec<Hash>,
     /// and which of them are the tenant's.
-    own: Vec<(usize, Entry)>,
+    own: Vec<(usize, AuditEntry)>,
 }
 
 impl Export {

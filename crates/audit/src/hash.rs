@@ -17,7 +17,9 @@ impl Hash {
     /// The hash of these bytes, one after the other.
     pub(crate) fn of(parts: &[&[u8]]) -> Self {
         let mut hasher = Sha256::new();
-        parts.iter().for_each(|part| hasher.update(part));
+        for part in parts {
+            hasher.update(part);
+        }
         Self(hasher.finalize().into())
     }
 

@@ -30,12 +30,12 @@ use std::collections::BTreeMap;
 
 pub use export::Export;
 pub use hash::Hash;
-pub use line::{Entry, Line, Link, Pass, ProvenEntry, read_lines};
+pub use line::{AuditEntry, Line, Link, Pass, ProvenEntry, read_lines};
 pub use position::TrailPosition;
-pub use report::{AuditReport, FAULTS_LISTED_MAX, Fault, FaultKind, Removed};
+pub use report::{AuditFault, AuditReport, FAULTS_LISTED_MAX, FaultKind, Removed};
 pub use retention::{RETENTION_MIN, RetentionRule};
 pub use sealing::seal;
 pub use verify::ChainVerifier;
 
 /// The tenant of an entry, by its dimensions.
-pub type Tenancy = BTreeMap<String, String>;
+type Tenancy = BTreeMap<String, String>;

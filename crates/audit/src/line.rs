@@ -22,7 +22,7 @@ pub enum Line {
     Link(Link),
     /// An entry of a tenant's export.
     Proven(ProvenEntry),
-    Entry(Entry),
+    Entry(AuditEntry),
     /// The begin of a tenant's export.
     Tenant {
         tenancy: Tenancy,
@@ -31,7 +31,7 @@ pub enum Line {
 
 /// An entry of the audit trail.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Entry {
+pub struct AuditEntry {
     pub action: String,
     pub actor: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -83,7 +83,7 @@ pub struct Link {
 /// An entry with the proof that it is in its pass.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProvenEntry {
-    pub entry: Entry,
+    pub entry: AuditEntry,
     /// Its place among the entries of the pass, from 0.
     pub index: u64,
     /// The hashes beside its way to the root, from below.
@@ -104,7 +104,7 @@ impl fmt::Display for Line {
     }
 }
 
-impl Entry {
+impl AuditEntry {
     pub(crate) fn hash(&self) -> Hash {
         tree::leaf(&json(self))
     }

@@ -26,7 +26,7 @@ pub struct AuditReport {
     /// The comparison with an earlier export.
     pub compared: Option<Compared>,
     pub fault_count: u64,
-    pub faults: Vec<Fault>,
+    pub faults: Vec<AuditFault>,
 }
 
 /// Entries after the last pass.
@@ -58,7 +58,7 @@ pub struct Compared {
 
 /// Where the trail is not what was sealed, and how it shows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Fault {
+pub struct AuditFault {
     pub kind: FaultKind,
     pub message: String,
     /// Number of the pass.
@@ -107,7 +107,7 @@ impl AuditReport {
         if self.faults.len() < FAULTS_LISTED_MAX {
             let before = self.last.as_ref().map(|last| &last.pass);
             let before = before.filter(|last| pass.is_some_and(|pass| last.end < pass.end));
-            self.faults.push(Fault {
+            self.faults.push(AuditFault {
                 kind,
                 message: message.into(),
                 number: pass.map(|pass| pass.number),
@@ -218,7 +218,7 @@ impl fmt::Display for AuditReport {
     }
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for AuditFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some((number, end)) = self.number.zip(self.end) {
             write!(f, "pass {number}")?;

@@ -43,12 +43,11 @@ impl RetentionRule {
 
 impl fmt::Display for RetentionRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.configured {
-            Some(age) => write!(f, "audit.retention, {}", format_duration(age)),
-            None => {
-                let age = format_duration(RETENTION_MIN);
-                write!(f, "{age}, because audit.retention is not set here")
-            }
+        let age = format_duration(self.configured.unwrap_or(RETENTION_MIN));
+        if self.configured.is_some() {
+            write!(f, "audit.retention, {age}")
+        } else {
+            write!(f, "{age}, because audit.retention is not set here")
         }
     }
 }

@@ -19,7 +19,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::{
-    AuditReport, ChainVerifier, Entry, FaultKind, Line, Link, Tenancy, TrailPosition, seal,
+    AuditEntry, AuditReport, ChainVerifier, FaultKind, Line, Link, Tenancy, TrailPosition, seal,
 };
 
 /// Seconds after the begin of 2026.
@@ -43,8 +43,8 @@ fn position(commit_order: i64, sequence: i64) -> TrailPosition {
     }
 }
 
-fn entry(org: &str, commit_order: i64, sequence: i64, second: i64) -> Entry {
-    Entry {
+fn entry(org: &str, commit_order: i64, sequence: i64, second: i64) -> AuditEntry {
+    AuditEntry {
         action: "create".to_owned(),
         actor: "ann".to_owned(),
         generation_after: Some(1),
@@ -62,13 +62,13 @@ fn entry(org: &str, commit_order: i64, sequence: i64, second: i64) -> Entry {
 }
 
 /// An export: each batch is sealed together.
-fn sealed(batches: &[Vec<Entry>]) -> Vec<Line> {
+fn sealed(batches: &[Vec<AuditEntry>]) -> Vec<Line> {
     let mut last: Option<Link> = None;
     let mut lines = Vec::new();
     for batch in batches {
         let mut entries = batch.iter().peekable();
         for link in seal(batch, last.as_ref(), at(1_000)) {
-            let is_in_pass = |entry: &&Entry| entry.position <= link.pass.end;
+            let is_in_pass = |entry: &&AuditEntry| entry.position <= link.pass.end;
             while let Some(entry) = entries.next_if(is_in_pass) {
                 lines.push(Line::Entry(entry.clone()));
             }
@@ -94,7 +94,7 @@ fn faults(report: &AuditReport) -> Vec<(FaultKind, Option<i64>)> {
 }
 
 /// Entries of few tenants, in batches.
-fn batches() -> impl Strategy<Value = Vec<Vec<Entry>>> {
+fn batches() -> impl Strategy<Value = Vec<Vec<AuditEntry>>> {
     let one = ("[a-c]?", 0..3_i64, -200_000..200_000_i64);
     vec(vec(one, 1..9), 1..6).prop_map(|batches| {
         let (mut order, mut sequence) = (1, 0);

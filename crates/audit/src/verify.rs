@@ -30,9 +30,9 @@ impl ChainVerifier {
     }
 
     /// Takes the next line; `None` for one that cannot be read.
-    pub fn take(&mut self, line: Option<Line>) {
+    pub fn take(&mut self, read: Option<Line>) {
         self.lines += 1;
-        match line {
+        match read {
             Some(Line::Entry(entry)) => {
                 self.leaves.push(entry.hash());
                 self.report.unsealed.add(entry.at);

@@ -5,16 +5,16 @@ use sqlx::types::Json;
 use sqlx::{FromRow, Row as _};
 use uuid::Uuid;
 
-use crate::domain::audit::{Entry, SettledTrail, TrailPosition};
+use crate::domain::audit::{AuditEntry, SettledTrail, TrailPosition};
 
-/// The columns of an [`Entry`].
+/// The columns of an [`AuditEntry`].
 pub(super) const ENTRY_COLUMNS: &str = "sequence, at, actor, request_id, action, kind, resource_id, name, \
     generation_before, generation_after, reason, tenancy, era, commit_order";
 
-pub(super) fn entry_of(row: &PgRow) -> Result<Entry, sqlx::Error> {
+pub(super) fn entry_of(row: &PgRow) -> Result<AuditEntry, sqlx::Error> {
     let id: Uuid = row.try_get("resource_id")?;
     let tenancy: Json<_> = row.try_get("tenancy")?;
-    Ok(Entry {
+    Ok(AuditEntry {
         action: row.try_get("action")?,
         actor: row.try_get("actor")?,
         generation_after: row.try_get("generation_after")?,

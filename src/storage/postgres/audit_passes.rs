@@ -1,7 +1,7 @@
 //! Table `audit_passes`: the hash chain of the audit trail. The entries below it are read, and removed, by their positions.
 
 use chrono::{DateTime, Utc};
-use hyperfleet_audit::{Entry, Hash, Link, Pass, TrailPosition};
+use hyperfleet_audit::{AuditEntry, Hash, Link, Pass, TrailPosition};
 use sqlx::postgres::PgRow;
 use sqlx::{Postgres, QueryBuilder, Row as _};
 
@@ -128,7 +128,7 @@ impl Db<'_> {
         after: TrailPosition,
         end: TrailEnd,
         count_max: i64,
-    ) -> Result<Vec<Entry>, Error> {
+    ) -> Result<Vec<AuditEntry>, Error> {
         let mut query = QueryBuilder::new("SELECT ");
         query.push(ENTRY_COLUMNS).push(" FROM audit_entries WHERE ");
         push_position(&mut query, ">", after);

@@ -14,7 +14,7 @@ use super::measure::SqlTable::{Audit, Resources};
 use super::row::{COLUMNS, COLUMNS_COUNT, COLUMNS_WITHOUT_SPEC, StoredRow};
 use super::search::Search;
 use super::{Db, Error};
-use crate::domain::audit::{AuditFilter, Entry, SettledTrail, TrailPosition};
+use crate::domain::audit::{AuditEntry, AuditFilter, SettledTrail, TrailPosition};
 use crate::domain::page::{Direction, Listing, Order, OrderField, PageRequest};
 use crate::domain::position::RowPosition;
 use crate::domain::tenancy::TenantScope;
@@ -122,7 +122,7 @@ impl ListQuery<'_> {
 /// The rows for a page of the audit trail, as of one moment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrailRows {
-    pub listing: Listing<Entry>,
+    pub listing: Listing<AuditEntry>,
     /// How far the trail is settled.
     pub settled: SettledTrail,
     /// The position of the last entry, if more follow it in the order of positions.

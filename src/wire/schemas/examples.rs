@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use crate::domain::audit::{Action, ChangeOrigin, Entry, TrailPage, TrailPosition};
+use crate::domain::audit::{Action, AuditEntry, ChangeOrigin, TrailPage, TrailPosition};
 use crate::domain::explain::{ExplainInput, Surroundings, explain};
 use crate::domain::history::{
     Generation, GenerationAuthor, HistoryPage, TimelineEvent, TimelineEventKind, Tombstone,
@@ -286,7 +286,7 @@ pub fn audit(kind: &str, name: &str) -> Value {
         commit_order: 7_432,
         sequence: 1,
     };
-    let entry = Entry {
+    let entry = AuditEntry {
         action: Action::Create.into_str().to_owned(),
         actor: ACTOR.to_owned(),
         generation_after: Some(1),

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 
 use super::{at, batches, entry, faults, sealed, tenancy, verified};
-use crate::{ChainVerifier, Entry, FaultKind, Hash, Line, Link, seal};
+use crate::{AuditEntry, ChainVerifier, FaultKind, Hash, Line, Link, seal};
 
 /// Computed by Python from the texts that `lines` pins:
 ///
@@ -81,7 +81,7 @@ fn three() -> Vec<Line> {
     ])
 }
 
-fn with_entry(lines: &[Line], index: usize, change: impl Fn(&mut Entry)) -> Vec<Line> {
+fn with_entry(lines: &[Line], index: usize, change: impl Fn(&mut AuditEntry)) -> Vec<Line> {
     let mut lines = lines.to_vec();
     match &mut lines[index] {
         Line::Entry(entry) => change(entry),
@@ -184,9 +184,9 @@ fn a_noted_hash_is_found_or_missing() {
     };
     for (hash, expected) in [(second.hash, &[][..]), (Hash::ZERO, &[(Missing, None)])] {
         let mut verifier = ChainVerifier::new(Some(hash));
-        lines
-            .iter()
-            .for_each(|line| verifier.take(Some(line.clone())));
+        for line in &lines {
+            verifier.take(Some(line.clone()));
+        }
         assert_eq!(faults(&verifier.finish()), expected, "{hash}");
     }
 }

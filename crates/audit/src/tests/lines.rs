@@ -1,10 +1,10 @@
 //! These bytes are in exports and below hashes: a change of a text breaks every chain.
 
 use super::{at, entry, position, sealed, tenancy};
-use crate::{Entry, Hash, Line, Link, Pass, ProvenEntry, read_lines};
+use crate::{AuditEntry, Hash, Line, Link, Pass, ProvenEntry, read_lines};
 
-fn forced() -> Entry {
-    Entry {
+fn forced() -> AuditEntry {
+    AuditEntry {
         action: "force_delete".to_owned(),
         actor: "ann@example.com".to_owned(),
         generation_after: None,
@@ -86,7 +86,8 @@ fn lines_are_read_as_they_were_written() {
             path: vec![Hash::ZERO, Hash([0xab; 32])],
         }),
     ]);
-    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    let texts: Vec<_> = lines.iter().map(Line::to_string).collect();
+    let text = texts.join("\n") + "\n";
     let read: Vec<_> = read_lines(text.as_bytes()).map(Result::unwrap).collect();
     let expected: Vec<_> = lines.into_iter().map(Some).collect();
     assert_eq!(read, expected);
