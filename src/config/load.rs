@@ -10,8 +10,8 @@ use serde::Serialize;
 
 use super::catalogue::{DATABASE_URL, TABLE};
 use super::{Loaded, Settings, SettingsArgs, addresses};
-use crate::domain::audit::RETENTION_MIN;
 use crate::domain::entity_config::EntityConfig;
+use hyperfleet_audit::RETENTION_MIN;
 use hyperfleet_server_kit::settings::{Layer, SettingFault, host_fault, is_host, shared_ports};
 
 /// The settings that name the database.

@@ -29,7 +29,7 @@ pub use args::{
     Args, CheckArgs, Command, ConfigCommand, DemoAdapterArgs, DevArgs, HealthcheckArgs, ImportArgs,
     MigrateArgs, MigrateCommand, OpenapiArgs, StatusArgs,
 };
-pub use audit::{AuditCommand, AuditExportArgs, AuditVerifyArgs};
+pub use audit::{AuditCommand, AuditExportArgs, AuditRangeArgs, AuditVerifyArgs};
 pub use dev_defaults::dev_defaults;
 pub use dev_token::DevTokenArgs;
 pub use fleet_adapter::{FleetAdapterCommand, RenderArgs, with_command_of_name};

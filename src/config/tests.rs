@@ -520,7 +520,7 @@ fn the_tables_of_the_documentation_are_those_of_the_code() {
 /// It has no maximum, so it is no range, and its help says the minimum.
 #[test]
 fn the_help_of_audit_retention_says_its_minimum() {
-    let minimum = format_duration(crate::domain::audit::RETENTION_MIN);
+    let minimum = format_duration(hyperfleet_audit::RETENTION_MIN);
     let help = TABLE.find("audit.retention").unwrap().help;
     assert!(help.contains(&format!("at least {minimum};")), "{help}");
 }

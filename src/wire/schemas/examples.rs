@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use crate::domain::audit::{Action, AuditEntry, Change, ChangeOrigin, TrailPage, TrailPosition};
+use crate::domain::audit::{Action, AuditEntry, ChangeOrigin, TrailPage, TrailPosition};
 use crate::domain::explain::{ExplainInput, Surroundings, explain};
 use crate::domain::history::{
     Generation, GenerationAuthor, HistoryPage, TimelineEvent, TimelineEventKind, Tombstone,
@@ -281,28 +281,29 @@ pub fn lease() -> HeldLease {
 
 /// A page of the audit trail.
 pub fn audit(kind: &str, name: &str) -> Value {
-    let change = Change {
-        action: Action::Create,
-        kind: kind.to_owned(),
-        id: id(2),
-        name: name.to_owned(),
-        generation_before: None,
-        generation_after: Some(1),
-        reason: None,
+    let position = TrailPosition {
+        era: 0,
+        commit_order: 7_432,
+        sequence: 1,
     };
     let entry = AuditEntry {
+        action: Action::Create.into_str().to_owned(),
+        actor: ACTOR.to_owned(),
+        generation_after: Some(1),
+        generation_before: None,
+        kind: kind.to_owned(),
+        name: name.to_owned(),
+        position,
+        reason: None,
+        request_id: REQUEST_ID.to_owned(),
+        resource_id: id(2).to_string(),
         sequence: 1,
-        origin: origin(),
-        change,
         tenancy: Tenancy::new(),
+        at: moment(),
     };
     json(&Views::audit(&TrailPage {
         listing: listing(entry),
-        position: TrailPosition {
-            era: 0,
-            commit_order: 7_432,
-            sequence: 1,
-        },
+        position,
         sealed: TrailPosition::START,
     }))
 }

@@ -424,7 +424,7 @@ async fn only_requests_begin_traces() {
         assert_eq!(answer.status(), 200, "{url}");
     }
     until("the background has sealed the creation", async || {
-        api.count("SELECT count(*) FROM audit_seals").await > 0
+        api.count("SELECT count(*) FROM audit_passes").await > 0
     })
     .await;
     program.signal(Signal::TERM);
