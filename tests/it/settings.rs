@@ -537,7 +537,7 @@ fleet:
         "server.jwt.configs[1].jwk_cert_file (from bad.yaml:14) none.json: ",
         "entities[0].references[0] (from bad.yaml:19): entity kind \"Rack\" references the kind \"Zone\"",
         "entities[1].plural (from bad.yaml:22): entity kind \"Shelf\" has the plural \"Shelves\"",
-        "entities[1].required_adapters (from bad.yaml:23): entity kind \"Shelf\" requires adapter \"dns\" twice",
+        "entities[1].required_adapters (from bad.yaml:23): entity kind \"Shelf\" requires adapters \"dns\" and \"dns\", which would share",
         "fleet.etcd.endpoints (from bad.yaml:27): \"etcd:2379\" is no server",
         "fleet.etcd.endpoints (from bad.yaml:27): \"ftp://etcd\" is no server",
     ];
