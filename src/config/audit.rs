@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use chrono::{DateTime, Utc};
 use clap::Subcommand;
 
-use super::scope::{MigrateScope, ScopedArgs};
+use super::SettingsArgs;
 use crate::domain::moment;
 use hyperfleet_server_kit::settings::OutputFormat;
 
@@ -49,7 +49,7 @@ pub struct AuditVerifyArgs {
     #[arg(short, long, value_name = "FORMAT", default_value = "text")]
     pub output: OutputFormat,
     #[command(flatten)]
-    pub settings: ScopedArgs<MigrateScope>,
+    pub settings: SettingsArgs,
 }
 
 #[derive(Debug, clap::Args)]
@@ -64,7 +64,7 @@ pub struct AuditExportArgs {
     #[arg(long, value_name = "KEY=VALUE", value_parser = dimension)]
     pub tenant: Vec<(String, String)>,
     #[command(flatten)]
-    pub settings: ScopedArgs<MigrateScope>,
+    pub settings: SettingsArgs,
 }
 
 fn time(text: &str) -> Result<DateTime<Utc>, String> {

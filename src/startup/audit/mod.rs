@@ -18,8 +18,8 @@ use tracing::Instrument as _;
 use super::{database, telemetry};
 use crate::app::trail::{TrailRange, TrailReader, TrailVerification};
 use crate::config::{
-    self, AuditCommand, AuditExportArgs, AuditVerifyArgs, Database, Loaded, Output, OutputFormat,
-    Settings, SettingsArgs,
+    self, AuditCommand, AuditExportArgs, AuditVerifyArgs, Database, Output, OutputFormat, Settings,
+    SettingsArgs,
 };
 use crate::domain::Tenancy;
 use crate::domain::audit::{ExportRecord, RetentionRule, Seal, VerifiedTrail};
@@ -75,8 +75,7 @@ async fn with_database<T>(
     args: &SettingsArgs,
     command: impl AsyncFnOnce(&Store, &Settings) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
-    let loaded = config::load(args, &Settings::default());
-    let mut loaded: Loaded = loaded.sound().context(Misuse)?;
+    let mut loaded = config::load(args, &Settings::default())?;
     // Standard output is for the result.
     loaded.settings.logging.output = Output::Stderr;
     loaded.settings.database.pool.conn_retry_attempts = 0;
