@@ -10,7 +10,7 @@ use chrono::{DateTime, Utc};
 use clap::Subcommand;
 use hyperfleet_audit::Hash;
 
-use super::scope::{MigrateScope, ScopedArgs};
+use super::SettingsArgs;
 use crate::domain::moment;
 use hyperfleet_server_kit::settings::OutputFormat;
 
@@ -50,7 +50,7 @@ pub struct AuditVerifyArgs {
     #[arg(short, long, value_name = "FORMAT", default_value = "text")]
     pub output: OutputFormat,
     #[command(flatten)]
-    pub settings: ScopedArgs<MigrateScope>,
+    pub settings: SettingsArgs,
 }
 
 #[derive(Debug, clap::Args)]
@@ -71,7 +71,7 @@ pub struct AuditExportArgs {
     #[arg(long, value_name = "KEY=VALUE", value_parser = dimension)]
     pub tenant: Vec<(String, String)>,
     #[command(flatten)]
-    pub settings: ScopedArgs<MigrateScope>,
+    pub settings: SettingsArgs,
 }
 
 fn hash(text: &str) -> Result<Hash, &'static str> {

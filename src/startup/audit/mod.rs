@@ -15,7 +15,7 @@ use tracing::Instrument as _;
 use super::{database, telemetry};
 use crate::app::trail::{TrailRange, TrailReader};
 use crate::config::{
-    self, AuditCommand, AuditExportArgs, AuditRangeArgs, AuditVerifyArgs, Database, Loaded, Output,
+    self, AuditCommand, AuditExportArgs, AuditRangeArgs, AuditVerifyArgs, Database, Output,
     OutputFormat, Settings, SettingsArgs,
 };
 use crate::storage::postgres::{Probe, Store, TrailEnd};
@@ -57,8 +57,7 @@ async fn with_database<T>(
     args: &SettingsArgs,
     command: impl AsyncFnOnce(&Store, &Settings) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
-    let loaded = config::load(args, &Settings::default());
-    let mut loaded: Loaded = loaded.sound().context(Misuse)?;
+    let mut loaded = config::load(args, &Settings::default())?;
     // Standard output is for the result.
     loaded.settings.logging.output = Output::Stderr;
     loaded.settings.database.pool.conn_retry_attempts = 0;
