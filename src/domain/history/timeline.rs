@@ -382,8 +382,8 @@ mod tests {
             lines(&events),
             [
                 // Since the stored transition, and since the condition says it.
-                "50 condition A Some(\"True\") Some(\"False\") Some(20)",
                 "50 condition B Some(\"True\") None Some(20)",
+                "50 condition A Some(\"True\") Some(\"False\") Some(20)",
                 "30 condition B None Some(\"True\") None",
                 "30 condition A Some(\"False\") Some(\"True\") Some(20)",
             ]

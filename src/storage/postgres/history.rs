@@ -174,10 +174,10 @@ impl Db<'_> {
         &mut self,
         scope: ResourceScope<'_>,
         before: Option<i64>,
-        count_max: i64,
+        count_max: u16,
     ) -> Result<Option<RecordedChanges>, Error> {
         static SQL: LazyLock<String> = LazyLock::new(|| format!("{TARGET} {CHANGES_SQL}"));
-        let query = scoped(&SQL, scope).bind(before).bind(count_max);
+        let query = scoped(&SQL, scope).bind(before).bind(i64::from(count_max));
         let result = query.fetch_all(self.repeatable_connection()).await;
         let rows = self.complete(
             result,

@@ -304,7 +304,7 @@ async fn a_request_is_one_span_with_one_below_it_for_each_statement() {
         .unwrap();
     let sql = &save.attributes["db.query.text"];
     assert!(
-        sql.contains("INSERT INTO adapter_reports") && sql.contains("$4"),
+        sql.contains("INSERT INTO adapter_reports") && sql.contains("$1"),
         "{sql}"
     );
     let expected = [
