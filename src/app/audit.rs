@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 
 use super::expiry::{STEP_ROWS, Steps};
 use super::{Error, Service};
-use crate::domain::audit::{AuditFilter, TrailPage};
+use crate::domain::audit::{AuditFilter, TrailPage, TrailPosition};
 use crate::domain::page::PageRequest;
 use crate::domain::tenancy::TenantScope;
 
@@ -49,35 +49,31 @@ impl Service {
     /// not sealed stay.
     pub async fn expire_audit(&self, before: DateTime<Utc>) -> Result<u64, Error> {
         let mut steps = Steps::begin();
-        while self.expire_passes(before).await? > 0 {
-            steps.rest().await;
-        }
+        while steps.rest_after(self.expire_passes(before).await?).await {}
         let mut session = self.store.session().await?;
         let first = session.db().first_pass().await?;
         drop(session);
-        let mut removed = 0;
         // The first pass is one that retention has removed, unless another program has removed those before it.
-        if let Some(first) = first.filter(|first| first.pass.newest_at < before) {
-            loop {
-                let mut tx = self.store.begin().await?;
-                let result = tx
-                    .db()
-                    .delete_entries_up_to(first.pass.end, STEP_ROWS)
-                    .await;
-                match tx.finish(result.map_err(Error::from)).await? {
-                    0 => break,
-                    count => removed += count,
-                }
-                steps.rest().await;
-            }
-        }
-        Ok(removed)
+        let Some(first) = first.filter(|first| first.pass.newest_at < before) else {
+            return Ok(0);
+        };
+        let mut steps = Steps::begin();
+        let end = first.pass.end;
+        while steps.rest_after(self.expire_entries(end).await?).await {}
+        Ok(steps.removed())
     }
 
-    /// A step of it.
+    /// Removes some of the passes.
     async fn expire_passes(&self, before: DateTime<Utc>) -> Result<u64, Error> {
         let mut tx = self.store.begin().await?;
         let result = tx.db().delete_expired_passes(before, STEP_ROWS).await;
+        tx.finish(result.map_err(Error::from)).await
+    }
+
+    /// Removes some of the entries up to a position.
+    async fn expire_entries(&self, end: TrailPosition) -> Result<u64, Error> {
+        let mut tx = self.store.begin().await?;
+        let result = tx.db().delete_entries_up_to(end, STEP_ROWS).await;
         tx.finish(result.map_err(Error::from)).await
     }
 }
