@@ -178,7 +178,7 @@ fleetctl-reference: setup ## Renew docs/reference/fleetctl.md after changing the
 
 mutants: ## Change the domain in every small way and see that a test fails (cargo-mutants)
 	@command -v cargo-mutants >/dev/null || cargo install --locked cargo-mutants
-	cargo mutants --workspace --file 'src/domain/**' --file 'crates/expressions/src/**' --file 'crates/fleet-model/src/**' --baseline skip --timeout 120 --jobs 2 --output target --cargo-arg=--lib
+	cargo mutants --workspace --file 'src/domain/**' --file 'crates/audit/src/**' --file 'crates/expressions/src/**' --file 'crates/fleet-model/src/**' --baseline skip --timeout 120 --jobs 2 --output target --cargo-arg=--lib
 
 # Stable Rust will do: without a sanitizer cargo-fuzz asks the compiler for nothing unstable. What is
 # found goes beside the corpus, not into it (docs/internals/testing.md).

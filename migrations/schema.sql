@@ -15,16 +15,6 @@ BEGIN
     RAISE EXCEPTION 'the audit trail is append-only' USING ERRCODE = 'restrict_violation';
 END $$;
 
-CREATE FUNCTION audit_seals_are_append_only() RETURNS trigger
-    LANGUAGE plpgsql
-    AS $$
-BEGIN
-    IF current_setting('hyperfleet.audit_retention', true) = 'on' THEN
-        RETURN NULL;
-    END IF;
-    RAISE EXCEPTION 'the audit trail is append-only' USING ERRCODE = 'restrict_violation';
-END $$;
-
 CREATE FUNCTION begin_audit_era() RETURNS bigint
     LANGUAGE plpgsql
     SET search_path TO 'public', 'pg_temp'
@@ -359,25 +349,18 @@ BEGIN
     RETURN NEXT;
 END $_$;
 
-CREATE TABLE audit_seals (
-    tenancy jsonb NOT NULL,
+CREATE TABLE audit_passes (
     number bigint NOT NULL,
-    begin_era bigint NOT NULL,
-    begin_commit_order bigint NOT NULL,
-    begin_sequence bigint NOT NULL,
     end_era bigint NOT NULL,
     end_commit_order bigint NOT NULL,
     end_sequence bigint NOT NULL,
+    entries integer NOT NULL,
     newest_at timestamp with time zone NOT NULL,
     sealed_at timestamp with time zone NOT NULL,
-    removed_at timestamp with time zone,
-    removed_before timestamp with time zone,
-    entries integer NOT NULL,
+    root bytea NOT NULL,
     previous bytea NOT NULL,
     hash bytea NOT NULL,
-    pass_previous bytea NOT NULL,
-    pass_hash bytea NOT NULL,
-    CONSTRAINT audit_seals_are_whole CHECK (((number >= 1) AND (entries >= 1) AND (jsonb_typeof(tenancy) = 'object'::text) AND (octet_length(previous) = 32) AND (octet_length(hash) = 32) AND (octet_length(pass_previous) = 32) AND (octet_length(pass_hash) = 32)))
+    CONSTRAINT audit_passes_are_valid CHECK (((number >= 0) AND (entries >= 0) AND (octet_length(root) = 32) AND (octet_length(previous) = 32) AND (octet_length(hash) = 32)))
 );
 
 ALTER TABLE audit_entries ALTER COLUMN sequence ADD GENERATED ALWAYS AS IDENTITY (
@@ -553,11 +536,11 @@ ALTER TABLE adapter_reports
 ALTER TABLE audit_entries
     ADD CONSTRAINT audit_entries_valid CHECK (is_valid_row(audit_entries.*));
 
+ALTER TABLE ONLY audit_passes
+    ADD CONSTRAINT audit_passes_pkey PRIMARY KEY (number);
+
 ALTER TABLE ONLY audit_entries
     ADD CONSTRAINT audit_pkey PRIMARY KEY (sequence);
-
-ALTER TABLE ONLY audit_seals
-    ADD CONSTRAINT audit_seals_pkey PRIMARY KEY (tenancy, number);
 
 ALTER TABLE ONLY changes
     ADD CONSTRAINT changes_pkey PRIMARY KEY ("position");
@@ -596,10 +579,6 @@ CREATE INDEX audit_at ON audit_entries USING btree (at);
 CREATE INDEX audit_order ON audit_entries USING btree (era, commit_order, sequence);
 
 CREATE INDEX audit_resource ON audit_entries USING btree (resource_id, sequence DESC);
-
-CREATE INDEX audit_seals_end ON audit_seals USING btree (end_era, end_commit_order, end_sequence);
-
-CREATE INDEX audit_seals_removed ON audit_seals USING btree (end_era, end_commit_order, end_sequence) WHERE (removed_at IS NOT NULL);
 
 CREATE INDEX audit_tenant ON audit_entries USING btree (tenancy, sequence DESC) WHERE (tenancy <> '{}'::jsonb);
 
@@ -645,9 +624,7 @@ CREATE INDEX resources_unreconciled ON resources USING btree (kind, reconciled_t
 
 CREATE TRIGGER audit_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON audit_entries FOR EACH STATEMENT EXECUTE FUNCTION audit_is_append_only();
 
-CREATE TRIGGER audit_seals_append_only BEFORE DELETE OR UPDATE ON audit_seals FOR EACH STATEMENT EXECUTE FUNCTION audit_seals_are_append_only();
-
-CREATE TRIGGER audit_seals_unchanged BEFORE UPDATE OF tenancy, number, begin_era, begin_commit_order, begin_sequence, end_era, end_commit_order, end_sequence, newest_at, sealed_at, entries, previous, hash, pass_previous, pass_hash OR TRUNCATE ON audit_seals FOR EACH STATEMENT EXECUTE FUNCTION audit_is_append_only();
+CREATE TRIGGER audit_passes_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON audit_passes FOR EACH STATEMENT EXECUTE FUNCTION audit_is_append_only();
 
 CREATE TRIGGER resource_counts_skip_restored BEFORE INSERT ON resource_counts FOR EACH ROW WHEN ((pg_trigger_depth() = 0)) EXECUTE FUNCTION skip_restored_counts();
 

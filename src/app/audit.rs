@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 
 use super::expiry::{STEP_ROWS, Steps};
 use super::{Error, Service};
-use crate::domain::audit::{AuditFilter, TrailPage};
+use crate::domain::audit::{AuditFilter, TrailPage, TrailPosition};
 use crate::domain::page::PageRequest;
 use crate::domain::tenancy::TenantScope;
 
@@ -44,37 +44,36 @@ impl Service {
         })
     }
 
-    /// Removes the entries of all passes that are older than `before` as a whole; returns the number of entries. Their seals
-    /// are marked first: so a verification never misses an entry that retention removes. Entries without a seal stay.
-    pub async fn expire_audit(
-        &self,
-        before: DateTime<Utc>,
-        now: DateTime<Utc>,
-    ) -> Result<u64, Error> {
-        let mut tx = self.store.begin().await?;
-        let marked = tx.db().mark_expired_seals(before, now).await;
-        tx.finish(marked.map_err(Error::from)).await?;
-        let Some(end) = self.store.session().await?.db().expired_end().await? else {
+    /// Removes the passes that are older than `before`, then their entries; returns the number of entries. A verification
+    /// begins after the last one of these passes, which stays: so it misses no entry that retention removes. Entries that are
+    /// not sealed stay.
+    pub async fn expire_audit(&self, before: DateTime<Utc>) -> Result<u64, Error> {
+        let mut steps = Steps::begin();
+        while steps.rest_after(self.expire_passes(before).await?).await {}
+        let mut session = self.store.session().await?;
+        let first = session.db().first_pass().await?;
+        drop(session);
+        // The first pass is one that retention has removed, unless another program has removed those before it.
+        let Some(first) = first.filter(|first| first.pass.newest_at < before) else {
             return Ok(0);
         };
-        let (mut removed, mut steps) = (0, Steps::begin());
-        loop {
-            let mut tx = self.store.begin().await?;
-            let result = tx.db().delete_audit_up_to(end, STEP_ROWS).await;
-            let count = tx.finish(result.map_err(Error::from)).await?;
-            if count == 0 {
-                break;
-            }
-            removed += count;
-            steps.rest().await;
-        }
-        loop {
-            let mut tx = self.store.begin().await?;
-            let result = tx.db().delete_expired_seals(STEP_ROWS).await;
-            if tx.finish(result.map_err(Error::from)).await? == 0 {
-                return Ok(removed);
-            }
-            steps.rest().await;
-        }
+        let mut steps = Steps::begin();
+        let end = first.pass.end;
+        while steps.rest_after(self.expire_entries(end).await?).await {}
+        Ok(steps.removed())
+    }
+
+    /// Removes some of the passes.
+    async fn expire_passes(&self, before: DateTime<Utc>) -> Result<u64, Error> {
+        let mut tx = self.store.begin().await?;
+        let result = tx.db().delete_expired_passes(before, STEP_ROWS).await;
+        tx.finish(result.map_err(Error::from)).await
+    }
+
+    /// Removes some of the entries up to a position.
+    async fn expire_entries(&self, end: TrailPosition) -> Result<u64, Error> {
+        let mut tx = self.store.begin().await?;
+        let result = tx.db().delete_entries_up_to(end, STEP_ROWS).await;
+        tx.finish(result.map_err(Error::from)).await
     }
 }

@@ -15,7 +15,7 @@ use crate::storage::postgres::ResourceScope;
 /// Events that a page counts from its first one on. An exact number would need every change.
 const EVENTS_COUNTED_MAX: usize = 1_000;
 /// Changes that one statement reads.
-const CHANGES_READ: i64 = 500;
+const CHANGES_READ: u16 = 500;
 
 impl Service {
     /// Returns an earlier state of a resource, which may be removed by now.
@@ -119,11 +119,8 @@ impl Service {
             let Some(read) = read else {
                 return Ok(None);
             };
-            let Some(last) = read.changes.last() else {
-                break read.is_complete;
-            };
-            before = Some(last.position);
-            let is_last = (read.changes.len() as i64) < CHANGES_READ;
+            let is_last = read.changes.len() < usize::from(CHANGES_READ);
+            before = read.changes.last().map(|last| last.position);
             for change in read.changes {
                 timeline.push(change);
             }

@@ -35,16 +35,14 @@ impl Service {
     /// Removes all expired keys; returns their number.
     pub async fn expire_keys(&self, now: DateTime<Utc>) -> Result<u64, Error> {
         let expired = self.keys_expired_at(now);
-        let (mut removed, mut steps) = (0, Steps::begin());
+        let mut steps = Steps::begin();
         loop {
             let mut session = self.store.session().await?;
             let count = session.db().delete_keys_before(expired, STEP_ROWS).await?;
             drop(session);
-            if count == 0 {
-                return Ok(removed);
+            if !steps.rest_after(count).await {
+                return Ok(steps.removed());
             }
-            removed += count;
-            steps.rest().await;
         }
     }
 }

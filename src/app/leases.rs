@@ -61,16 +61,14 @@ impl Service {
 
     /// Removes all expired leases; returns their number.
     pub async fn expire_leases(&self) -> Result<u64, Error> {
-        let (mut removed, mut steps) = (0, Steps::begin());
+        let mut steps = Steps::begin();
         loop {
             let mut session = self.store.session().await?;
             let count = session.db().delete_expired_leases(STEP_ROWS).await?;
             drop(session);
-            if count == 0 {
-                return Ok(removed);
+            if !steps.rest_after(count).await {
+                return Ok(steps.removed());
             }
-            removed += count;
-            steps.rest().await;
         }
     }
 }

@@ -35,7 +35,7 @@ pub use command::{Author, ChangeAnswer, Command, CommandResult, Deleted, Mode, W
 pub use error::Error;
 pub use list::ListRequest;
 pub use path::{Collection, ResourcePath};
-pub use sealing::{SealedPass, UnsealedTail};
+pub use sealing::{ENTRIES_MAX, UnsealedTail};
 pub use watch::{WatchEnd, WatchEvent, WatchRequest, WatchStep, Watcher};
 
 use crate::domain::{Entity, EntityRegistry, shown};

@@ -1,33 +1,23 @@
-//! Seals the audit trail behind the writes (`docs/decisions/0076-audit-seals.md`).
-
-use std::collections::BTreeSet;
+//! Seals the audit trail behind the writes (`docs/decisions/0086-audit-passes.md`).
 
 use chrono::{DateTime, TimeDelta, Utc};
 
+use hyperfleet_audit::{Link, TrailPosition};
+
 use super::{Error, Service};
-use crate::domain::audit::seal_all;
-use crate::storage::postgres::Db;
+use crate::storage::postgres::{Db, SealingState, TrailEnd};
 
 /// Entries that one transaction seals at most.
-const ENTRIES_MAX: usize = 5_000;
+pub const ENTRIES_MAX: usize = 5_000;
 
 /// The part of the trail that is not sealed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UnsealedTail {
     /// The age of its first entry; unset if it is empty.
     pub age: Option<TimeDelta>,
-    /// Whether new entries can get positions before the last seal, because the database was set back and no new era was
+    /// Whether new entries can get positions before the end of the last pass, because the database was set back and no new era was
     /// begun. Then nothing is sealed.
     pub is_set_back: bool,
-}
-
-/// What a pass has sealed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SealedPass {
-    /// This number of entries; if `is_full`, there may be more.
-    Entries { count: usize, is_full: bool },
-    /// Nothing: another instance is sealing.
-    Busy,
 }
 
 impl Service {
@@ -39,43 +29,42 @@ impl Service {
             age: state
                 .unsealed_at
                 .map(|at| (now - at).max(TimeDelta::zero())),
-            is_set_back: !state.settled.reaches(state.last_pass.end),
+            is_set_back: is_set_back(&state),
         })
     }
 
-    /// Seals settled entries, in one transaction, unless another instance does. No other transaction waits for it.
-    pub async fn seal_audit(&self, now: DateTime<Utc>) -> Result<SealedPass, Error> {
+    /// Seals settled entries, in one transaction; returns their number, or `None` if another instance is sealing. No other
+    /// transaction waits for it.
+    pub async fn seal_audit(&self, now: DateTime<Utc>) -> Result<Option<usize>, Error> {
         let mut tx = self.store.begin().await?;
         let result = seal(&mut tx.db(), now).await;
         tx.finish(result).await
     }
 }
 
-async fn seal(db: &mut Db<'_>, now: DateTime<Utc>) -> Result<SealedPass, Error> {
+async fn seal(db: &mut Db<'_>, now: DateTime<Utc>) -> Result<Option<usize>, Error> {
     if !db.lock_sealing().await? {
-        return Ok(SealedPass::Busy);
+        return Ok(None);
     }
     let state = db.sealing_state().await?;
-    let nothing = SealedPass::Entries {
-        count: 0,
-        is_full: false,
-    };
-    let last = state.last_pass;
-    if !state.settled.reaches(last.end) || state.unsealed_at.is_none() {
-        return Ok(nothing);
+    if state.unsealed_at.is_none() || is_set_back(&state) {
+        return Ok(Some(0));
     }
+    let last = state.last.as_ref();
     let entries_max = i64::try_from(ENTRIES_MAX).unwrap_or(i64::MAX);
-    let entries = db.settled_after(last.end, entries_max).await?;
-    if entries.is_empty() {
-        return Ok(nothing);
+    let entries = db.entries_after(end_of(last), TrailEnd::Settled, entries_max);
+    let entries = entries.await?;
+    for link in hyperfleet_audit::seal(&entries, last, now) {
+        db.insert_pass(&link).await?;
     }
-    let tenancies: BTreeSet<_> = entries.iter().map(|entry| &entry.entry.tenancy).collect();
-    let tenancies: Vec<_> = tenancies.into_iter().collect();
-    let mut heads = db.chain_heads(&tenancies).await?;
-    let seals = seal_all(&entries, last, &mut heads, now);
-    db.insert_seals(&seals).await?;
-    Ok(SealedPass::Entries {
-        count: entries.len(),
-        is_full: entries.len() == ENTRIES_MAX,
-    })
+    Ok(Some(entries.len()))
+}
+
+fn is_set_back(state: &SealingState) -> bool {
+    !state.settled.reaches(end_of(state.last.as_ref()))
+}
+
+/// Where a pass ends, or the trail begins.
+pub(super) fn end_of(link: Option<&Link>) -> TrailPosition {
+    link.map_or(TrailPosition::START, |link| link.pass.end)
 }

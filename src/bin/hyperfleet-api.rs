@@ -2,7 +2,6 @@
 
 use std::process::ExitCode;
 
-use clap::Parser as _;
 use hyperfleet::config::{Args, with_command_of_name};
 use hyperfleet::startup;
 
@@ -11,5 +10,5 @@ fn main() -> ExitCode {
     let _log = startup::LogWritten;
     hyperfleet_server_kit::crypto::install();
     let arguments = with_command_of_name(std::env::args_os());
-    startup::conclude(startup::run(Args::parse_from(arguments)))
+    startup::conclude(startup::run(Args::read(arguments)))
 }

@@ -10,9 +10,6 @@ use std::time::Duration;
 use clap::{Parser, Subcommand};
 use humantime_serde::re::humantime::parse_duration;
 
-use super::scope::{
-    DemoScope, DevScope, HealthcheckScope, ImportScope, MigrateScope, OpenapiScope, ScopedArgs,
-};
 use super::{AuditCommand, DevTokenArgs, FleetAdapterCommand, ImportOptions, SettingsArgs};
 use hyperfleet_server_kit::settings::{CheckOptions, OpenapiOptions, OutputFormat};
 
@@ -145,7 +142,7 @@ pub struct DevArgs {
     #[arg(long)]
     pub no_demo_adapter: bool,
     #[command(flatten)]
-    pub settings: ScopedArgs<DevScope>,
+    pub settings: SettingsArgs,
 }
 
 #[derive(Debug, clap::Args)]
@@ -160,7 +157,7 @@ pub struct DemoAdapterArgs {
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = parse_duration)]
     pub work_time: Duration,
     #[command(flatten)]
-    pub settings: ScopedArgs<DemoScope>,
+    pub settings: SettingsArgs,
 }
 
 #[derive(Debug, clap::Args)]
@@ -169,7 +166,7 @@ pub struct MigrateArgs {
     #[command(subcommand)]
     pub command: Option<MigrateCommand>,
     #[command(flatten)]
-    pub settings: ScopedArgs<MigrateScope>,
+    pub settings: SettingsArgs,
 }
 
 #[derive(Debug, Subcommand)]
@@ -190,7 +187,7 @@ pub struct StatusArgs {
     #[arg(long)]
     pub wait: bool,
     #[command(flatten)]
-    pub settings: ScopedArgs<MigrateScope>,
+    pub settings: SettingsArgs,
 }
 
 #[derive(Debug, clap::Args)]
@@ -202,7 +199,7 @@ pub struct HealthcheckArgs {
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = parse_duration)]
     pub timeout: Duration,
     #[command(flatten)]
-    pub settings: ScopedArgs<HealthcheckScope>,
+    pub settings: SettingsArgs,
 }
 
 #[derive(Debug, clap::Args)]
@@ -213,7 +210,7 @@ pub struct ImportArgs {
     #[arg(short, long, value_name = "FORMAT", default_value = "text")]
     pub output: OutputFormat,
     #[command(flatten)]
-    pub settings: ScopedArgs<ImportScope>,
+    pub settings: SettingsArgs,
 }
 
 #[derive(Debug, clap::Args)]
@@ -227,7 +224,7 @@ pub struct OpenapiArgs {
     #[arg(long, conflicts_with = "fleet")]
     pub plain: bool,
     #[command(flatten)]
-    pub settings: ScopedArgs<OpenapiScope>,
+    pub settings: SettingsArgs,
 }
 
 #[cfg(test)]

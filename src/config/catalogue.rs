@@ -10,8 +10,6 @@ use hyperfleet_server_kit::settings::{
     LimitSettings, RedactionSettings, Setting, SettingTable, Timeouts, row,
 };
 
-/// The database variable of many programs.
-pub(super) const DATABASE_URL: &str = "DATABASE_URL";
 /// Longest duration of most settings: a longer one is a mistake.
 const TIME_MAX: &str = "365days";
 
@@ -19,11 +17,7 @@ pub(super) static TABLE: SettingTable = SettingTable {
     settings: SETTINGS,
     prefix: "HYPERFLEET_",
     other_variables: &["HYPERFLEET_CONFIG"],
-    unknown_variable: "is not a setting",
     reference: "docs/reference/configuration.md",
-    out_of_range: |key, origin, value, least, most| {
-        format!("{key} is {value} (from {origin}): set it to between {least} and {most}")
-    },
 };
 
 const PORTS: Option<(&str, &str)> = Some(("0", "65535"));
@@ -72,7 +66,7 @@ const SETTINGS: &[Setting] = &[
     row("database.pool.conn_retry_attempts", Number, "10", "Number of retries to reach the database at startup"),
     Setting { range: Some(("1ms", "1day")), ..row("database.pool.conn_retry_interval", Duration, "3s", "Interval between retries to reach the database at startup") },
     Setting { range: Some(("0s", "1day")), ..row("database.pool.advisory_lock_timeout", Duration, "5m", "How long `migrate` waits for another `migrate`; less than 1s counts as 5m") },
-    Setting { flag: Some("database-url"), has_file_variable: true, common_variable: Some(DATABASE_URL), ..row("database.url", Secret, "", "Database URL, postgres://user:password@host:port/name; replaces the settings above except debug, ssl and pool") },
+    Setting { flag: Some("database-url"), has_file_variable: true, ..row("database.url", Secret, "", "Database URL, postgres://user:password@host:port/name; replaces the settings above except debug, ssl and pool") },
 
     Setting { flag: Some("log-level"), short_flag: Some('l'), ..row("logging.level", Choice(LEVELS), "info", "Log level; RUST_LOG overrides it") },
     Setting { flag: Some("log-format"), short_flag: Some('f'), ..row("logging.format", Choice(&["json", "text"]), "json", "Log format") },
@@ -82,7 +76,7 @@ const SETTINGS: &[Setting] = &[
     Setting { key: "logging.masking.fields", flag: Some("log-masking-sensitive-fields"), ..RedactionSettings::FIELDS },
 
     row("tracing.enabled", Bool, "true", "Send traces to OTEL_EXPORTER_OTLP_ENDPOINT"),
-    Setting { common_variable: Some("OTEL_SERVICE_NAME"), ..row("tracing.service_name", Text, "hyperfleet-api", "Service name in traces") },
+    row("tracing.service_name", Text, "hyperfleet-api", "Service name in traces"),
 
     Setting { flag: Some("metrics-host"), ..row("metrics.host", Text, "localhost", "Address or name that the metrics listener uses") },
     Setting { range: PORTS, flag: Some("metrics-port"), ..row("metrics.port", Number, "9090", "Port of the metrics listener, 0 for a free one") },
@@ -101,7 +95,7 @@ const SETTINGS: &[Setting] = &[
     Setting { range: Some(("0s", "2m")), ..row("health.shutdown_delay", Duration, "5s", "How long the service still takes requests after the signal to stop, while it reports that it is not ready") },
 
     row("lists.include_deleted", Bool, "false", "Include finalizing resources in lists by default, for pollers that cannot send includeDeleted"),
-    row("audit.retention", Duration, "", "How long entries of the audit trail are kept, at least 1h; unset: for ever"),
+    Setting { range: Some(("1h", "36500days")), ..row("audit.retention", Duration, "", "How long entries of the audit trail are kept; unset: for ever") },
     Setting { range: Some(("1h", TIME_MAX)), ..row("history.retention", Duration, "168h", "How long changes of resources are kept, for their history and for watches that continue after an earlier position") },
     Setting { range: Some(("1h", "30days")), ..row("idempotency.retention", Duration, "24h", "How long an Idempotency-Key is remembered with the answer to its request") },
     Setting { has_file_variable: true, ..row("import.from", Secret, "", "URL of the older service's database, postgres://user:password@host:port/name, for `import`; its flag --from overrides it") },

@@ -9,8 +9,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 
-use super::OutputFormat;
-use super::scope::{AdapterScope, FileScope, ScopedArgs};
+use super::{OutputFormat, SettingsArgs};
 
 /// Name of a link to the program. Under it the program is the fleet adapter alone.
 const LINK: &str = "hyperfleet-fleet-adapter";
@@ -24,13 +23,13 @@ pub enum FleetAdapterCommand {
     /// `serve`: fleet, entities, logging, tracing, metrics and health. Several replicas may run: one
     /// works, the others stand by. SIGTERM or Ctrl-C stops it gracefully; a second signal
     /// stops it immediately.
-    Run(Box<ScopedArgs<AdapterScope>>),
+    Run(Box<SettingsArgs>),
     /// Print the units that a resource would have, by the configured workloads
     ///
     /// Needs neither the API nor etcd. Fails if a workload is invalid for the resource.
     Render(Box<RenderArgs>),
     /// Approve removals that exceed fleet.adapter.removal_limit, for ten minutes
-    ApproveRemovals(Box<ScopedArgs<FileScope>>),
+    ApproveRemovals(Box<SettingsArgs>),
 }
 
 #[derive(Debug, clap::Args)]
@@ -45,7 +44,7 @@ pub struct RenderArgs {
     #[arg(short, long, value_name = "FORMAT", default_value = "text")]
     pub output: OutputFormat,
     #[command(flatten)]
-    pub settings: ScopedArgs<FileScope>,
+    pub settings: SettingsArgs,
 }
 
 /// The command line, with the command that the program's name implies.

@@ -2,7 +2,6 @@
 //!
 //! [`hyperfleet_server_kit::settings`] reads and merges the sources.
 
-mod addresses;
 mod args;
 mod audit;
 mod catalogue;
@@ -24,26 +23,23 @@ use crate::domain::entity_config::{Attached, EntityConfig, InvalidEntities};
 use hyperfleet_server_kit as kit;
 use hyperfleet_server_kit::faults::Faults;
 
-pub use addresses::may_be_password;
 pub use args::{
     Args, CheckArgs, Command, ConfigCommand, DemoAdapterArgs, DevArgs, HealthcheckArgs, ImportArgs,
     MigrateArgs, MigrateCommand, OpenapiArgs, StatusArgs,
 };
-pub use audit::{AuditCommand, AuditExportArgs, AuditVerifyArgs};
+pub use audit::{AuditCommand, AuditExportArgs, AuditRangeArgs, AuditVerifyArgs};
 pub use dev_defaults::dev_defaults;
 pub use dev_token::DevTokenArgs;
 pub use fleet_adapter::{FleetAdapterCommand, RenderArgs, with_command_of_name};
 pub use import::ImportOptions;
-pub use load::{load, named_database};
+pub use load::{load, load_health, named_database};
+pub use scope::command;
 pub use settings::*;
 pub use shared_args::SettingsArgs;
 
 pub use hyperfleet_server_kit::settings::{Format, Output, OutputFormat, Secret, Tls};
 
-/// What [`Settings::kinds`] reads.
-pub const OF_KINDS: [&str; 2] = ["entities", "server.openapi_schema_path"];
-
-/// Settings of `hyperfleet-api` with their sources and faults.
+/// Settings of `hyperfleet-api` with their sources.
 pub type Loaded = kit::settings::Loaded<Settings>;
 
 /// The tables of docs/reference/configuration.md: one for each section.

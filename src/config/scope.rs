@@ -1,179 +1,90 @@
 //! Which settings a command uses. Its help shows only the flags of these. It accepts the flags of all others, too, so
 //! that the same flags work with several commands.
 
-use std::fmt;
-use std::marker::PhantomData;
-use std::ops::Deref;
+use std::ffi::OsString;
 
-use clap::ArgMatches;
+use clap::{Command, CommandFactory as _, FromArgMatches as _};
 
+use super::Args;
 use super::catalogue::TABLE;
 use super::dev_defaults::dev_default;
 use super::load::DATABASE;
-use super::shared_args::SettingsArgs;
-use hyperfleet_server_kit::settings::Setting;
+use hyperfleet_server_kit::settings::{Setting, flag_help};
 
-/// The settings of a command.
-pub trait Scope: fmt::Debug + 'static {
-    /// Whether the setting has an effect.
-    fn uses(setting: &Setting) -> bool;
-
-    /// The setting's default with this command.
-    fn default(setting: &Setting) -> &'static str {
-        setting.default
+impl Args {
+    /// Reads these arguments. Ends the process for a wrong command line, or for help.
+    pub fn read(arguments: impl IntoIterator<Item = OsString>) -> Self {
+        let matches = command().get_matches_from(arguments);
+        Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
     }
 }
 
-/// Settings that the flags of a command can give.
-#[derive(Debug)]
-pub struct ScopedArgs<S> {
-    args: SettingsArgs,
-    scope: PhantomData<fn() -> S>,
+/// The command line, with the help of each command.
+pub fn command() -> Command {
+    scoped(Args::command(), "")
 }
 
-/// `migrate` and `audit`: the database and the log.
-#[derive(Debug)]
-pub struct MigrateScope;
-/// `import`: the same, and the schemas of specs.
-#[derive(Debug)]
-pub struct ImportScope;
-/// `openapi`: the kinds and the schemas of their specs.
-#[derive(Debug)]
-pub struct OpenapiScope;
-/// `healthcheck`: the address of the health listener.
-#[derive(Debug)]
-pub struct HealthcheckScope;
-/// `fleet-adapter run`: listeners beside the API's, and the log.
-#[derive(Debug)]
-pub struct AdapterScope;
-/// Other commands of the fleet adapter: settings only of a file or the environment.
-#[derive(Debug)]
-pub struct FileScope;
-/// `demo-adapter`: the kinds and the log.
-#[derive(Debug)]
-pub struct DemoScope;
-/// `dev`: everything, with defaults for trying the service on this machine.
-#[derive(Debug)]
-pub struct DevScope;
-
-fn is_of_log(setting: &Setting) -> bool {
-    setting.section() == "logging" || setting.key == "server.hostname"
-}
-
-impl Scope for MigrateScope {
-    fn uses(setting: &Setting) -> bool {
-        setting.section() == "database" || is_of_log(setting)
-    }
-}
-
-impl Scope for ImportScope {
-    fn uses(setting: &Setting) -> bool {
-        MigrateScope::uses(setting) || OpenapiScope::uses(setting)
-    }
-}
-
-impl Scope for OpenapiScope {
-    fn uses(setting: &Setting) -> bool {
-        setting.key == "server.openapi_schema_path"
-    }
-}
-
-impl Scope for DemoScope {
-    fn uses(setting: &Setting) -> bool {
-        OpenapiScope::uses(setting) || is_of_log(setting)
-    }
-}
-
-impl Scope for HealthcheckScope {
-    fn uses(setting: &Setting) -> bool {
-        ["health.host", "health.port", "health.tls.enabled"].contains(&setting.key)
-    }
-}
-
-impl Scope for AdapterScope {
-    fn uses(setting: &Setting) -> bool {
-        const OF_LISTENERS: [&str; 3] = [
-            "server.timeouts.write",
-            "server.tls.cert_file",
-            "server.tls.key_file",
-        ];
-        let is_of_api = [
-            "health.db_ping_timeout",
-            "metrics.reconciliation_stuck_threshold",
-        ];
-        let is_beside = ["health", "metrics"].contains(&setting.section());
-        is_of_log(setting)
-            || OF_LISTENERS.contains(&setting.key)
-            || is_beside && !is_of_api.contains(&setting.key)
-    }
-}
-
-impl Scope for FileScope {
-    fn uses(_: &Setting) -> bool {
-        false
-    }
-}
-
-impl Scope for DevScope {
-    fn uses(_: &Setting) -> bool {
-        true
-    }
-
-    fn default(setting: &Setting) -> &'static str {
-        // The database is a private one, unless one is named.
-        if DATABASE.contains(&setting.key) {
-            return "";
+/// A command at a path of names, and those below it.
+fn scoped(command: Command, path: &str) -> Command {
+    let names = command.get_subcommands().map(|c| c.get_name().to_owned());
+    let names: Vec<_> = names.collect();
+    let command = names.into_iter().fold(command, |command, name| {
+        let path = format!("{path} {name}");
+        command.mut_subcommand(name, |inner| scoped(inner, path.trim_start()))
+    });
+    command.mut_args(|flag| match TABLE.find(flag.get_id().as_str()) {
+        Some(setting) if !uses(path, setting) => flag.hide(true),
+        Some(setting) if path == "dev" => {
+            // The database is a private one, unless one is named.
+            let is_private = DATABASE.contains(&setting.key);
+            let default = if is_private { "" } else { dev_default(setting) };
+            flag.help(flag_help(&TABLE, setting, default))
         }
-        dev_default(setting)
-    }
+        _ => flag,
+    })
 }
 
-impl<S> Deref for ScopedArgs<S> {
-    type Target = SettingsArgs;
-
-    fn deref(&self) -> &SettingsArgs {
-        &self.args
-    }
-}
-
-impl<S: Scope> clap::Args for ScopedArgs<S> {
-    fn augment_args(command: clap::Command) -> clap::Command {
-        let arguments = SettingsArgs::arguments(S::default);
-        command.args(arguments.map(|argument| {
-            let setting = TABLE.find(argument.get_id().as_str());
-            let is_unused = setting.is_some_and(|setting| !S::uses(setting));
-            let is_hidden = is_unused || argument.is_hide_set();
-            argument.hide(is_hidden)
-        }))
-    }
-
-    fn augment_args_for_update(command: clap::Command) -> clap::Command {
-        Self::augment_args(command)
-    }
-}
-
-impl<S> clap::FromArgMatches for ScopedArgs<S> {
-    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        Ok(Self {
-            args: SettingsArgs::from_arg_matches(matches)?,
-            scope: PhantomData,
-        })
-    }
-
-    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
-        self.args.update_from_arg_matches(matches)
+/// Whether the setting has an effect on a command.
+fn uses(command: &str, setting: &Setting) -> bool {
+    let (key, section) = (setting.key, setting.section());
+    let is_of_log = section == "logging" || key == "server.hostname";
+    let is_of_database = section == "database";
+    let is_of_kinds = key == "server.openapi_schema_path";
+    match command {
+        "migrate" | "migrate status" | "audit verify" | "audit export" => {
+            is_of_database || is_of_log
+        }
+        "import" => is_of_database || is_of_log || is_of_kinds,
+        "openapi" => is_of_kinds,
+        "demo-adapter" => is_of_kinds || is_of_log,
+        "healthcheck" => ["health.host", "health.port", "health.tls.enabled"].contains(&key),
+        "fleet-adapter run" => {
+            let of_listeners = [
+                "server.timeouts.write",
+                "server.tls.cert_file",
+                "server.tls.key_file",
+            ];
+            let of_api = [
+                "health.db_ping_timeout",
+                "metrics.reconciliation_stuck_threshold",
+            ];
+            let is_beside = ["health", "metrics"].contains(&section);
+            is_of_log || of_listeners.contains(&key) || is_beside && !of_api.contains(&key)
+        }
+        "fleet-adapter render" | "fleet-adapter approve-removals" => false,
+        _ => true,
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use clap::{CommandFactory as _, Parser as _};
+    use clap::Parser as _;
 
-    use super::super::Args;
+    use super::*;
 
     /// The help of a command, and the flags that it shows.
     fn help(path: &[&str]) -> (String, Vec<String>) {
-        let mut command = Args::command();
+        let mut command = command();
         command.build();
         for name in path {
             command = command.find_subcommand(name).unwrap().clone();

@@ -5,13 +5,12 @@
 )]
 
 use std::fmt;
-use std::iter;
 use std::path::PathBuf;
 
 use clap::{Arg, ArgMatches};
 
 use super::catalogue::TABLE;
-use hyperfleet_server_kit::settings::{GivenFlags, Setting, flags, given_flags};
+use hyperfleet_server_kit::settings::{GivenFlags, flags, given_flags};
 
 /// Settings given as flags, which the table defines. Unset ones leave the environment, the file or the default.
 #[derive(Clone, Default)]
@@ -32,21 +31,14 @@ impl fmt::Debug for SettingsArgs {
     }
 }
 
-impl SettingsArgs {
-    /// The arguments, with these defaults in their help.
-    pub(super) fn arguments(default: fn(&Setting) -> &'static str) -> impl Iterator<Item = Arg> {
+impl clap::Args for SettingsArgs {
+    fn augment_args(command: clap::Command) -> clap::Command {
         let config = Arg::new("config")
             .long("config")
             .value_name("FILE")
             .value_parser(clap::value_parser!(PathBuf))
             .help("YAML file with settings [env: HYPERFLEET_CONFIG] [default: /etc/hyperfleet/config.yaml; if that does not exist, ./configs/config.yaml]");
-        iter::once(config).chain(flags(&TABLE, heading, default))
-    }
-}
-
-impl clap::Args for SettingsArgs {
-    fn augment_args(command: clap::Command) -> clap::Command {
-        command.args(Self::arguments(|setting| setting.default))
+        command.arg(config).args(flags(&TABLE, heading))
     }
 
     fn augment_args_for_update(command: clap::Command) -> clap::Command {

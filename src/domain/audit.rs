@@ -1,31 +1,12 @@
 //! The audit trail: the author, the time and the reason of each change. Written with the change, never changed after.
 
-mod fault;
-mod line;
-mod pass;
-mod record;
-mod removal;
-mod seal;
-mod sealing;
-mod verify;
-
-use std::fmt;
-
 use chrono::{DateTime, Utc};
 use strum::{EnumString, IntoStaticStr, VariantNames};
 
 use super::page::Listing;
-use super::{ResourceId, ResourceState, Tenancy};
+use super::{ResourceId, ResourceState};
 
-pub use fault::{FAULTS_SHOWN_MAX, TrailFault, TrailFaultKind, TrailFaults};
-pub use line::TrailEntry;
-pub use record::{EntryRecord, ExportRecord};
-pub use removal::{RETENTION_MIN, RemovedPart, RemovedSeal, RetentionRule};
-pub use seal::{ChainHash, ChainHead, PassHead, Seal};
-pub use sealing::seal_all;
-pub use verify::{
-    SealStamp, TrailVerifier, UnsealedEntries, VerifiedChain, VerifiedRange, VerifiedTrail,
-};
+pub use hyperfleet_audit::{AuditEntry, TrailPosition};
 
 /// The kind of a change, stored and shown by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, EnumString, IntoStaticStr, VariantNames)]
@@ -90,15 +71,6 @@ impl Change {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AuditEntry {
-    /// Later changes of a resource have higher numbers. An entry may appear after one with a higher number.
-    pub sequence: i64,
-    pub origin: ChangeOrigin,
-    pub change: Change,
-    pub tenancy: Tenancy,
-}
-
 /// Selects entries; unset fields do not restrict.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AuditFilter {
@@ -122,58 +94,6 @@ impl AuditFilter {
             ..Self::default()
         };
         self.after.is_some() && *self == after_alone
-    }
-}
-
-/// A position in the order in which entries settle. An entry is settled when no entry can appear before it any more
-/// (`docs/internals/database.md`, "The order of the audit trail").
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct TrailPosition {
-    /// Incremented when the database is restored: transactions then count from an earlier number.
-    pub era: i64,
-    /// The number of the entry's transaction, or of the latest one that had ended before it was written, whichever is
-    /// higher.
-    pub commit_order: i64,
-    pub sequence: i64,
-}
-
-impl TrailPosition {
-    /// Before all entries.
-    pub const START: Self = Self {
-        era: 0,
-        commit_order: 0,
-        sequence: 0,
-    };
-    /// The text of [`TrailPosition::START`].
-    const START_TEXT: &str = "start";
-
-    /// Reads the text of a [`TrailPosition`].
-    pub fn parse(text: &str) -> Option<Self> {
-        if text == Self::START_TEXT {
-            return Some(Self::START);
-        }
-        // No signs: a position has only one text.
-        let number = |text: &str| {
-            let is_plain = text.bytes().all(|byte| byte.is_ascii_digit());
-            is_plain.then(|| text.parse().ok()).flatten()
-        };
-        let mut numbers = text.split('-').map(number);
-        let mut next = || numbers.next().flatten();
-        let (era, commit_order, sequence) = (next()?, next()?, next()?);
-        numbers.next().is_none().then_some(Self {
-            era,
-            commit_order,
-            sequence,
-        })
-    }
-}
-
-impl fmt::Display for TrailPosition {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if *self == Self::START {
-            return f.write_str(Self::START_TEXT);
-        }
-        write!(f, "{}-{}-{}", self.era, self.commit_order, self.sequence)
     }
 }
 
@@ -206,7 +126,7 @@ pub struct TrailPage {
     pub listing: Listing<AuditEntry>,
     /// Where a reader continues: every entry that is not settled yet is after it.
     pub position: TrailPosition,
-    /// The end of the last seals: every entry up to it is sealed.
+    /// The end of the last pass: every entry up to it is sealed.
     pub sealed: TrailPosition,
 }
 
@@ -220,47 +140,6 @@ mod tests {
             commit_order,
             sequence,
         }
-    }
-
-    #[test]
-    fn a_position_is_read_as_it_was_printed() {
-        for (expected, text) in [
-            (TrailPosition::START, "start"),
-            (position(0, 0, 7), "0-0-7"),
-            (position(1_767_261_600, 7_432, 12), "1767261600-7432-12"),
-            (position(0, i64::MAX, 1), "0-9223372036854775807-1"),
-        ] {
-            assert_eq!(expected.to_string(), text);
-            assert_eq!(TrailPosition::parse(text), Some(expected), "{text}");
-        }
-    }
-
-    #[test]
-    fn other_texts_are_no_positions() {
-        for text in [
-            "",
-            "0",
-            "1-2",
-            "1-2-3-4",
-            "1-2-",
-            "--",
-            "-1-2-3",
-            "1-+2-3",
-            "1-2-x",
-            "1 -2-3",
-            "1-2-9223372036854775808",
-            "Start",
-            "0x1-2-3",
-        ] {
-            assert_eq!(TrailPosition::parse(text), None, "{text:?}");
-        }
-    }
-
-    #[test]
-    fn positions_of_a_later_era_are_later() {
-        assert!(position(0, 900, 900) < position(1, 5, 1));
-        assert!(position(1, 5, 9) < position(1, 6, 1));
-        assert!(position(1, 6, 1) < position(1, 6, 2));
     }
 
     #[test]

@@ -5,15 +5,19 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
+use serde::{Deserialize, Serialize};
+
 use super::condition_rules::KindRules;
 use super::schema::SpecSchema;
 use super::{PATHS_BASE, ResourceId, Violations};
 
 /// What deleting a parent does to its children of a kind.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum DeletePolicy {
     /// It is refused while an active child exists. The default.
     #[default]
+    #[serde(alias = "")]
     Restrict,
     /// The children are deleted with it.
     Cascade,

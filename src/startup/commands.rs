@@ -4,10 +4,9 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use clap::CommandFactory as _;
 
 use super::BUILD;
-use super::plan::Plan;
+use super::plan::{Plan, kinds};
 use super::process::{Addresses, Process};
 use super::{audit, database, demo, dev, fleet_adapter, healthcheck, import, migrate, telemetry};
 use crate::config::{
@@ -48,7 +47,7 @@ async fn carry_out(args: Args) -> anyhow::Result<ExitCode> {
             print_document(&document, args.options.output)?;
         }
         Command::Openapi(args) => print_document(&openapi_of_kinds(&args)?, args.options.output)?,
-        Command::Completion { shell } => print_completion(shell, Args::command()),
+        Command::Completion { shell } => print_completion(shell, config::command()),
         Command::DevToken(args) => dev_token(args)?,
         Command::Version(args) => {
             let Build {
@@ -65,7 +64,7 @@ async fn carry_out(args: Args) -> anyhow::Result<ExitCode> {
 }
 
 async fn serve(args: &SettingsArgs) -> anyhow::Result<()> {
-    let loaded = config::load(args, &Settings::default());
+    let loaded = config::load(args, &Settings::default())?;
     let mut plan = Plan::of(&loaded).context(Misuse)?;
     let telemetry = telemetry::start_with(&loaded)?;
     telemetry::warn_of(&plan.notes);
@@ -85,15 +84,14 @@ async fn serve(args: &SettingsArgs) -> anyhow::Result<()> {
 
 /// Prints the settings, and checks everything that needs no database.
 fn check(args: &CheckArgs) -> anyhow::Result<()> {
-    let loaded = config::load(&args.settings, &Settings::default());
+    let loaded = config::load(&args.settings, &Settings::default())?;
     let notes = Plan::of(&loaded).map(|plan| plan.notes);
     check::print_check(&loaded, notes, args.options)
 }
 
 fn openapi_of_kinds(args: &OpenapiArgs) -> anyhow::Result<serde_json::Value> {
-    let loaded = config::load(&args.settings, &Settings::default());
-    let kinds = loaded.part(&config::OF_KINDS, Settings::kinds);
-    let Attached { registry, notes } = kinds.context(Misuse)?;
+    let loaded = config::load(&args.settings, &Settings::default())?;
+    let Attached { registry, notes } = kinds(&loaded)?;
     for note in notes {
         print_to_stderr(&note);
     }

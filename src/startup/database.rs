@@ -10,11 +10,13 @@ use rustls::pki_types::pem::PemObject as _;
 use sqlx::ConnectOptions as _;
 use sqlx::postgres::{PgConnectOptions, PgSslMode};
 
-use crate::config::{Database, SslMode, may_be_password};
+use crate::config::{Database, SslMode};
 use crate::storage::postgres::{ConnectionLifetime, Error, Probe, SchemaStatus, Settings, Store};
 use hyperfleet_server_kit::causes::chain;
 use hyperfleet_server_kit::files;
 
+/// Schemes of a database URL. The driver accepts any scheme.
+const SCHEMES: [&str; 2] = ["postgres://", "postgresql://"];
 /// How long a request waits for a connection, in seconds.
 const ACQUIRE_SECONDS_MAX: u64 = 5;
 /// Largest file of authorities, in bytes.
@@ -94,25 +96,39 @@ fn check_roots(text: &[u8]) -> anyhow::Result<()> {
 
 fn options(database: &Database) -> anyhow::Result<PgConnectOptions> {
     let options = match &database.url {
-        Some(url) => {
-            let expected =
-                "database.url is not of the form postgres://user:password@host:port/name";
-            let url = url.expose().parse::<Url>().context(expected)?;
-            PgConnectOptions::from_url(&with_password(url)).context(expected)?
-        }
-        None => by_parts(database),
+        Some(url) => by_url(url.expose())?,
+        None => by_parts(database)?,
     };
     Ok(with_tls(options, database))
 }
 
-fn by_parts(database: &Database) -> PgConnectOptions {
-    PgConnectOptions::new_without_pgpass()
+fn by_url(url: &str) -> anyhow::Result<PgConnectOptions> {
+    let expected = "database.url is not of the form postgres://user:password@host:port/name";
+    let after_scheme = SCHEMES.iter().find_map(|scheme| url.strip_prefix(scheme));
+    let after_host = after_scheme.context(expected)?.split_once(['/', '?', '#']);
+    // The rest of a password would count as a path or a parameter, which messages show.
+    ensure!(
+        !after_host.is_some_and(|(_, rest)| rest.contains('@')),
+        "database.url has an @ after its host: in a password, write / as %2F, ? as %3F, # as %23 and @ as %40"
+    );
+    let url = url.parse::<Url>().context(expected)?;
+    PgConnectOptions::from_url(&with_password(url)).context(expected)
+}
+
+fn by_parts(database: &Database) -> anyhow::Result<PgConnectOptions> {
+    // It may be a URL with a password, which messages would show.
+    let is_host = !database.host.contains('@');
+    ensure!(
+        is_host,
+        "database.host has an @: a URL belongs in database.url"
+    );
+    Ok(PgConnectOptions::new_without_pgpass()
         .host(&database.host)
         .port(database.port)
         .database(&database.name)
         .username(&database.username)
         // Without a password the driver would use PGPASSWORD; an empty password is sent as none.
-        .password(database.password.expose())
+        .password(database.password.expose()))
 }
 
 /// Adds the TLS settings. If neither the URL nor the settings have a mode, the driver decides: TLS if the server has
@@ -152,7 +168,7 @@ fn target(database: &Database) -> String {
         Some(socket) => (socket.display().to_string(), String::new()),
         None => (
             options.get_host().to_owned(),
-            shown_port(database, options.get_port()),
+            format!(":{}", options.get_port()),
         ),
     };
     let (user, name) = (options.get_username(), options.get_database());
@@ -160,18 +176,6 @@ fn target(database: &Database) -> String {
         "the database \"{}\" at {host}{port} as user \"{user}\"",
         name.unwrap_or(user)
     )
-}
-
-/// The port as it follows the host; nothing if it may be a password.
-fn shown_port(database: &Database, port: u16) -> String {
-    let url = database
-        .url
-        .as_ref()
-        .and_then(|url| url.expose().parse().ok());
-    if url.is_some_and(|url| may_be_password(port, &url)) {
-        return String::new();
-    }
-    format!(":{port}")
 }
 
 /// Waits for the database's answer, as long as the settings allow; not if it refuses the login.
@@ -275,24 +279,26 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_a_password_is_not_named() {
-        for (url, expected) in [
-            (
-                "postgres://u:12345@h:5433/n",
-                "\"n\" at h:5433 as user \"u\"",
-            ),
-            ("postgres://u@h/n", "\"n\" at h:5432 as user \"u\""),
-            // The host is missing.
-            ("postgres://u:12345/n", "\"n\" at u as user"),
+    fn urls_that_would_show_their_password_are_refused_without_it() {
+        for url in [
+            "postgres://app:s3cr?et@db/hyperfleet",
+            "postgres://u:12/s3cret@h/n",
+            "postgres://u:12#s3cret@h/n",
+            "mysql://u:s3cret@h/n",
+            "s3cret",
         ] {
             let database = Database {
                 url: Some(url.to_owned().into()),
                 ..crate::config::Settings::default().database
             };
-            let named = target(&database);
-            assert!(named.contains(expected), "{url}: {named}");
-            assert!(!named.contains("12345"), "{url}: {named}");
+            let error = format!("{:#}", options(&database).unwrap_err());
+            assert!(error.starts_with("database.url "), "{url}: {error}");
+            assert!(!error.contains("s3cr"), "{url}: {error}");
         }
+        let mut database = crate::config::Settings::default().database;
+        database.host = "postgres://u:s3cret@h/n".to_owned();
+        let error = options(&database).unwrap_err().to_string();
+        assert!(!error.contains("s3cr"), "{error}");
     }
 
     #[test]

@@ -16,6 +16,7 @@ use hyperfleet_server_kit::signals::Signals;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use super::plan::kinds;
 use super::{BUILD, loopback, telemetry};
 use crate::config::{self, DemoAdapterArgs, Settings};
 use crate::dev::demo::{self, DemoAdapter};
@@ -130,9 +131,8 @@ impl DemoAdapters {
 
 /// Runs the demo adapter until a signal arrives.
 pub(super) async fn run(args: &DemoAdapterArgs) -> anyhow::Result<()> {
-    let loaded = config::load(&args.settings, &Settings::default());
-    let kinds = loaded.part(&config::OF_KINDS, Settings::kinds);
-    let adapters = DemoAdapters::new(&kinds.context(Misuse)?.registry, None);
+    let loaded = config::load(&args.settings, &Settings::default())?;
+    let adapters = DemoAdapters::new(&kinds(&loaded)?.registry, None);
     let token = args.token_file.clone().map_or(Token::None, Token::File);
     let api = Api::new(&args.api_url, token).context(Misuse)?;
     let telemetry = telemetry::start_of(&ADAPTER, &loaded.settings)?;

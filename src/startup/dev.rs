@@ -30,7 +30,7 @@ const FALLBACK: &str = "/var/lib/hyperfleet";
 
 /// Starts a private PostgreSQL unless another is named, brings its schema up to date, serves.
 pub(super) async fn run(args: DevArgs) -> anyhow::Result<()> {
-    let loaded = config::load(&args.settings, &config::dev_defaults());
+    let loaded = config::load(&args.settings, &config::dev_defaults())?;
     let mut plan = Plan::of(&loaded).context(Misuse)?;
     let mut settings = loaded.settings.clone();
     let telemetry = telemetry::start(&settings)?;

@@ -8,7 +8,7 @@ use reqwest::redirect::Policy;
 use reqwest::{Client, Response, StatusCode};
 
 use super::loopback::reachable;
-use crate::config::{self, Health, HealthcheckArgs, Settings};
+use crate::config::{self, Health, HealthcheckArgs};
 use hyperfleet_server_kit::causes::chain;
 use hyperfleet_server_kit::program::print;
 
@@ -21,13 +21,9 @@ const ANSWER_BYTES_MAX: usize = 1024;
 ///
 /// The instance is not healthy, does not answer in time, or its address is unknown.
 pub(super) async fn run(args: &HealthcheckArgs) -> anyhow::Result<()> {
-    let loaded = config::load(&args.settings, &Settings::default());
-    // A fault elsewhere in a file that was edited since the start says nothing about the instance.
-    if !loaded.is_sound("health") {
-        loaded.refuse([])?;
-    }
+    let health = config::load_health(&args.settings)?;
     let path = if args.ready { "/readyz" } else { "/healthz" };
-    let url = url(&loaded.settings.health, path)?;
+    let url = url(&health, path)?;
     let answer = probe(&url, args.timeout).await.map_err(|error| {
         anyhow!(
             "no answer from {url}: {}; is the instance running, with the same health.host and health.port?",
@@ -96,6 +92,7 @@ fn url(health: &Health, path: &str) -> anyhow::Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Settings;
 
     fn health(host: &str, port: u16, tls: bool) -> Health {
         let mut health = Settings::default().health;

@@ -8,6 +8,7 @@ use anyhow::{Context as _, bail};
 use sqlx::postgres::PgConnectOptions;
 use tracing::Instrument as _;
 
+use super::plan::kinds;
 use super::{database, telemetry};
 use crate::config::{self, ImportArgs, Output, OutputFormat, Settings};
 use crate::domain::EntityRegistry;
@@ -19,9 +20,8 @@ use hyperfleet_server_kit::program::print;
 use hyperfleet_server_kit::signals::Signals;
 
 pub(super) async fn run(args: &ImportArgs) -> anyhow::Result<ExitCode> {
-    let mut loaded = config::load(&args.settings, &Settings::default());
-    let kinds = loaded.part(&config::OF_KINDS, Settings::kinds);
-    let Attached { registry, notes } = kinds.context(Misuse)?;
+    let mut loaded = config::load(&args.settings, &Settings::default())?;
+    let Attached { registry, notes } = kinds(&loaded)?;
     // Standard output is for the report.
     loaded.settings.logging.output = Output::Stderr;
     let source = source(args, &loaded.settings).context(Misuse)?;

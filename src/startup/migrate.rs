@@ -21,8 +21,7 @@ pub(super) async fn run(args: &MigrateArgs) -> anyhow::Result<ExitCode> {
     let command = args.command.as_ref();
     let of_status = command.map(|MigrateCommand::Status(args)| args);
     let given = of_status.map_or(&args.settings, |args| &args.settings);
-    let loaded = config::load(given, &Settings::default());
-    let mut loaded = loaded.sound().context(Misuse)?;
+    let mut loaded = config::load(given, &Settings::default())?;
     // Whatever the settings of the service: standard output is for the result.
     loaded.settings.logging.output = Output::Stderr;
     let telemetry = telemetry::start(&loaded.settings)?;

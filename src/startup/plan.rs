@@ -2,18 +2,19 @@
 
 use std::sync::Arc;
 
-use anyhow::bail;
+use anyhow::{Context as _, bail};
 
 use super::fleet;
 use super::fleet_adapter::AdapterPlan;
 use super::tls;
 use super::{authentication, database};
 use crate::auth::Issuer;
-use crate::config::{Loaded, OF_KINDS, Settings};
+use crate::config::{Loaded, Settings};
 use crate::domain::EntityRegistry;
 use crate::domain::entity_config::Attached;
 use crate::domain::tenancy::{Config, TenancyRules};
 use hyperfleet_fleet::start::RegistryLocation;
+use hyperfleet_server_kit::ending::Misuse;
 use hyperfleet_server_kit::faults::Faults;
 
 /// The checked settings of the service.
@@ -36,33 +37,19 @@ impl Plan {
     ///
     /// # Errors
     ///
-    /// Every fault with the path of its setting, those of single settings, too, so that all are reported at once.
+    /// Every fault with the path of its setting and its source.
     pub(super) fn of(loaded: &Loaded) -> anyhow::Result<Self> {
         let settings = &loaded.settings;
         let mut faults = Faults::default();
-        let (jwt, tenant) = ("server.jwt", "server.tenant");
-        let listeners = ["server.tls", "health.tls", "metrics.tls"];
-        let kinds = faults.part_if(loaded.are_known(&OF_KINDS), || settings.kinds());
-        let issuers = faults.part_if(loaded.are_known(&[jwt]), || {
-            authentication::issuers(&settings.server.jwt)
-        });
-        let tenancy = faults.part_if(loaded.are_known(&[tenant]), || {
-            tenancy_rules(&settings.server.tenant)
-        });
-        let tls = faults.part_if(loaded.are_known(&listeners), || tls::load(settings));
-        let fleet = faults.part_if(loaded.are_known(&["fleet"]), || {
-            fleet::served_registry(&settings.fleet)
-        });
+        let kinds = faults.part(settings.kinds());
+        let issuers = faults.part(authentication::issuers(&settings.server.jwt));
+        let tenancy = faults.part(tenancy_rules(&settings.server.tenant));
+        let tls = faults.part(tls::load(settings));
+        let fleet = faults.part(fleet::served_registry(&settings.fleet));
         let registry = kinds.as_ref().map(|kinds| &kinds.registry);
-        let adapter = faults.part_if(loaded.are_known(&["fleet", "server"]), || {
-            AdapterPlan::embedded(settings, registry)
-        });
-        faults.part_if(loaded.are_known(&["database"]), || {
-            database::check(&settings.database)
-        });
-        faults.part_if(loaded.are_known(&[jwt, tenant]), || {
-            distinct_headers(settings)
-        });
+        let adapter = faults.part(AdapterPlan::embedded(settings, registry));
+        faults.part(database::check(&settings.database));
+        faults.part(distinct_headers(settings));
         loaded.refuse(faults.0)?;
         let (Some(kinds), Some(issuers), Some(tenancy), Some(fleet), Some(adapter), Some(mut tls)) =
             (kinds, issuers, tenancy, fleet, adapter, tls)
@@ -84,6 +71,15 @@ impl Plan {
             notes,
         })
     }
+}
+
+/// The kinds of the settings, for commands that need nothing else of them.
+///
+/// # Errors
+///
+/// Every fault of the kinds and the schemas of their specs.
+pub(super) fn kinds(loaded: &Loaded) -> anyhow::Result<Attached> {
+    loaded.made(Settings::kinds).context(Misuse)
 }
 
 /// The rules of tenancy, or every fault of their settings.

@@ -12,9 +12,8 @@ const PERIOD: Duration = Duration::from_hours(1);
 pub(super) async fn expire_audit(service: Service, clock: Clock, kept: Duration) {
     loop {
         let kept = chrono::TimeDelta::from_std(kept).unwrap_or(chrono::TimeDelta::MAX);
-        let now = clock.now();
-        if let Some(before) = now.checked_sub_signed(kept) {
-            log("audit entries", service.expire_audit(before, now).await);
+        if let Some(before) = clock.now().checked_sub_signed(kept) {
+            log("audit entries", service.expire_audit(before).await);
             service.close_idle();
         }
         tokio::time::sleep(PERIOD).await;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::app::{Error, SealedPass, Service};
+use crate::app::{ENTRIES_MAX, Error, Service};
 use hyperfleet_server_kit::clock::Clock;
 
 const UNSEALED: &str = "hyperfleet_api_audit_unsealed_seconds";
@@ -40,7 +40,7 @@ async fn seal(service: &Service, clock: &Clock, warned: &mut Warned) -> Result<(
     metrics::gauge!(UNSEALED).set(age);
     if tail.is_set_back && !warned.is_set_back {
         tracing::warn!(
-            "the audit trail was set back: new entries stand before the last seal and are not sealed; \
+            "the audit trail was set back: new entries precede the end of the last pass and are not sealed; \
              run SELECT begin_audit_era()"
         );
     }
@@ -48,9 +48,9 @@ async fn seal(service: &Service, clock: &Clock, warned: &mut Warned) -> Result<(
     if tail.age.is_none() {
         return Ok(());
     }
-    while let SealedPass::Entries { count, is_full } = service.seal_audit(clock.now()).await? {
+    while let Some(count) = service.seal_audit(clock.now()).await? {
         tracing::debug!(count, "audit entries sealed");
-        if !is_full {
+        if count < ENTRIES_MAX {
             break;
         }
     }

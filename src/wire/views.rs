@@ -140,7 +140,7 @@ pub(super) struct ReportView<'a> {
 pub(super) struct EntryView<'a> {
     /// The kind of change.
     #[schema(value_type = AuditAction)]
-    action: &'static str,
+    action: &'a str,
     /// The caller that made it.
     actor: &'a str,
     /// The generation after it; absent when the resource was removed.
@@ -159,7 +159,7 @@ pub(super) struct EntryView<'a> {
     /// Id of the request that made it.
     request_id: &'a str,
     /// Id of the resource.
-    resource_id: String,
+    resource_id: &'a str,
     /// Its number. Later changes of a resource have higher ones.
     sequence: i64,
     /// The tenant that the resource belongs to, by dimension.
@@ -343,20 +343,19 @@ impl<'a> Views<'a> {
     }
 
     fn entry(entry: &'a AuditEntry) -> impl Serialize + 'a {
-        let change = &entry.change;
         EntryView {
-            action: change.action.into_str(),
-            actor: &entry.origin.actor,
-            generation_after: change.generation_after,
-            generation_before: change.generation_before,
-            kind: &change.kind,
-            name: &change.name,
-            reason: change.reason.as_deref(),
-            request_id: &entry.origin.request_id,
-            resource_id: change.id.to_string(),
+            action: &entry.action,
+            actor: &entry.actor,
+            generation_after: entry.generation_after,
+            generation_before: entry.generation_before,
+            kind: &entry.kind,
+            name: &entry.name,
+            reason: entry.reason.as_deref(),
+            request_id: &entry.request_id,
+            resource_id: &entry.resource_id,
             sequence: entry.sequence,
             tenancy: &entry.tenancy,
-            time: entry.origin.at,
+            time: entry.at,
         }
     }
 

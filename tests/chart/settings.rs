@@ -58,7 +58,6 @@ fn settings_mean_what_the_values_say() {
         ("tenancy", "server.tenant.enforce", "true"),
         ("fleet", "fleet.enabled", "true"),
         ("fleet", "fleet.etcd.key_prefix", "/fleet/test/"),
-        ("fleet", "fleet.adapter.workloads", "1 workloads"),
         ("fleet", "fleet.adapter.removal_limit.percent", "20"),
         (
             "monitoring",

@@ -41,8 +41,6 @@ const REPORT: &str = "src/domain/report.rs";
 const EXPLAIN: &str = "src/domain/explain/surroundings.rs";
 const SEARCH: &str = "src/domain/tsl/mod.rs";
 const TAIL: &str = "src/app/watch/tail.rs";
-const SCAN: &str = "crates/expressions/src/scan.rs";
-const SCOPE: &str = "crates/expressions/src/scope.rs";
 const KEYS: &str = "src/auth/fetch.rs";
 const UNIT_FILE: &str = "crates/fleet-model/src/unit/malformed.rs";
 const REASONS: &str = "crates/fleet/src/engine/decider/reasons.rs";
@@ -129,9 +127,8 @@ const CLAIMS: &[Claim] = &[
     says("docs/guides/search.md", "if 256 requests wait already", &[(LANE, "SEARCHES_WAITING_MAX")]),
 
     // Rules of conditions.
-    says(RULES, "| rules of a kind | 20", &[("src/domain/condition_rules/config.rs", "RULES_MAX")]),
-    says(RULES, "2048 bytes, 100 operators, brackets 16 levels deep", &[(SCAN, "SOURCE_BYTES_MAX"), (SCAN, "OPERATORS_MAX"), (SCAN, "BRACKETS_MAX")]),
-    says(RULES, "500 parts, 48 levels", &[(SCOPE, "PARTS_MAX"), (SCOPE, "DEPTH_MAX")]),
+    says(RULES, "| an expression | 2048 bytes", &[("crates/expressions/src/expression.rs", "SOURCE_BYTES_MAX")]),
+    says(RULES, "| 48 levels", &[("crates/expressions/src/scope.rs", "DEPTH_MAX")]),
     says(RULES, "100,000 units", &[("crates/expressions/src/meter.rs", "UNITS_MAX")]),
     says(RULES, "or 32 bytes of text", &[("crates/expressions/src/value.rs", "BYTES_PER_UNIT")]),
     says(RULES, "65,536 bytes of JSON", &[("src/domain/condition_rules/mod.rs", "BYTES_MAX")]),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use hyperfleet::domain::condition_rules::{Data, Derived, Facts, RULES_MAX, RuleInput};
+use hyperfleet::domain::condition_rules::{Data, Derived, Facts, RuleInput};
 use hyperfleet::domain::entity_config::{self, EntityConfig};
 use hyperfleet::domain::{
     ConditionStatus, Labels, ReportState, ReportedCondition, ResourceName, ResourceState, Tenancy,
@@ -220,15 +220,14 @@ fn the_worst_rules_end_soon_on_a_small_stack() {
 }
 
 #[test]
-fn as_many_rules_as_there_may_be_end_soon_together() {
+fn twenty_expensive_rules_end_soon_together() {
     let mut rules = worst();
-    rules.truncate(RULES_MAX);
-    assert_eq!(rules.len(), RULES_MAX);
+    rules.truncate(20);
     // Of the larger one most fail at once, which is quick.
     for (values, bytes) in [(2_000, 4_000), (17_000, 65_000)] {
         let (derived, took) = Scene::with(values, bytes).derive(&rules);
         println!("{took:?}, {} failures", derived.failures.len());
-        assert_eq!(derived.conditions.len() + derived.failures.len(), RULES_MAX);
+        assert_eq!(derived.conditions.len() + derived.failures.len(), 20);
         assert!(took < PATIENCE, "{took:?}");
     }
 }

@@ -6,9 +6,11 @@ use cel::common::ast::IdedExpr;
 
 use crate::functions::{LANGUAGE, Pattern};
 use crate::shown::shown;
-use crate::{meter, scan, scope};
+use crate::{meter, scope};
 
-/// Several times enough for any text that [`scan`] accepts, also in a debug build.
+/// Longest expression, in bytes. A longer one could exhaust the stack of the recursive parser, which ends the process.
+pub const SOURCE_BYTES_MAX: usize = 2048;
+/// Enough for any text of that length, also in a debug build.
 const PARSER_STACK_BYTES: usize = 64 << 20;
 /// How deep an expression may be to run on the caller's stack; ordinary ones are half as deep. The interpreter
 /// is recursive and uses up to 40 KiB per level in a debug build.
@@ -31,7 +33,13 @@ impl Expression {
     /// # Errors
     /// The first fault, with what to change, as the rest of a sentence after the expression's name.
     pub fn compile(source: &str, variables: &'static [&'static str]) -> Result<Self, String> {
-        scan::scan(source)?;
+        if source.trim().is_empty() {
+            return Err("is empty: write an expression, for instance: true".to_owned());
+        }
+        if source.len() > SOURCE_BYTES_MAX {
+            let length = source.len();
+            return Err(format!("has {length} bytes: {SOURCE_BYTES_MAX} at most"));
+        }
         let source = source.to_owned();
         // The parser is recursive: it gets a stack that it cannot exhaust.
         let compiling = std::thread::Builder::new()

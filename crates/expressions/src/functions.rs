@@ -10,8 +10,6 @@ use regex::{Regex, RegexBuilder};
 use crate::meter::{Function, MATCHES, Meter};
 use crate::value;
 
-/// Longest pattern of `matches`, in bytes.
-pub const PATTERN_BYTES_MAX: usize = 256;
 /// Smallest and largest automaton of a pattern, in bytes.
 const PATTERN_SIZE_MIN: usize = 1 << 10;
 const PATTERN_SIZE_MAX: usize = 1 << 20;
@@ -23,35 +21,23 @@ const JSON_BYTES_MAX: usize = 1 << 20;
 /// The language: the standard one with optional values.
 pub(crate) static LANGUAGE: LazyLock<Arc<Env>> = LazyLock::new(|| Arc::new(Env::stdlib()));
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Style {
-    /// `f(x)`.
-    Global,
-    /// `x.f()`.
-    Member,
-}
-
-use Style::{Global, Member};
-
-/// Every function with the fewest and the most arguments of each call style.
+/// Functions that are called as `f(x)`.
 #[rustfmt::skip]
-const FUNCTIONS: &[(&str, Style, usize, usize)] = &[
-    ("bool", Global, 1, 1), ("bytes", Global, 1, 1), ("double", Global, 1, 1), ("dyn", Global, 1, 1),
-    ("duration", Global, 1, 1), ("int", Global, 1, 1), ("string", Global, 1, 1), ("timestamp", Global, 1, 1),
-    ("type", Global, 1, 1), ("uint", Global, 1, 1),
-    ("size", Global, 1, 1), ("size", Member, 0, 0),
-    ("contains", Member, 1, 1), ("endsWith", Member, 1, 1), ("startsWith", Member, 1, 1),
-    ("matches", Global, 2, 2), ("matches", Member, 1, 1),
-    ("getDate", Member, 0, 1), ("getDayOfMonth", Member, 0, 1), ("getDayOfWeek", Member, 0, 1),
-    ("getDayOfYear", Member, 0, 1), ("getFullYear", Member, 0, 1), ("getHours", Member, 0, 1),
-    ("getMilliseconds", Member, 0, 1), ("getMinutes", Member, 0, 1), ("getMonth", Member, 0, 1),
-    ("getSeconds", Member, 0, 1),
-    ("hasValue", Member, 0, 0), ("or", Member, 1, 1), ("orValue", Member, 1, 1), ("value", Member, 0, 0),
-    ("toJson", Global, 1, 1), ("dig", Global, 2, 2),
+pub(crate) const GLOBAL: &[&str] = &[
+    "bool", "bytes", "double", "dyn", "duration", "int", "string", "timestamp", "type", "uint", "size", "matches",
+    "toJson", "dig",
+];
+
+/// Functions that are called as `x.f()`.
+#[rustfmt::skip]
+pub(crate) const MEMBER: &[&str] = &[
+    "size", "contains", "endsWith", "startsWith", "matches", "getDate", "getDayOfMonth", "getDayOfWeek",
+    "getDayOfYear", "getFullYear", "getHours", "getMilliseconds", "getMinutes", "getMonth", "getSeconds", "hasValue",
+    "or", "orValue", "value",
 ];
 
 /// Functions of `optional.`.
-pub(crate) const OPTIONAL: [(&str, usize); 3] = [("of", 1), ("none", 0), ("ofNonZeroValue", 1)];
+pub(crate) const OPTIONAL: [&str; 3] = ["of", "none", "ofNonZeroValue"];
 
 /// Names of types, for comparisons with `type(x)`.
 pub(crate) const TYPES: [&str; 9] = [
@@ -65,12 +51,6 @@ pub(crate) const TYPES: [&str; 9] = [
     "string",
     "uint",
 ];
-
-/// The numbers of arguments of a function in a call style; `None` if it does not exist.
-pub(crate) fn arity(name: &str, style: Style) -> Option<(usize, usize)> {
-    let found = FUNCTIONS.iter().find(|f| f.0 == name && f.1 == style)?;
-    Some((found.2, found.3))
-}
 
 /// A compiled pattern of `matches`.
 #[derive(Debug)]
@@ -86,12 +66,6 @@ impl Pattern {
     /// # Errors
     /// What to change.
     pub(crate) fn compile(text: &str) -> Result<Self, String> {
-        if text.len() > PATTERN_BYTES_MAX {
-            return Err(format!(
-                "has a pattern of {} bytes: {PATTERN_BYTES_MAX} at most",
-                text.len()
-            ));
-        }
         // Matching is linear in the text, but takes up to one step per byte and state of the
         // automaton: `^[a-z]+$` takes 2 ns a byte, `(a|b)*a(a|b){200}c` 9 µs. Only the size limit
         // tells how large an automaton is. `tests/it/rule_costs.rs` shows what the price prevents.

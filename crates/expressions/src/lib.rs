@@ -1,14 +1,14 @@
 //! Expressions in CEL that a configuration may contain: they may neither harm nor delay the program that runs them.
 //!
 //! ```text
-//! text ─▶ scan ─▶ parser ─▶ scope ─▶ Expression      every fault is found at start
+//! text ─▶ parser ─▶ scope ─▶ Expression      every fault is found at start
 //! JSON ─▶ mask ─▶ CelValue ─▶ Evaluation ─▶ bool, text, integer, JSON
 //!                                │
 //!                         meter, guard: what an expression may cost, panics, stacks
 //! ```
 //!
-//! The interpreter itself has no limits. A scan of the text keeps hostile expressions from its recursive parser;
-//! names, calls and patterns are checked once; at run time all work is counted. `docs/guides/derived-conditions.md` is the reference
+//! The interpreter itself has no limits. Names, functions and patterns are checked once; at run time all work is
+//! counted, because it depends on the data of clients. `docs/guides/derived-conditions.md` is the reference
 //! of the language and of its limits.
 //!
 //! ```
@@ -31,7 +31,6 @@ mod functions;
 mod guard;
 mod mask;
 mod meter;
-mod scan;
 mod scope;
 mod shown;
 #[cfg(test)]
@@ -41,10 +40,8 @@ mod value;
 pub use cel_value::CelValue;
 pub use data_size::{DataSize, TEXTS_BYTES_MAX, VALUES_MAX};
 pub use evaluation::Evaluation;
-pub use expression::Expression;
-pub use functions::PATTERN_BYTES_MAX;
+pub use expression::{Expression, SOURCE_BYTES_MAX};
 pub use guard::{is_evaluating, on_deep_stack};
 pub use mask::{MASK, hides};
 pub use meter::{Meter, UNITS_MAX};
-pub use scan::{BRACKETS_MAX, OPERATORS_MAX, SOURCE_BYTES_MAX};
-pub use scope::{DEPTH_MAX, PARTS_MAX};
+pub use scope::DEPTH_MAX;

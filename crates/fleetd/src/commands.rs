@@ -57,7 +57,7 @@ fn version() -> String {
 
 /// Prints the settings and makes every check that needs no etcd.
 fn check(file: Option<&Path>, options: CheckOptions) -> anyhow::Result<()> {
-    let loaded = settings::load(file);
+    let loaded = settings::load(file).context(Misuse)?;
     let notes = Plan::of(&loaded, &Doors::Named).map(|plan| plan.notes);
     check::print_check(&loaded, notes, options)
 }

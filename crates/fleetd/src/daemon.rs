@@ -42,7 +42,7 @@ const RESIGN_TIME_MAX: Duration = Duration::from_secs(5);
 pub(super) async fn run(file: Option<PathBuf>, handed_over: Vec<Listener>) -> anyhow::Result<()> {
     // First, so that an early SIGHUP does not kill the process.
     let (signals, requests) = (Signals::catch()?, SignalRequests::catch()?);
-    let loaded = settings::load(file.as_deref());
+    let loaded = settings::load(file.as_deref()).context(Misuse)?;
     let doors = Doors::of(&handed_over);
     let plan = Plan::of(&loaded, &doors).context(Misuse)?;
     let telemetry = start_log(&loaded.settings)?;

@@ -120,7 +120,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("fleet.conf");
         std::fs::write(&file, format!("listen = {}", addresses.join(","))).unwrap();
-        settings::load(Some(&file)).settings.listen
+        settings::load(Some(&file)).unwrap().settings.listen
     }
 
     #[test]

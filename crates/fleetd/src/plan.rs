@@ -45,49 +45,24 @@ impl Plan {
     /// Reads only the files that the settings name.
     ///
     /// # Errors
-    /// Every fault with its setting, including faults of single settings, so that all are reported at once.
+    /// Every fault with its setting and the source of it.
     pub(super) fn of(loaded: &Loaded, doors: &Doors) -> anyhow::Result<Self> {
         let settings = &loaded.settings;
         let mut faults = Faults::default();
-        let of_etcd = [
-            "etcd_servers",
-            "etcd_username",
-            "etcd_password",
-            "etcd_password_file",
-            "etcd_cafile",
-            "etcd_certfile",
-            "etcd_keyfile",
-        ];
-        let of_tls = [
-            "listen_cert_file",
-            "listen_key_file",
-            "listen_client_ca_file",
-        ];
-        let of_listen = ["listen", "listen_client_ca_file", "listen_anonymous"];
-        let etcd = faults.part_if(loaded.are_known(&of_etcd), || {
-            etcd::settings(&settings.etcd, &settings.etcd_password, &ETCD)
-        });
-        let prefix = faults.part_if(loaded.are_known(&["etcd_key_prefix"]), || {
-            start::registry_prefix("etcd_key_prefix", &settings.etcd.key_prefix)
-        });
-        let is_known = loaded.are_known(&["machine_id"]);
-        let machine_id = faults.part_if(is_known, || own_machine_id(settings));
-        let tls = faults.part_if(loaded.are_known(&of_tls), || tls(settings));
-        let has_api = !settings.listen.is_disabled;
-        faults.part_if(has_api && loaded.are_known(&of_listen), || {
-            guarded(settings, doors)
-        });
-        let of_roles = [
-            "disable_api",
-            "disable_engine",
-            "disable_agent",
-            "advertise_address",
-        ];
-        faults.part_if(loaded.are_known(&of_roles), || without_api(settings, doors));
-        let of_peers = [of_tls.as_slice(), &["advertise_address"]].concat();
-        faults.part_if(has_api && loaded.are_known(&of_peers), || {
-            reachable_by_peers(settings)
-        });
+        let etcd = faults.part(etcd::settings(
+            &settings.etcd,
+            &settings.etcd_password,
+            &ETCD,
+        ));
+        let prefix = start::registry_prefix("etcd_key_prefix", &settings.etcd.key_prefix);
+        let prefix = faults.part(prefix);
+        let machine_id = faults.part(own_machine_id(settings));
+        let tls = faults.part(tls(settings));
+        faults.part(without_api(settings, doors));
+        if !settings.listen.is_disabled {
+            faults.part(guarded(settings, doors));
+            faults.part(reachable_by_peers(settings));
+        }
         loaded.refuse(faults.0)?;
         let (Some(etcd), Some(prefix), Some(machine_id), Some(tls)) =
             (etcd, prefix, machine_id, tls)

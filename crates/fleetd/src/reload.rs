@@ -45,9 +45,9 @@ impl Running {
         }
         let (file, doors) = (self.file.clone(), self.doors.clone());
         let mut reading = spawn_blocking(move || {
-            let loaded = settings::load(file.as_deref());
-            let plan = Plan::of(&loaded, &doors);
-            plan.map(|plan| (loaded, plan.notes))
+            let loaded = settings::load(file.as_deref())?;
+            let plan = Plan::of(&loaded, &doors)?;
+            Ok((loaded, plan.notes))
         });
         let fault = match timeout(READ_TIME_MAX, &mut reading).await {
             Ok(Ok(Ok((loaded, notes)))) => return self.apply(loaded, &notes),

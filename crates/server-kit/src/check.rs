@@ -15,17 +15,12 @@ pub fn print_check<S>(
     of_plan: anyhow::Result<Vec<String>>,
     options: CheckOptions,
 ) -> anyhow::Result<()> {
-    // A setting with a fault has no value to show.
-    if loaded.faults.is_empty() {
-        let mut effective = loaded.effective();
-        effective.retain(|setting| !(options.changed && setting.is_default));
-        print(&match options.output {
-            OutputFormat::Text => settings::as_table(&effective),
-            OutputFormat::Json => {
-                serde_json::to_string_pretty(&settings::as_json(&effective))? + "\n"
-            }
-        });
-    }
+    let mut effective = loaded.effective();
+    effective.retain(|setting| !(options.changed && setting.is_default));
+    print(&match options.output {
+        OutputFormat::Text => settings::as_table(&effective),
+        OutputFormat::Json => serde_json::to_string_pretty(&settings::as_json(&effective))? + "\n",
+    });
     let of_plan_or_none = of_plan.as_ref().map_or(&[][..], |notes| notes);
     for note in loaded.notes.iter().chain(of_plan_or_none) {
         print_to_stderr(&format!("note: {note}"));

@@ -26,16 +26,6 @@ impl Faults {
         }
         Err(self.into())
     }
-
-    /// Like [`part`](Self::part), but skipped if the settings it is made from have faults, which would cause
-    /// further ones.
-    pub fn part_if<T>(
-        &mut self,
-        is_known: bool,
-        make: impl FnOnce() -> anyhow::Result<T>,
-    ) -> Option<T> {
-        is_known.then(|| self.part(make())).flatten()
-    }
 }
 
 #[cfg(test)]

@@ -17,6 +17,8 @@ const CHANGES_MAX: usize = 4_096;
 const BYTES_MAX: usize = 8 << 20;
 /// Changes that a watcher takes at a time.
 const TAKEN_MAX: usize = 256;
+/// The same in bytes, roughly: a slow watcher holds them when the ring has lost them already.
+const TAKEN_BYTES_MAX: usize = 256 << 10;
 
 /// How far this instance has read the changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -228,8 +230,14 @@ impl Subscription {
             return Taken::Behind(horizon.max(ring.oldest));
         }
         let first = ring.changes.partition_point(|c| c.position() <= after);
-        let taken = ring.changes.range(first..).take(TAKEN_MAX).cloned();
-        let taken: Vec<_> = taken.collect();
+        let mut bytes = 0;
+        let taken = ring.changes.range(first..).take(TAKEN_MAX);
+        let taken = taken.take_while(|change| {
+            let is_first = bytes == 0;
+            bytes += change.bytes();
+            is_first || bytes <= TAKEN_BYTES_MAX
+        });
+        let taken: Vec<_> = taken.cloned().collect();
         let is_all = first + taken.len() == ring.changes.len();
         let last = taken.last().map_or(after, |last| last.position());
         Taken::Changes(taken, if is_all { last.max(horizon) } else { last })

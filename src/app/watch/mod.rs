@@ -115,17 +115,17 @@ impl Service {
 
     /// Removes all changes that are older than `before`; returns their number.
     pub async fn expire_changes(&self, before: DateTime<Utc>) -> Result<u64, Error> {
-        let (mut removed, mut steps) = (0, Steps::begin());
+        let mut steps = Steps::begin();
         loop {
             let mut session = self.store.session().await?;
-            let mut db = session.db();
-            let count = db.delete_changes_before(before, STEP_ROWS).await?;
+            let count = session
+                .db()
+                .delete_changes_before(before, STEP_ROWS)
+                .await?;
             drop(session);
-            if count == 0 {
-                return Ok(removed);
+            if !steps.rest_after(count).await {
+                return Ok(steps.removed());
             }
-            removed += count;
-            steps.rest().await;
         }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use hyperfleet_expressions::Expression;
 
-use super::config::{ExpressionConfig, RULES_MAX, RuleConfig, TYPE_BYTES_MAX};
+use super::config::{ExpressionConfig, RuleConfig, TYPE_BYTES_MAX};
 use super::rules::Rule;
 use super::view::VARIABLES;
 use crate::domain::aggregation::{LAST_KNOWN_RECONCILED, RECONCILED};
@@ -17,13 +17,6 @@ pub(in crate::domain) fn compile(
     reserved: &BTreeSet<String>,
     mut fault: impl FnMut(String),
 ) -> Vec<Rule> {
-    if configs.len() > RULES_MAX {
-        fault(format!(
-            "has {} conditions; {RULES_MAX} at most",
-            configs.len()
-        ));
-        return Vec::new();
-    }
     let mut seen = BTreeSet::new();
     let mut rules = Vec::new();
     for config in configs {

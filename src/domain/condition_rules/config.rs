@@ -4,8 +4,6 @@ use serde::{Deserialize, Serialize};
 
 /// Longest type of a condition, in bytes.
 pub const TYPE_BYTES_MAX: usize = 100;
-/// Rules of one kind at most.
-pub const RULES_MAX: usize = 20;
 
 /// One entry of a kind's `conditions` list.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]

@@ -21,7 +21,7 @@ use chrono::{DateTime, Utc};
 use serde_json::{Map, Value};
 
 pub(super) use compile::compile;
-pub use config::{ExpressionConfig, OutputConfig, RULES_MAX, RuleConfig, TYPE_BYTES_MAX};
+pub use config::{ExpressionConfig, OutputConfig, RuleConfig, TYPE_BYTES_MAX};
 pub use failure::Failure;
 pub(super) use rules::Rule;
 pub use rules::{Derived, KindRules, MESSAGE_BYTES_MAX, REASON_BYTES_MAX};

@@ -24,10 +24,8 @@ pub const PLURALS_RESERVED: [&str; 6] = [
     "openapi",
     "openapi.html",
 ];
-/// Longest kind, plural and reference type, in bytes.
+/// Longest kind and plural, in bytes.
 pub const KIND_BYTES_MAX: usize = 100;
-/// Kinds at most, and entries of any list of one kind.
-pub const ENTRIES_MAX: usize = 200;
 
 /// One entry of the configuration's `entities` list.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
@@ -39,17 +37,16 @@ pub struct EntityConfig {
     pub plural: String,
     /// The kind that owns it; empty for none.
     pub parent_kind: String,
-    /// `restrict` or `cascade`; empty means `restrict`.
-    pub on_parent_delete: String,
+    pub on_parent_delete: DeletePolicy,
     /// Component of the schema document that its specs must fit.
     pub spec_schema_name: String,
     /// Whether a schema document without that component is a fault.
     pub require_spec_schema: bool,
     pub required_adapters: Vec<String>,
     /// Shortest name, in bytes; 0 for no limit of its own.
-    pub name_min_len: i64,
+    pub name_min_len: usize,
     /// Longest name, in bytes; 0 for 100.
-    pub name_max_len: i64,
+    pub name_max_len: usize,
     pub references: Vec<ReferenceConfig>,
     /// Rules for further conditions.
     pub conditions: Vec<RuleConfig>,
@@ -61,9 +58,9 @@ pub struct EntityConfig {
 pub struct ReferenceConfig {
     pub ref_type: String,
     pub target_kind: String,
-    pub min: i64,
+    pub min: usize,
     /// Most targets; 0 for no limit.
-    pub max: i64,
+    pub max: usize,
 }
 
 /// The faults of the configured kinds. One sentence each, which begins with the setting and says how to mend it.
@@ -87,7 +84,7 @@ pub fn built_in() -> Vec<EntityConfig> {
             kind: "NodePool".to_owned(),
             plural: "nodepools".to_owned(),
             parent_kind: "Cluster".to_owned(),
-            on_parent_delete: "cascade".to_owned(),
+            on_parent_delete: DeletePolicy::Cascade,
             spec_schema_name: "NodePoolSpec".to_owned(),
             required_adapters: adapters(&["validation", "hypershift"]),
             name_min_len: 3,
@@ -110,12 +107,11 @@ pub fn registry(configs: &[EntityConfig]) -> Result<EntityRegistry, InvalidEntit
 }
 
 fn entity(config: &EntityConfig, configs: &[EntityConfig], rules: Vec<Rule>) -> Entity {
-    let count = |n: i64| usize::try_from(n).unwrap_or(0);
     let references = config.references.iter().map(|rule| ReferenceRule {
         ref_type: rule.ref_type.clone(),
         target_kind: rule.target_kind.clone(),
-        min: count(rule.min),
-        max: count(rule.max),
+        min: rule.min,
+        max: rule.max,
     });
     let parent = configs.iter().find(|c| c.kind == config.parent_kind);
     let paths = Paths {
@@ -126,33 +122,16 @@ fn entity(config: &EntityConfig, configs: &[EntityConfig], rules: Vec<Rule>) -> 
         kind: config.kind.clone(),
         plural: config.plural.clone(),
         parent: Some(config.parent_kind.clone()).filter(|p| !p.is_empty()),
-        on_parent_delete: policy(&config.on_parent_delete).unwrap_or_default(),
+        on_parent_delete: config.on_parent_delete,
         required_adapters: config.required_adapters.clone(),
-        name_bytes_min: count(config.name_min_len),
-        name_bytes_max: count(effective_max(config)),
+        name_bytes_min: config.name_min_len,
+        name_bytes_max: match config.name_max_len {
+            0 => ResourceName::BYTES_MAX,
+            most => most.min(ResourceName::BYTES_MAX),
+        },
         references: references.collect(),
         // The document with the schemas is another source: see [`attach`].
         spec_schema: None,
         rules: (!rules.is_empty()).then(|| Arc::new(KindRules::new(rules, paths))),
     }
-}
-
-fn policy(text: &str) -> Option<DeletePolicy> {
-    match text {
-        "" | "restrict" => Some(DeletePolicy::Restrict),
-        "cascade" => Some(DeletePolicy::Cascade),
-        _ => None,
-    }
-}
-
-fn effective_max(config: &EntityConfig) -> i64 {
-    match config.name_max_len {
-        0 => name_len_max(),
-        max => max,
-    }
-}
-
-/// Longest name of all, in the type of the configured lengths.
-fn name_len_max() -> i64 {
-    i64::try_from(ResourceName::BYTES_MAX).unwrap_or(i64::MAX)
 }

@@ -150,15 +150,13 @@ impl Timeline {
         events.sort_by_key(|(position, place, _)| std::cmp::Reverse((*position, *place)));
         let mut events: Vec<_> = events.into_iter().map(|(.., event)| event).collect();
         if let Some(last) = self.removed {
-            let is_removal = |entry: &&AuditEntry| entry.change.generation_after.is_none();
+            let is_removal = |entry: &&AuditEntry| entry.generation_after.is_none();
             if let (Some(event), Some(entry)) =
                 (events.first_mut(), entries.iter().find(is_removal))
             {
-                event.reason.clone_from(&entry.change.reason);
-                event.actor.get_or_insert(entry.origin.actor.clone());
-                event
-                    .request_id
-                    .get_or_insert(entry.origin.request_id.clone());
+                event.reason.clone_from(&entry.reason);
+                event.actor.get_or_insert(entry.actor.clone());
+                event.request_id.get_or_insert(entry.request_id.clone());
             }
             let unrecorded = audited(entries, |generation| generation > last);
             events.splice(1..1, unrecorded.take(1));
@@ -276,21 +274,24 @@ fn audited(
 ) -> impl Iterator<Item = TimelineEvent> {
     let wanted = entries
         .iter()
-        .filter(move |entry| entry.change.generation_after.is_some_and(&is_wanted));
-    wanted.map(|entry| TimelineEvent {
-        at: entry.origin.at,
-        kind: match entry.change.action {
+        .filter(move |entry| entry.generation_after.is_some_and(&is_wanted));
+    wanted.filter_map(|entry| {
+        let kind = match entry.action.parse().ok()? {
             Action::Create => TimelineEventKind::Created,
             Action::Patch => TimelineEventKind::Changed,
             Action::Delete => TimelineEventKind::DeletionRequested,
             Action::HardDelete | Action::ForceDelete => TimelineEventKind::Removed,
-        },
-        actor: Some(entry.origin.actor.clone()),
-        request_id: Some(entry.origin.request_id.clone()),
-        cause: None,
-        reason: entry.change.reason.clone(),
-        generation: entry.change.generation_after,
-        transition: None,
+        };
+        Some(TimelineEvent {
+            at: entry.at,
+            kind,
+            actor: Some(entry.actor.clone()),
+            request_id: Some(entry.request_id.clone()),
+            cause: None,
+            reason: entry.reason.clone(),
+            generation: entry.generation_after,
+            transition: None,
+        })
     })
 }
 
@@ -381,8 +382,8 @@ mod tests {
             lines(&events),
             [
                 // Since the stored transition, and since the condition says it.
-                "50 condition A Some(\"True\") Some(\"False\") Some(20)",
                 "50 condition B Some(\"True\") None Some(20)",
+                "50 condition A Some(\"True\") Some(\"False\") Some(20)",
                 "30 condition B None Some(\"True\") None",
                 "30 condition A Some(\"False\") Some(\"True\") Some(20)",
             ]

@@ -1,4 +1,4 @@
-//! Finds schemas within a document and within a schema, and knows their keywords.
+//! Finds schemas within a document and within a schema.
 
 use serde_json::{Map, Value};
 
@@ -8,18 +8,13 @@ pub const COMPONENTS: &str = "#/components/schemas/";
 
 /// The schema at a place.
 pub fn find<'a>(components: &'a Map<String, Value>, place: &str) -> Option<&'a Value> {
-    let (name, rest) = split(place);
+    let (name, rest) = place.split_at(place.find('/').unwrap_or(place.len()));
     components.get(name)?.pointer(rest)
-}
-
-/// The two parts of a place.
-pub(super) fn split(place: &str) -> (&str, &str) {
-    place.split_at(place.find('/').unwrap_or(place.len()))
 }
 
 /// The values that the schemas below a keyword apply to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Applies {
+enum Applies {
     /// The same value.
     Same,
     /// A member of it, by name.
@@ -72,73 +67,48 @@ fn holding(keyword: &str) -> Option<(Holds, Applies)> {
     Some((found.1, found.2))
 }
 
-/// All other keywords.
-const PLAIN: [&str; 37] = [
-    "$comment",
-    "$ref",
-    "$schema",
-    "const",
-    "contentEncoding",
-    "contentMediaType",
-    "default",
-    "dependentRequired",
-    "deprecated",
-    "description",
-    "discriminator",
-    "enum",
-    "example",
-    "examples",
-    "exclusiveMaximum",
-    "exclusiveMinimum",
-    "externalDocs",
-    "format",
-    "maxContains",
-    "maxItems",
-    "maxLength",
-    "maxProperties",
-    "maximum",
-    "minContains",
-    "minItems",
-    "minLength",
-    "minProperties",
-    "minimum",
-    "multipleOf",
-    "pattern",
-    "readOnly",
-    "required",
-    "title",
-    "type",
-    "uniqueItems",
-    "writeOnly",
-    "xml",
-];
-
-/// Whether a schema may have a member of that name (`x-` is free for everyone). `nullable` is a keyword of 3.0 alone.
-pub(super) fn is_known(name: &str, is_30: bool) -> bool {
-    PLAIN.contains(&name)
-        || holding(name).is_some()
-        || name.starts_with("x-")
-        || (is_30 && name == "nullable")
-}
-
-/// The schemas one level below, each with the values that it applies to and its place below the schema, as the end of
-/// a JSON pointer.
-pub(super) fn below(schema: &Map<String, Value>) -> Vec<(Applies, String)> {
-    let mut found = Vec::new();
-    for (name, value) in schema {
-        match (holding(name), value) {
-            (Some((Holds::One, applies)), _) => found.push((applies, format!("/{name}"))),
-            (Some((Holds::List, applies)), Value::Array(items)) => {
-                let places = 0..items.len();
-                found.extend(places.map(|place| (applies, format!("/{name}/{place}"))));
+/// The schemas directly below a schema that apply to a value or its members, each with that value. A member may be
+/// among them although its name does not match a pattern.
+pub(super) fn applied<'a>(
+    components: &'a Map<String, Value>,
+    schema: &'a Map<String, Value>,
+    value: &'a Value,
+) -> Vec<(&'a Value, &'a Value)> {
+    let reference = schema.get("$ref").and_then(Value::as_str);
+    let target = reference.and_then(|reference| reference.strip_prefix(COMPONENTS));
+    let target = target.and_then(|place| find(components, place));
+    let mut found: Vec<_> = target.map(|target| (target, value)).into_iter().collect();
+    let named = schema.get("properties").and_then(Value::as_object);
+    let is_named = |name: &String| named.is_some_and(|named| named.contains_key(name));
+    let elements = || value.as_array().into_iter().flatten();
+    let members = || value.as_object().into_iter().flatten();
+    for (keyword, held) in schema {
+        let Some((holds, applies)) = holding(keyword) else {
+            continue;
+        };
+        if applies == Applies::Member {
+            let named = held.as_object().into_iter().flatten();
+            found.extend(named.filter_map(|(name, schema)| Some((schema, value.get(name)?))));
+            continue;
+        }
+        let schemas: Vec<_> = match (holds, held) {
+            (Holds::One, schema) => vec![schema],
+            (Holds::List, Value::Array(schemas)) => schemas.iter().collect(),
+            (Holds::Named, Value::Object(schemas)) => schemas.values().collect(),
+            _ => continue,
+        };
+        for schema in schemas {
+            let mut add = |value| found.push((schema, value));
+            match applies {
+                Applies::Same => add(value),
+                Applies::Elements => elements().for_each(add),
+                Applies::AnyMember => members().for_each(|(_, value)| add(value)),
+                Applies::OtherMembers => {
+                    let others = members().filter(|(name, _)| !is_named(name));
+                    others.for_each(|(_, value)| add(value));
+                }
+                Applies::Member | Applies::Nothing => {}
             }
-            (Some((Holds::Named, applies)), Value::Object(members)) => {
-                found.extend(members.keys().map(|member| {
-                    let member = member.replace('~', "~0").replace('/', "~1");
-                    (applies, format!("/{name}/{member}"))
-                }));
-            }
-            _ => {}
         }
     }
     found

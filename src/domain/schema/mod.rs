@@ -7,7 +7,6 @@
 
 mod keywords;
 mod openapi30;
-mod soundness;
 mod violations;
 
 use std::collections::BTreeSet;
@@ -19,15 +18,13 @@ use serde_json::{Map, Value, json};
 
 use super::{Constraint, Violation, Violations, shown};
 pub use keywords::{COMPONENTS, find};
-pub use soundness::FITTED_MAX;
 
 /// The `components.schemas` of an OpenAPI document, as JSON Schema.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SchemaDocument {
-    schemas: Map<String, Value>,
+    schemas: Arc<Map<String, Value>>,
     /// The unconverted components.
     originals: Arc<Map<String, Value>>,
-    is_30: bool,
 }
 
 /// Why a document is unusable, and what to change.
@@ -41,9 +38,8 @@ pub struct SpecSchema(Arc<Compiled>);
 
 struct Compiled {
     name: String,
+    schemas: Arc<Map<String, Value>>,
     originals: Arc<Map<String, Value>>,
-    /// Number of schemas that one value has to fit, at most.
-    fitted: usize,
     validator: Validator,
 }
 
@@ -76,9 +72,8 @@ impl SchemaDocument {
             schemas.values_mut().for_each(openapi30::convert);
         }
         Ok(Self {
-            schemas,
+            schemas: Arc::new(schemas),
             originals,
-            is_30,
         })
     }
 
@@ -98,20 +93,15 @@ impl SchemaDocument {
             };
             InvalidSchema(format!("component \"{name}\" cannot be used: {why}{place}"))
         };
-        let sound = soundness::check(&self.originals, name, self.is_30);
-        let sound = sound.map_err(|(why, at)| fault(why, at))?;
         // The validator accepts some keywords without a meaning, such as multiples of 0.
         draft202012::meta::validate(schema).map_err(|error| {
             let at = format!("/components/schemas/{name}{}", error.instance_path());
             fault(error.to_string(), at)
         })?;
-        let taking_part = self.schemas.iter();
-        let taking_part = taking_part.filter(|(name, _)| sound.components.contains(*name));
-        let taking_part: Map<_, _> = taking_part.map(|(n, s)| (n.clone(), s.clone())).collect();
         let source = json!({
             "$schema": "https://json-schema.org/draft/2020-12/schema",
             "$ref": format!("{COMPONENTS}{name}"),
-            "components": {"schemas": taking_part},
+            "components": {"schemas": *self.schemas},
         });
         let validator = jsonschema::options()
             .with_draft(Draft::Draft202012)
@@ -130,17 +120,18 @@ impl SchemaDocument {
             })?;
         Ok(Some(SpecSchema(Arc::new(Compiled {
             name: name.to_owned(),
+            schemas: Arc::clone(&self.schemas),
             originals: Arc::clone(&self.originals),
-            fitted: sound.fitted,
             validator,
         }))))
     }
 }
 
 impl SpecSchema {
-    /// Limit of the work for which faults are found one by one: values of the spec times schemas that each has to fit.
-    /// The validator collects all of them, those of alternatives too, before it returns the first: half a million took
-    /// 175 MB.
+    /// Limit of the work for which faults are found one by one: pairs of a value of the spec and a schema that applies
+    /// to it. The validator collects all faults, those of alternatives too, before it returns the first: half a million
+    /// took 175 MB. Without this limit, a schema that refers to itself in two alternatives would double the faults with
+    /// each level of a client's spec.
     pub const FAULTS_WORK_MAX: usize = 100_000;
 
     pub fn name(&self) -> &str {
@@ -160,7 +151,7 @@ impl SpecSchema {
         if self.0.validator.is_valid(&spec) {
             return;
         }
-        if values(&spec).saturating_mul(self.0.fitted) > Self::FAULTS_WORK_MAX {
+        if !self.is_little_work(&spec) {
             let message = format!(
                 "spec does not fit the schema \"{}\", and is too large to say where",
                 self.name()
@@ -175,6 +166,22 @@ impl SpecSchema {
         let found = found.filter(|v| told.insert((v.field.clone(), v.message.clone())));
         faults.extend(found.take(Violations::COUNT_MAX));
     }
+
+    fn is_little_work(&self, spec: &Value) -> bool {
+        let schema = self.0.schemas.get(&self.0.name);
+        let mut waiting: Vec<_> = schema.map(|schema| (schema, spec)).into_iter().collect();
+        let mut done = 0;
+        while let Some((schema, value)) = waiting.pop() {
+            done += 1;
+            if let Value::Object(keywords) = schema {
+                waiting.extend(keywords::applied(&self.0.schemas, keywords, value));
+            }
+            if done + waiting.len() > Self::FAULTS_WORK_MAX {
+                return false;
+            }
+        }
+        true
+    }
 }
 
 impl fmt::Debug for SpecSchema {
@@ -187,15 +194,6 @@ impl fmt::Debug for SpecSchema {
 fn is_name(name: &str) -> bool {
     let is_plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_');
     !name.is_empty() && name.bytes().all(is_plain)
-}
-
-/// Number of values in a value, itself included.
-fn values(value: &Value) -> usize {
-    match value {
-        Value::Array(items) => 1 + items.iter().map(values).sum::<usize>(),
-        Value::Object(members) => 1 + members.values().map(values).sum::<usize>(),
-        _ => 1,
-    }
 }
 
 fn members(value: Option<Value>, name: &str) -> Result<Map<String, Value>, InvalidSchema> {

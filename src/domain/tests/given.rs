@@ -58,12 +58,12 @@ pub(super) fn child_kind(
 ) -> EntityConfig {
     EntityConfig {
         parent_kind: parent.to_owned(),
-        on_parent_delete: on_parent_delete.to_owned(),
+        on_parent_delete: serde_json::from_value(on_parent_delete.into()).unwrap(),
         ..kind(name, required_adapters)
     }
 }
 
-pub(super) fn link(ref_type: &str, target_kind: &str, min: i64, max: i64) -> ReferenceConfig {
+pub(super) fn link(ref_type: &str, target_kind: &str, min: usize, max: usize) -> ReferenceConfig {
     ReferenceConfig {
         ref_type: ref_type.to_owned(),
         target_kind: target_kind.to_owned(),

@@ -15,8 +15,6 @@
 //! family_laws            laws of parents and children, over random requests
 //! ├─ laws                the laws
 //! └─ world               a store in memory that carries out the decisions of the lifecycle
-//! seals                  hash chains of the audit trail: a known hash, and laws of faults
-//! passes                 digests of its passes, and what retention may remove
 //! given                  builders
 //! ```
 
@@ -31,10 +29,8 @@ mod given;
 mod histories;
 mod laws;
 mod lifecycle;
-mod passes;
 mod properties;
 mod reference;
 mod removal;
-mod seals;
 mod tenancy;
 mod world;

@@ -1,59 +1,41 @@
 //! `hyperfleet-api audit`: verifies and exports the audit trail.
 
-mod file;
-mod json;
 mod progress;
-mod text;
 
 use std::fs::File;
-use std::io::{self, BufWriter, Write as _};
+use std::io::{self, BufReader, BufWriter, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::{Context as _, bail};
-use chrono::{DateTime, Utc};
+use anyhow::{Context as _, anyhow, bail};
+use hyperfleet_audit::{AuditReport, ChainVerifier, Export, Line, RetentionRule, read_lines};
 use tracing::Instrument as _;
 
 use super::{database, telemetry};
-use crate::app::trail::{TrailRange, TrailReader, TrailVerification};
+use crate::app::trail::{TrailRange, TrailReader};
 use crate::config::{
-    self, AuditCommand, AuditExportArgs, AuditVerifyArgs, Database, Loaded, Output, OutputFormat,
-    Settings, SettingsArgs,
+    self, AuditCommand, AuditExportArgs, AuditRangeArgs, AuditVerifyArgs, Database, Output,
+    OutputFormat, Settings, SettingsArgs,
 };
-use crate::domain::Tenancy;
-use crate::domain::audit::{ExportRecord, RetentionRule, Seal, VerifiedTrail};
-use crate::storage::postgres::{Probe, Store, TrailBounds};
-use file::{ExportLines, record, unreadable};
+use crate::storage::postgres::{Probe, Store, TrailEnd};
 use hyperfleet_server_kit::clock::Clock;
 use hyperfleet_server_kit::ending::Misuse;
 use hyperfleet_server_kit::program::print;
-use progress::ProgressOfTrail;
+use progress::TrailProgress;
 
 /// Exit code if the trail has faults.
 const FAULTS: u8 = 3;
 /// Least timeout of a statement: some read the whole trail.
 const STATEMENT_MILLISECONDS: u64 = 600_000;
-/// Seals of an earlier export that are compared by one statement.
+/// Passes of an earlier export that one statement compares.
 const COMPARED_AT_ONCE: usize = 1_000;
-
-/// The result of a verification, for both formats.
-struct AuditReport {
-    trail: VerifiedTrail,
-    /// Unset for a file.
-    bounds: Option<TrailBounds>,
-    /// Seals of an earlier export, and those of them that have expired.
-    compared: Option<(u64, u64)>,
-    /// The setting `audit.retention`, with which removals were compared.
-    retention: Option<Duration>,
-    now: DateTime<Utc>,
-}
 
 pub(super) async fn run(command: &AuditCommand) -> anyhow::Result<ExitCode> {
     match command {
         AuditCommand::Verify(args) => {
             let report = if let Some(path) = &args.file {
-                verify_file(path)?
+                verify_file(path, args)?
             } else {
                 let result = with_database(&args.settings, async |store, settings| {
                     verify(store, args, settings.audit.retention).await
@@ -75,8 +57,7 @@ async fn with_database<T>(
     args: &SettingsArgs,
     command: impl AsyncFnOnce(&Store, &Settings) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
-    let loaded = config::load(args, &Settings::default());
-    let mut loaded: Loaded = loaded.sound().context(Misuse)?;
+    let mut loaded = config::load(args, &Settings::default())?;
     // Standard output is for the result.
     loaded.settings.logging.output = Output::Stderr;
     loaded.settings.database.pool.conn_retry_attempts = 0;
@@ -112,95 +93,114 @@ async fn verify(
     args: &AuditVerifyArgs,
     retention: Option<Duration>,
 ) -> anyhow::Result<AuditReport> {
-    let range = TrailRange {
-        since: args.since,
-        until: args.until,
-    };
-    let progress = ProgressOfTrail::new("Verified", args.output == OutputFormat::Text);
-    let mut reader = TrailReader::open(store).await?;
-    let now = Clock::system().now();
-    let rule = RetentionRule::new(now, retention);
-    let observe = |done| progress.show(done);
-    let mut verification = reader.verify(range, rule, &observe).await?;
+    let range = range(&args.range);
+    let mut progress = TrailProgress::new("Verified", args.output == OutputFormat::Text);
+    let mut reader = TrailReader::open(store, range, TrailEnd::Newest).await?;
+    let mut verifier = ChainVerifier::new(args.hash);
+    while let Some(line) = reader.next().await? {
+        progress.count(&line);
+        verifier.take(Some(line));
+    }
+    let mut report = verifier.finish();
+    let rule = RetentionRule::new(Clock::system().now(), retention);
+    if let Some(first) = reader.first.clone() {
+        report.check_removed(&first, reader.removed_entries().await?, rule);
+    }
     if let Some(path) = &args.against {
-        compare(&mut reader, path, rule, &mut verification).await?;
+        compare(&mut reader, path, rule, &mut report).await?;
     }
     reader.close().await?;
-    let compared = (verification.compared, verification.expired);
-    Ok(AuditReport {
-        trail: verification.trail,
-        bounds: Some(verification.bounds),
-        compared: args.against.as_ref().map(|_| compared),
-        retention,
-        now,
-    })
+    Ok(report)
 }
 
-/// Compares the seals of an earlier export.
+/// Compares the passes of an earlier export.
 async fn compare(
     reader: &mut TrailReader,
     path: &Path,
     rule: RetentionRule,
-    verification: &mut TrailVerification,
+    report: &mut AuditReport,
 ) -> anyhow::Result<()> {
-    let mut lines = ExportLines::open(path)?;
-    let mut seals: Vec<Seal> = Vec::with_capacity(COMPARED_AT_ONCE);
-    while let Some(line) = lines.next()? {
-        match record(line) {
-            Some((_, ExportRecord::Entry(_))) => continue,
-            Some((_, ExportRecord::Seal(seal))) => seals.push(seal),
-            None => bail!(unreadable(path, lines.number())),
+    let name = path.display();
+    let mut links = read_lines(opened(path)?)
+        .zip(1_u64..)
+        .filter_map(
+            |(line, number)| match line.with_context(|| format!("cannot read {name}")) {
+                Ok(Some(Line::Link(link))) => Some(Ok(link)),
+                Ok(Some(_)) => None,
+                Ok(None) => Some(Err(anyhow!(
+                    "{name}: line {number} is neither an entry nor a pass"
+                ))),
+                Err(error) => Some(Err(error)),
+            },
+        );
+    loop {
+        let links: Vec<_> = links
+            .by_ref()
+            .take(COMPARED_AT_ONCE)
+            .collect::<Result<_, _>>()?;
+        if links.is_empty() {
+            return Ok(());
         }
-        if seals.len() == COMPARED_AT_ONCE {
-            reader.compare(&seals, rule, verification).await?;
-            seals.clear();
+        let numbers = links.iter().map(|link| link.pass.number).collect();
+        let stored = reader.passes(numbers).await?;
+        for link in &links {
+            let stored = stored
+                .iter()
+                .find(|stored| stored.pass.number == link.pass.number);
+            report.compare(link, stored, reader.first.as_ref(), rule);
         }
     }
-    reader.compare(&seals, rule, verification).await?;
-    Ok(())
 }
 
-fn verify_file(path: &Path) -> anyhow::Result<AuditReport> {
-    Ok(AuditReport {
-        trail: file::verify(path)?,
-        bounds: None,
-        compared: None,
-        retention: None,
-        now: Clock::system().now(),
-    })
+fn verify_file(path: &Path, args: &AuditVerifyArgs) -> anyhow::Result<AuditReport> {
+    let mut verifier = ChainVerifier::new(args.hash);
+    for line in read_lines(opened(path)?) {
+        verifier.take(line.with_context(|| format!("cannot read {}", path.display()))?);
+    }
+    Ok(verifier.finish())
 }
 
 /// Prints the report; returns the exit code.
 fn conclude(report: &AuditReport, format: OutputFormat) -> anyhow::Result<ExitCode> {
     print(&match format {
-        OutputFormat::Text => text::text(report),
-        OutputFormat::Json => json::json(report)?,
+        OutputFormat::Text => report.to_string(),
+        OutputFormat::Json => serde_json::to_string_pretty(report)? + "\n",
     });
-    Ok(match report.trail.faults.total {
+    Ok(match report.fault_count {
         0 => ExitCode::SUCCESS,
         _ => ExitCode::from(FAULTS),
     })
 }
 
 async fn export(store: &Store, args: &AuditExportArgs) -> anyhow::Result<()> {
-    let range = TrailRange {
-        since: args.since,
-        until: args.until,
-    };
-    let tenancy: Tenancy = args.tenant.iter().cloned().collect();
-    let tenancy = Some(&tenancy).filter(|tenancy| !tenancy.is_empty());
-    let progress = ProgressOfTrail::new("Exported", true);
+    let range = range(&args.range);
+    let mut progress = TrailProgress::new("Exported", true);
     let mut out = BufWriter::new(io::stdout());
-    let mut reader = TrailReader::open(store).await?;
-    let mut sink = |line: &str| writeln!(out, "{line}");
-    let observe = |done| progress.show(done);
-    let written = reader.export(range, tenancy, &mut sink, &observe).await?;
-    let written = written.and_then(|_| out.flush());
-    written.context("cannot write the export to standard output")?;
+    let mut write = |line: Line| {
+        let written = writeln!(out, "{line}");
+        written.context("cannot write the export to standard output")
+    };
+    let (mut export, begin) = Export::begin(args.tenant.iter().cloned().collect());
+    begin.into_iter().try_for_each(&mut write)?;
+    let mut reader = TrailReader::open(store, range, TrailEnd::Settled).await?;
+    while let Some(line) = reader.next().await? {
+        progress.count(&line);
+        export.take(line).into_iter().try_for_each(&mut write)?;
+    }
     reader.close().await?;
-    Ok(())
+    export.finish().try_for_each(&mut write)?;
+    out.flush()
+        .context("cannot write the export to standard output")
 }
 
-fn opened(path: &Path) -> anyhow::Result<File> {
-    File::open(path).with_context(|| format!("cannot open {}", path.display()))
+fn range(args: &AuditRangeArgs) -> TrailRange {
+    TrailRange {
+        since: args.since,
+        until: args.until,
+    }
+}
+
+fn opened(path: &Path) -> anyhow::Result<BufReader<File>> {
+    let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
+    Ok(BufReader::new(file))
 }

@@ -35,8 +35,7 @@ pub(super) async fn carry_out(command: FleetAdapterCommand) -> anyhow::Result<()
 }
 
 async fn approve_removals(args: &SettingsArgs) -> anyhow::Result<()> {
-    let loaded = config::load(args, &Settings::default());
-    let loaded = loaded.sound().context(Misuse)?;
+    let loaded = config::load(args, &Settings::default())?;
     let settings = &loaded.settings.fleet;
     let location = fleet::registry_location(settings).context(Misuse)?;
     let prepared = Prepared::new(location)?;

@@ -26,8 +26,8 @@ const NO_ID: &str = "00000000-0000-7000-8000-000000000000";
 ///
 /// Unusable settings or documents; workloads that are invalid for the resource.
 pub(super) fn render(args: &RenderArgs) -> anyhow::Result<()> {
-    let loaded = config::load(&args.settings, &Settings::default());
-    let workloads = loaded.part(&["fleet.adapter"], |settings| {
+    let loaded = config::load(&args.settings, &Settings::default())?;
+    let workloads = loaded.made(|settings| {
         let adapter = &settings.fleet.adapter;
         let workloads = Workloads::compile(&adapter.name, &adapter.workloads);
         Ok(workloads.map_err(|faults| {

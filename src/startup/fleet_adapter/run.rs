@@ -53,7 +53,7 @@ struct Program {
 ///
 /// Unusable settings; an address that cannot be bound; a listener that failed.
 pub(super) async fn run(args: &SettingsArgs) -> anyhow::Result<()> {
-    let loaded = config::load(args, &Settings::default());
+    let loaded = config::load(args, &Settings::default())?;
     let program = Program::of(&loaded).context(Misuse)?;
     let mut settings = loaded.settings.clone();
     if loaded.origin("tracing.service_name").is_none() {
@@ -78,15 +78,10 @@ impl Program {
         // The API is not here; its files may still serve the other listeners.
         settings.server.tls.enabled = false;
         let mut faults = Faults::default();
-        let kinds = faults.part_if(loaded.are_known(&["entities"]), || settings.registry());
-        let adapter = faults.part_if(loaded.are_known(&["fleet"]), || {
-            AdapterPlan::alone(&settings, kinds.as_ref())
-        });
-        let fleet = faults.part_if(loaded.are_known(&["fleet"]), || {
-            fleet::registry_location(&settings.fleet)
-        });
-        let listeners = ["server.tls", "health.tls", "metrics.tls"];
-        let tls = faults.part_if(loaded.are_known(&listeners), || tls::load(&settings));
+        let kinds = faults.part(settings.registry());
+        let adapter = faults.part(AdapterPlan::alone(&settings, kinds.as_ref()));
+        let fleet = faults.part(fleet::registry_location(&settings.fleet));
+        let tls = faults.part(tls::load(&settings));
         loaded.refuse(faults.0)?;
         let (Some(adapter), Some(fleet), Some(tls)) = (adapter, fleet, tls) else {
             unreachable!("what was not had has a fault");

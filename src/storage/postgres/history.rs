@@ -7,9 +7,10 @@ use chrono::{DateTime, Utc};
 use sqlx::postgres::{PgArguments, PgRow};
 use sqlx::query::Query;
 use sqlx::types::Json;
-use sqlx::{AssertSqlSafe, FromRow, Postgres, Row as _};
+use sqlx::{AssertSqlSafe, Postgres, Row as _};
 use uuid::Uuid;
 
+use super::audit::{ENTRY_COLUMNS, entry_of};
 use super::measure::SqlOperation::{self, Raw};
 use super::measure::SqlTable::{Audit, Changes};
 use super::row::{COLUMNS_COUNT, StoredRow, state_columns};
@@ -108,6 +109,12 @@ const CHANGES_SQL: &str =
          SELECT * FROM changes c WHERE c.resource_id = $1 AND ($5::bigint IS NULL OR c.position < $5)
          ORDER BY c.position DESC LIMIT $6) c ON true ORDER BY c.position DESC";
 
+static ENTRIES_SQL: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "SELECT {ENTRY_COLUMNS} FROM audit_entries WHERE resource_id = $1 ORDER BY sequence DESC LIMIT $2"
+    )
+});
+
 const AFTER_STATE: usize = COLUMNS_COUNT;
 
 impl Db<'_> {
@@ -167,10 +174,10 @@ impl Db<'_> {
         &mut self,
         scope: ResourceScope<'_>,
         before: Option<i64>,
-        count_max: i64,
+        count_max: u16,
     ) -> Result<Option<RecordedChanges>, Error> {
         static SQL: LazyLock<String> = LazyLock::new(|| format!("{TARGET} {CHANGES_SQL}"));
-        let query = scoped(&SQL, scope).bind(before).bind(count_max);
+        let query = scoped(&SQL, scope).bind(before).bind(i64::from(count_max));
         let result = query.fetch_all(self.repeatable_connection()).await;
         let rows = self.complete(
             result,
@@ -187,11 +194,7 @@ impl Db<'_> {
         id: ResourceId,
         count_max: i64,
     ) -> Result<Vec<AuditEntry>, Error> {
-        let query = sqlx::query(
-            "SELECT sequence, at, actor, request_id, action, kind, resource_id, name, generation_before, generation_after,
-                    reason, tenancy, era, commit_order
-             FROM audit_entries WHERE resource_id = $1 ORDER BY sequence DESC LIMIT $2",
-        );
+        let query = sqlx::query(AssertSqlSafe(ENTRIES_SQL.as_str()));
         let query = query.bind(id.as_uuid()).bind(count_max);
         let result = query.fetch_all(self.repeatable_connection()).await;
         let rows = self.complete(
@@ -199,7 +202,7 @@ impl Db<'_> {
             SqlOperation::Query(Audit),
             "list the audit entries of a resource",
         )?;
-        let entries: Result<Vec<_>, _> = rows.iter().map(AuditEntry::from_row).collect();
+        let entries: Result<Vec<_>, _> = rows.iter().map(entry_of).collect();
         self.complete(entries, Raw, "read an audit entry")
     }
 }

@@ -6,7 +6,7 @@ use sqlx::types::Json;
 use sqlx::{FromRow, Postgres, QueryBuilder, Row as _};
 use uuid::Uuid;
 
-use super::audit::position_of;
+use super::audit::{ENTRY_COLUMNS, entry_of, position_of};
 use super::columns::{column, literal};
 use super::keyset::push_after;
 use super::measure::SqlOperation::{Query, Raw};
@@ -100,7 +100,7 @@ pub struct TrailRows {
     pub settled: SettledTrail,
     /// The position of the last entry, if more follow it in the order of positions.
     pub end: Option<TrailPosition>,
-    /// The end of the last seals.
+    /// The end of the last pass.
     pub sealed: TrailPosition,
 }
 
@@ -144,57 +144,9 @@ impl Db<'_> {
     ) -> Result<TrailRows, Error> {
         let mut query = audit_statement(tenants, filter, page);
         let result = query.build().fetch_all(self.repeatable_connection()).await;
-        let mut rows = self.complete_slow(result, Query(Audit), "list the audit trail")?;
-        // The total of an empty trail has a row, too.
-        let first = rows.first().map(SettledTrail::from_row);
-        let settled = first.unwrap_or(Err(sqlx::Error::RowNotFound));
-        let settled = self.complete(settled, Raw, "read how far the trail is settled")?;
-        let sealed = rows.first().map(|row| position_of(row, "sealed"));
-        let sealed = sealed.transpose().map(Option::flatten);
-        let sealed = self.complete(sealed, Raw, "read how far the trail is sealed")?;
-        let size = page.size as usize;
-        let is_last = rows.len() <= size;
-        rows.truncate(size);
-        let end = rows.last().filter(|_| !is_last && filter.after.is_some());
-        let end = end.map(TrailPosition::from_row).transpose();
-        let end = self.complete(end, Raw, "read a position of the trail")?;
-        let (total, items) = self.read_page(&rows, "sequence")?;
-        let listing = Listing {
-            page,
-            items,
-            total,
-            next: None,
-        };
-        Ok(TrailRows {
-            listing,
-            settled,
-            end,
-            sealed: sealed.unwrap_or(TrailPosition::START),
-        })
-    }
-
-    /// The total, which every row repeats, and the items. An empty page has one row: the total, without a value in the
-    /// column `key`.
-    fn read_page<T: for<'r> FromRow<'r, PgRow>>(
-        &mut self,
-        rows: &[PgRow],
-        key: &str,
-    ) -> Result<(i64, Vec<T>), Error> {
-        let mut total = Ok(0);
-        let mut items = Vec::with_capacity(rows.len());
-        for row in rows {
-            total = row.try_get("total");
-            let is_there = row
-                .try_get_raw(key)
-                .map(|value| !sqlx::ValueRef::is_null(&value));
-            if self.complete(is_there, Raw, "read a page")? {
-                items.push(self.complete(T::from_row(row), Raw, "read a page")?);
-            }
-        }
-        Ok((
-            self.complete(total, Raw, "read the total of a list")?,
-            items,
-        ))
+        let rows = self.complete_slow(result, Query(Audit), "list the audit trail")?;
+        let read = read_trail(&rows, filter, page);
+        self.complete(read, Raw, "read a page of the audit trail")
     }
 }
 
@@ -215,6 +167,32 @@ pub(super) fn read_resources(
     Ok((total, items))
 }
 
+/// The total of an empty page has a row, too, without an entry.
+fn read_trail(
+    rows: &[PgRow],
+    filter: &AuditFilter,
+    page: PageRequest,
+) -> Result<TrailRows, sqlx::Error> {
+    let first = rows.first().ok_or(sqlx::Error::RowNotFound)?;
+    let size = page.size as usize;
+    let is_last = rows.len() <= size;
+    let entries = rows.iter().take(size);
+    let entries = entries.filter(|row| !matches!(position_of(row, ""), Ok(None)));
+    let items: Vec<_> = entries.map(entry_of).collect::<Result<_, _>>()?;
+    let end = items.last().map(|entry| entry.position);
+    Ok(TrailRows {
+        settled: SettledTrail::from_row(first)?,
+        end: end.filter(|_| !is_last && filter.after.is_some()),
+        sealed: position_of(first, "sealed_")?.unwrap_or(TrailPosition::START),
+        listing: Listing {
+            page,
+            items,
+            total: first.try_get("total")?,
+            next: None,
+        },
+    })
+}
+
 /// The page, with the total and the end of the settled trail in every row, and in a row of their own if the page is
 /// empty. After a position it has one row more than the page holds, which tells whether it is the last page.
 fn audit_statement(
@@ -233,7 +211,7 @@ fn audit_statement(
     query.push(IS_SETTLED).push(
         " ORDER BY era DESC, commit_order DESC, sequence DESC LIMIT 1) last ON true
          LEFT JOIN (SELECT end_era AS sealed_era, end_commit_order AS sealed_commit_order, end_sequence AS sealed_sequence
-                    FROM audit_seals ORDER BY end_era DESC, end_commit_order DESC, end_sequence DESC LIMIT 1) sealed ON true
+                    FROM audit_passes ORDER BY number DESC LIMIT 1) sealed ON true
          CROSS JOIN (SELECT count(*) FROM ",
     );
     let order = if filter.after.is_some() {
@@ -251,10 +229,8 @@ fn audit_statement(
         push_audit_filter(&mut query, tenants, filter);
         " ORDER BY sequence DESC"
     };
-    query.push(
-        ") total LEFT JOIN (SELECT sequence, at, actor, request_id, action, kind, resource_id, name, \
-         generation_before, generation_after, reason, tenancy, era, commit_order FROM audit_entries",
-    );
+    query.push(") total LEFT JOIN (SELECT ").push(ENTRY_COLUMNS);
+    query.push(" FROM audit_entries");
     push_audit_filter(&mut query, tenants, filter);
     let rows = i64::from(page.size) + i64::from(filter.after.is_some());
     query.push(order).push(" LIMIT ").push_bind(rows);

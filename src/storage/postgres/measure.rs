@@ -42,7 +42,7 @@ pub(super) enum SqlTable {
     ResourceReferences,
     Audit,
     Changes,
-    AuditSeals,
+    AuditPasses,
     IdempotencyKeys,
     Leases,
     #[strum(serialize = "_sqlx_migrations")]

@@ -17,8 +17,7 @@
 //! statements use rows that these have found.
 
 mod audit;
-mod audit_retention;
-mod audit_seals;
+mod audit_passes;
 mod batching;
 mod changes;
 mod columns;
@@ -51,7 +50,6 @@ mod schema;
 mod scope;
 mod search;
 mod surroundings;
-mod trail;
 mod transactions;
 mod unconnectable;
 mod unreconciled;
@@ -64,7 +62,7 @@ use sqlx::migrate::Migrator;
 use tokio::time::{Instant, timeout_at};
 use uuid::Uuid;
 
-pub use audit_seals::SealingState;
+pub use audit_passes::{SealingState, TrailEnd};
 pub use changes::{ChangeFeed, ChangesRead, ChangesSlice};
 pub use error::Error;
 pub use family::LockedLineage;
@@ -80,7 +78,6 @@ pub use read_resources::{LockedSnapshots, ResourceWithReports, SurroundedResourc
 pub use row_access::RowAccess;
 pub use schema::{DatabaseStatus, Migration, MigrationState, SchemaStatus};
 pub use scope::{LockedRow, ResourceScope};
-pub use trail::TrailBounds;
 pub use transactions::{Turn, Tx};
 pub use unreconciled::Unreconciled;
 

@@ -194,7 +194,7 @@ async fn a_force_delete_is_one_line_with_its_reason_its_request_and_the_ids_of_c
 
 /// Entries of the audit trail that are not sealed yet, and sessions that are not idle.
 const UNFINISHED: &str = "SELECT (SELECT count(*) FROM audit_entries) -
-    (SELECT coalesce(sum(entries), 0)::bigint FROM audit_seals) +
+    (SELECT coalesce(sum(entries), 0)::bigint FROM audit_passes) +
     (SELECT count(*) FROM pg_stat_activity
      WHERE datname = current_database() AND pid <> pg_backend_pid() AND state <> 'idle')";
 

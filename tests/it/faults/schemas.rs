@@ -62,21 +62,6 @@ async fn a_document_that_cannot_be_used_stops_the_start_and_says_why() {
         ),
         (
             "",
-            component("!mine {type: object}"),
-            vec!["the YAML tag !mine"],
-        ),
-        (
-            "",
-            component("{maximum: .inf}"),
-            vec!["the number .inf has no meaning"],
-        ),
-        (
-            "",
-            component("{propertis: {}}"),
-            vec!["`propertis` is not a keyword", "/ClusterSpec/propertis"],
-        ),
-        (
-            "",
             "x".repeat(16 * 1024 * 1024 + 1),
             vec!["more than 16777216 bytes"],
         ),

@@ -304,7 +304,7 @@ async fn a_request_is_one_span_with_one_below_it_for_each_statement() {
         .unwrap();
     let sql = &save.attributes["db.query.text"];
     assert!(
-        sql.contains("INSERT INTO adapter_reports") && sql.contains("$4"),
+        sql.contains("INSERT INTO adapter_reports") && sql.contains("$1"),
         "{sql}"
     );
     let expected = [
@@ -424,7 +424,7 @@ async fn only_requests_begin_traces() {
         assert_eq!(answer.status(), 200, "{url}");
     }
     until("the background has sealed the creation", async || {
-        api.count("SELECT count(*) FROM audit_seals").await > 0
+        api.count("SELECT count(*) FROM audit_passes").await > 0
     })
     .await;
     program.signal(Signal::TERM);

@@ -26,7 +26,9 @@ const NEXT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/next-rel
 fn previous() -> Option<PathBuf> {
     let records = std::fs::read_to_string("packaging/releases").unwrap();
     if records.lines().last() == Some("baseline") {
-        println!("SKIPPED: the schema began anew after the previous release (packaging/releases)");
+        println!(
+            "SKIPPED: the migrations began again after the previous release (packaging/releases)"
+        );
         return None;
     }
     let programs = std::env::var_os("PREVIOUS_RELEASE").map(PathBuf::from);

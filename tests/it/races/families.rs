@@ -79,7 +79,7 @@ async fn a_parent_that_goes_at_once_takes_the_child_along_or_is_not_found() {
         kind: kind.to_owned(),
         plural: plural.to_owned(),
         parent_kind: parent.to_owned(),
-        on_parent_delete: if parent.is_empty() { "" } else { "cascade" }.to_owned(),
+        on_parent_delete: serde_json::from_value("cascade".into()).unwrap(),
         ..EntityConfig::default()
     };
     let kinds = vec![

@@ -15,14 +15,14 @@ pub(crate) fn root(kind: &str, plural: &str, adapters: &[&str]) -> EntityConfig 
 pub(crate) fn child(parent: &str, policy: &str, kind: EntityConfig) -> EntityConfig {
     EntityConfig {
         parent_kind: parent.to_owned(),
-        on_parent_delete: policy.to_owned(),
+        on_parent_delete: serde_json::from_value(policy.into()).unwrap(),
         ..kind
     }
 }
 
 /// A kind with references, each `(ref_type, target_kind, min, max)`.
-pub(crate) fn linked(rules: &[(&str, &str, i64, i64)], kind: EntityConfig) -> EntityConfig {
-    let rule = |&(ref_type, target, min, max): &(&str, &str, i64, i64)| ReferenceConfig {
+pub(crate) fn linked(rules: &[(&str, &str, usize, usize)], kind: EntityConfig) -> EntityConfig {
+    let rule = |&(ref_type, target, min, max): &(&str, &str, usize, usize)| ReferenceConfig {
         ref_type: ref_type.to_owned(),
         target_kind: target.to_owned(),
         min,

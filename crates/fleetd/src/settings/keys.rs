@@ -4,8 +4,7 @@
 //! Names and meanings are those of the older fleetd; new settings come last in their group.
 
 use super::values::{
-    LEVELS, addresses, endpoints, host_and_port_or_none, level, machine_id_or_none, metadata, mode,
-    seconds,
+    addresses, endpoints, host_and_port_or_none, machine_id_or_none, metadata, mode, seconds,
 };
 use hyperfleet_fleet::settings::Etcd;
 use hyperfleet_server_kit::settings::SettingKind::{
@@ -18,11 +17,7 @@ pub(super) static TABLE: SettingTable = SettingTable {
     settings: SETTINGS,
     prefix: "FLEET_",
     other_variables: &[],
-    unknown_variable: "is not a setting and is ignored",
     reference: "`fleetd config reference`",
-    out_of_range: |key, origin, value, least, most| {
-        format!("{key} (from {origin}): {value} is not between {least} and {most}")
-    },
 };
 
 const IN_SECONDS: &str = ", in seconds";
@@ -74,7 +69,7 @@ const SETTINGS: &[Setting] = &[
     Setting { range: Some(("1s", "2m")), ..row("shutdown_timeout", Read(seconds), "20", "How long requests in progress may take during shutdown, in seconds") },
 
     Setting { range: Some(("0", "1000000")), status: Reloaded, ..row("verbosity", Number, "0", "More than 0: log_level debug, unless log_level is set") },
-    Setting { path: "level", words: &LEVELS, status: Reloaded, ..row("log_level", Read(level), "", "Log level; unset: info; RUST_LOG overrides it") },
+    Setting { path: "level", status: Reloaded, ..row("log_level", Choice(&["debug", "info", "warn", "error"]), "", "Log level; unset: info; RUST_LOG overrides it") },
     Setting { path: "logging.format", ..row("log_format", Choice(&["json", "text"]), "text", "Log format on standard error") },
 
 

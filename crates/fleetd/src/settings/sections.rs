@@ -176,7 +176,7 @@ pub(super) fn base() -> Figment {
 
 impl Settings {
     /// Combines keys that belong together.
-    pub(super) fn settle(&mut self) {
+    pub(super) fn combine(&mut self) {
         let by_verbosity = if self.verbosity > 0 {
             Level::Debug
         } else {

@@ -11,7 +11,7 @@ use hyperfleet_fleet::settings::Etcd;
 use hyperfleet_server_kit::settings::{Changed, Format, Level, REDACTED, as_table};
 
 /// The settings of a file and variables.
-fn loaded(file: &str, variables: &[(&str, &str)]) -> Loaded {
+fn loaded(file: &str, variables: &[(&str, &str)]) -> anyhow::Result<Loaded> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("fleet.conf");
     std::fs::write(&path, file).unwrap();
@@ -20,13 +20,11 @@ fn loaded(file: &str, variables: &[(&str, &str)]) -> Loaded {
 }
 
 fn sound(file: &str, variables: &[(&str, &str)]) -> Loaded {
-    let loaded = loaded(file, variables);
-    loaded.refuse([]).unwrap();
-    loaded
+    loaded(file, variables).unwrap()
 }
 
 fn faults(file: &str, variables: &[(&str, &str)]) -> String {
-    format!("{:#}", loaded(file, variables).refuse([]).unwrap_err())
+    format!("{:#}", loaded(file, variables).unwrap_err())
 }
 
 #[test]
@@ -151,10 +149,9 @@ fn variables_count_before_the_file_and_empty_ones_do_not() {
         ("60".into(), "FLEET_TOKEN_LIMIT".into())
     );
     assert_eq!(origin("listen").0, "tcp:127.0.0.1:1");
-    assert!(origin("listen").1.ends_with("fleet.conf"));
+    assert!(origin("listen").1.ends_with("fleet.conf:2"));
     assert_eq!(origin("idle_timeout"), ("75".into(), "default".into()));
-    let slip =
-        "FLEET_TOKEN_LIMITS is not a setting and is ignored; did you mean FLEET_TOKEN_LIMIT?";
+    let slip = "FLEET_TOKEN_LIMITS is not a setting; did you mean FLEET_TOKEN_LIMIT?";
     assert_eq!(loaded.notes, [slip]);
 }
 
@@ -166,9 +163,6 @@ what is this
 token_limit=65536
 listen=unix:relative, tcp:127.0.0.1:1
 metadata=a=b,c
-listen_client_ca_file=/ca.pem
-etcd_password=hush
-etcd_password_file=/hushed
 disable_engine=maybe
 ";
     let said = faults(
@@ -179,26 +173,35 @@ disable_engine=maybe
         ],
     );
     for fault in [
-        ":2: there is no setting etcd_server; did you mean etcd_servers?",
+        "etcd_server (from ",
+        ":2): there is no such setting; did you mean etcd_servers?",
         ":3: it is no `key = value`",
         "token_limit (from ",
-        "65536 is not between 1 and 65535",
+        "\"65536\" is not between 1 and 65535",
         "listen (from ",
         "give the whole path of the socket",
         "metadata (from ",
         "\"c\" is no pair",
-        ") needs listen_cert_file",
-        ") and etcd_password_file are both set",
         "disable_engine (from ",
         "agent_ttl (from FLEET_AGENT_TTL): \"soon\"",
         "listen_socket_mode (from FLEET_LISTEN_SOCKET_MODE): \"9\"",
     ] {
         assert!(said.contains(fault), "no {fault:?} in: {said}");
     }
-    assert!(
-        !said.contains("what is this") && !said.contains("hush\""),
-        "{said}"
-    );
+    assert!(!said.contains("what is this"), "{said}");
+}
+
+#[test]
+fn contradictions_are_reported_at_once_with_their_places() {
+    let file = "listen_client_ca_file=/ca.pem\netcd_password=hush\netcd_password_file=/hushed\n";
+    let said = faults(file, &[]);
+    for fault in [
+        "fleet.conf:1) needs listen_cert_file",
+        "fleet.conf:2) and etcd_password_file are both set",
+    ] {
+        assert!(said.contains(fault), "no {fault:?} in: {said}");
+    }
+    assert!(!said.contains("hush"), "{said}");
 }
 
 #[test]
@@ -206,7 +209,7 @@ fn unreadable_files_and_invalid_texts_are_reported() {
     let value = OsString::from_vec(b"hush\xff".to_vec());
     let variables = [("FLEET_ETCD_PASSWORD".into(), value)];
     let loaded = from_sources(Some(Path::new("/nowhere/fleet.conf")), variables);
-    let said = format!("{:#}", loaded.refuse([]).unwrap_err());
+    let said = format!("{:#}", loaded.unwrap_err());
     assert!(said.contains("cannot read /nowhere/fleet.conf"), "{said}");
     let fault = "etcd_password (from FLEET_ETCD_PASSWORD): must be a text in UTF-8";
     assert!(said.contains(fault) && !said.contains("hush"), "{said}");
@@ -278,8 +281,7 @@ fn the_example_is_a_good_file() {
         .collect();
     let given = given.into_iter().filter(|line| line.contains(" = "));
     let all = given.fold(String::new(), |all, line| all + line + "\n");
-    let loaded = loaded(&all, &[]);
-    loaded.refuse([]).unwrap();
+    let loaded = sound(&all, &[]);
     let effective = loaded.effective();
     let given = effective.iter().filter(|e| e.origin != "default");
     assert!(

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use figment::value::{Empty, Tag, Value};
+use figment::value::Value;
 use humantime_serde::re::humantime::format_duration;
 
 use super::Address;
@@ -87,18 +87,6 @@ pub(super) fn mode(text: &str) -> Result<Value, String> {
     let mode = mode.filter(|mode| *mode <= 0o777);
     mode.map(Value::from)
         .ok_or_else(|| format!("{text:?} is no mode of a file: give it in octal, such as 0660"))
-}
-
-/// Levels of the log.
-pub(super) const LEVELS: [&str; 4] = ["debug", "info", "warn", "error"];
-
-/// A level of the log; empty for none.
-pub(super) fn level(text: &str) -> Result<Value, String> {
-    match text {
-        "" => Ok(Value::Empty(Tag::Default, Empty::None)),
-        _ if LEVELS.contains(&text) => Ok(text.into()),
-        _ => Err(format!("{text:?} is not one of: {}", LEVELS.join(", "))),
-    }
 }
 
 /// Metadata of the agent. The older fleetd silently dropped malformed pairs, and kept values that no unit can ask for.

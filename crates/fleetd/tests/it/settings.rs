@@ -87,39 +87,53 @@ fn a_note_without_a_reader_changes_no_exit_code() {
 }
 
 #[test]
-fn all_faults_are_reported_at_once_including_those_of_named_files() {
+fn invalid_values_are_reported_before_what_they_name() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("fleet.conf");
-    let settings = "
+    let values = "
+engine_reconcile_interval=0
+machine_id=not/one
+listn_client_ca_file=/ca.pem
+";
+    let named = "
 etcd_servers=https://u:hush@a, http://b
 etcd_username=fleet
 etcd_cafile=/missing/ca.pem
 etcd_key_prefix=\"caf\u{e9}\"
-engine_reconcile_interval=0
-machine_id=not/one
 listen=tcp:10.0.0.1:0
 listen_cert_file=/missing/cert.pem
 listen_key_file=/missing/key.pem
-listn_client_ca_file=/ca.pem
 ";
-    std::fs::write(&file, settings).unwrap();
-    let output = run(&["--config", file.to_str().unwrap()], &[]);
-    assert_eq!(output.status.code(), Some(2));
-    let said = output_text(&output).replace(file.to_str().unwrap(), "FILE");
-    for fault in [
-        "etcd_servers (from FILE:2): a URL of etcd must not contain a user or password",
-        "etcd_username (from FILE:3) is given, but etcd_password is not",
-        "etcd_cafile (from FILE:4): cannot read /missing/ca.pem",
-        "etcd_key_prefix (from FILE:5) is ",
-        "engine_reconcile_interval (from ",
-        "machine_id (from FILE:7)",
-        "listen (from FILE:8): other machines may reach tcp:10.0.0.1:0, and callers are not authenticated",
-        "listen_cert_file (from FILE:9): cannot read /missing/cert.pem",
-        "FILE:11: there is no setting listn_client_ca_file; did you mean listen_client_ca_file?",
+    for (settings, faults) in [
+        (
+            values,
+            &[
+                "engine_reconcile_interval (from FILE:2)",
+                "machine_id (from FILE:3)",
+                "listn_client_ca_file (from FILE:4): there is no such setting; did you mean listen_client_ca_file?",
+            ][..],
+        ),
+        (
+            named,
+            &[
+                "etcd_servers (from FILE:2): a URL of etcd must not contain a user or password",
+                "etcd_username (from FILE:3) is given, but etcd_password is not",
+                "etcd_cafile (from FILE:4): cannot read /missing/ca.pem",
+                "etcd_key_prefix (from FILE:5) is ",
+                "listen (from FILE:6): other machines may reach tcp:10.0.0.1:0, and callers are not authenticated",
+                "listen_cert_file (from FILE:7): cannot read /missing/cert.pem",
+            ],
+        ),
     ] {
-        assert!(said.contains(fault), "no {fault:?} in: {said}");
+        std::fs::write(&file, settings).unwrap();
+        let output = run(&["--config", file.to_str().unwrap()], &[]);
+        assert_eq!(output.status.code(), Some(2));
+        let said = output_text(&output).replace(file.to_str().unwrap(), "FILE");
+        for fault in faults {
+            assert!(said.contains(fault), "no {fault:?} in: {said}");
+        }
+        assert!(!said.contains("hush"), "{said}");
     }
-    assert!(!said.contains("hush"), "{said}");
 }
 
 #[test]
@@ -149,7 +163,7 @@ fn what_counts_is_shown_with_where_it_comes_from() {
             &entry("token_limit")["value"],
             &entry("token_limit")["source"]
         ),
-        (&"7".into(), &file.into())
+        (&"7".into(), &format!("{file}:1").into())
     );
     assert_eq!(entry("machine_id")["source"], "FLEET_MACHINE_ID");
     assert_eq!(entry("etcd_password")["value"], "***REDACTED***");

@@ -52,21 +52,15 @@ pub enum OpenapiFormat {
 /// Each flag that was given: its setting, and what it says.
 pub type GivenFlags = Vec<(&'static Setting, String)>;
 
-/// The flags of a table, below the heading of their section, with these defaults. Those without effect are hidden.
+/// The flags of a table, below the heading of their section. Those without effect are hidden.
 pub fn flags(
     table: &'static SettingTable,
     heading: fn(&str) -> &'static str,
-    default: fn(&Setting) -> &'static str,
 ) -> impl Iterator<Item = Arg> {
     table.settings.iter().filter_map(move |setting| {
-        let variable = table.variable(setting).unwrap_or_default();
-        let default = match default(setting) {
-            "" => String::new(),
-            default => format!(" [default: {default}]"),
-        };
         let arg = Arg::new(setting.key)
             .long(setting.flag?)
-            .help(format!("{} [env: {variable}]{default}", setting.help))
+            .help(flag_help(table, setting, setting.default))
             .help_heading(heading(setting.section()))
             .hide(!setting.is_used());
         let arg = match setting.kind {
@@ -86,6 +80,16 @@ pub fn flags(
             None => arg,
         })
     })
+}
+
+/// The help of a setting's flag, with this default.
+pub fn flag_help(table: &SettingTable, setting: &Setting, default: &str) -> String {
+    let variable = table.variable(setting).unwrap_or_default();
+    let default = match default {
+        "" => String::new(),
+        default => format!(" [default: {default}]"),
+    };
+    format!("{} [env: {variable}]{default}", setting.help)
 }
 
 /// The flags of a table that a command line has.

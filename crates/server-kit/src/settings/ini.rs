@@ -8,65 +8,54 @@
 //! key = begin\         continues on the next line, without its leading blanks
 //! ```
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::Arc;
 
 use figment::value::Value;
 
-use super::fault::SettingFault;
-use super::layer::Layer;
-use super::table::SettingTable;
+use super::sources::Sources;
 use crate::files;
 
 /// Largest file, in bytes.
 const BYTES_MAX: u64 = 1024 * 1024;
 
-impl Layer {
-    /// Reads an INI file. An unreadable file is a fault, and so is a line that is not a setting.
-    pub fn of_ini(table: &'static SettingTable, path: &Path) -> Self {
-        let mut layer = Self::new(table);
+impl Sources {
+    /// Adds an INI file. An unreadable file is a fault, and so is a line that is not a setting.
+    #[must_use]
+    pub fn ini(mut self, path: &Path) -> Self {
         let shown = path.display();
         let file = match files::read_text(path, BYTES_MAX) {
             Ok(text) => parse(&text),
             Err(error) => {
                 let text = format!("cannot read {shown}: {error}");
-                layer.faults.push(SettingFault::of_source(text));
-                return layer;
+                self.faults.push((String::new(), text));
+                return self;
             }
         };
         for number in file.odd {
             let text = format!("{shown}:{number}: it is no `key = value`");
-            layer.faults.push(SettingFault::of_source(text));
+            self.faults.push((String::new(), text));
         }
         for (name, number) in file.sections {
-            layer.notes.push(format!(
+            self.notes.push(format!(
                 "{shown}:{number}: settings in a section are ignored, here [{name}]"
             ));
         }
-        let lines = file.lines.iter();
-        layer.lines = Arc::new(lines.map(|line| (line.key.clone(), line.number)).collect());
-        let mut last = BTreeMap::new();
-        for Line { key, number, .. } in &file.lines {
-            if last.insert(key.clone(), *number).is_some() {
-                layer.notes.push(format!(
-                    "{shown}:{number}: {key} is repeated; the last one counts"
-                ));
-            }
-        }
+        let mut seen = BTreeSet::new();
         for Line { key, value, number } in file.lines {
-            if last.get(&key) != Some(&number) {
-                continue;
-            }
-            if let Some(setting) = table.find(&key) {
-                layer.put(setting, Value::from(value), shown.to_string());
+            let origin = format!("{shown}:{number}");
+            if let Some(setting) = self.table.find(&key) {
+                self.put(setting, Value::from(value), origin);
             } else {
-                let advice = table.advice(&key);
-                let text = format!("{shown}:{number}: there is no setting {key}{advice}");
-                layer.faults.push(SettingFault::of_key(key, text));
+                let advice = self.table.advice(&key);
+                self.refuse(&key, &origin, &format!("there is no such setting{advice}"));
+            }
+            if !seen.insert(key.clone()) {
+                let note = format!("{shown}:{number}: {key} is repeated; the last one counts");
+                self.notes.push(note);
             }
         }
-        layer
+        self
     }
 }
 

@@ -1,35 +1,29 @@
-//! Settings of a daemon: a table of rows, and sources merged by figment.
+//! Settings of a daemon: a table of rows, and sources that figment merges into the types of the product.
 //!
 //! ```text
 //! table     one row for each setting: type, default, limits, variable, flag, help, status
-//! sources   defaults ◀ file (yaml, ini) ◀ environment ◀ flags     later ones win
-//! loaded    typed settings, the origin of each value, and every fault of every source
+//! Sources   file (yaml, ini) ◀ variables ◀ flags                  later ones override earlier ones
+//! Loaded    defaults ◀ sources: typed settings, and the source of each value
 //! ```
 //!
 //! A product provides its table, and checks of the loaded settings.
 
 mod args;
-mod environment;
-mod fault;
-mod hosts;
 mod ini;
-mod layer;
-mod lines;
 mod load;
-mod misfit;
 mod report;
 mod secret;
 mod sections;
 mod setting;
+mod sources;
 mod table;
+mod variables;
 mod yaml;
 
 pub use args::{
-    CheckOptions, GivenFlags, OpenapiFormat, OpenapiOptions, OutputFormat, flags, given_flags,
+    CheckOptions, GivenFlags, OpenapiFormat, OpenapiOptions, OutputFormat, flag_help, flags,
+    given_flags,
 };
-pub use fault::SettingFault;
-pub use hosts::{host_fault, is_host, shared_ports};
-pub use layer::Layer;
 pub use load::{Changed, Loaded};
 pub use report::{Effective, as_json, as_table};
 pub use secret::{REDACTED, Secret};
@@ -37,4 +31,5 @@ pub use sections::{
     Format, Level, LimitSettings, Logging, Output, Rate, RedactionSettings, Timeouts, Tls, Tracing,
 };
 pub use setting::{Setting, SettingKind, SettingStatus, row};
+pub use sources::Sources;
 pub use table::{SettingTable, default_layers, defaults};

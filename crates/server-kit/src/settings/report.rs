@@ -33,10 +33,7 @@ impl<S> Loaded<S> {
         let text = given.map_or(setting.default, |given| &given.text);
         let origin = given.map_or("default", |given| &given.origin);
         let value = match setting.kind {
-            SettingKind::Secret if !text.is_empty() => {
-                let open = given.and_then(|given| given.open.clone());
-                open.unwrap_or_else(|| REDACTED.to_owned())
-            }
+            SettingKind::Secret if !text.is_empty() => REDACTED.to_owned(),
             _ => without_users(text),
         };
         Effective {

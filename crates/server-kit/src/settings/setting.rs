@@ -13,8 +13,6 @@ pub struct Setting {
     pub kind: SettingKind,
     /// As text; empty for none.
     pub default: &'static str,
-    /// Words that `kind` does not list, because it parses the text itself. For the reference.
-    pub words: &'static [&'static str],
     /// Minimum and maximum, as texts.
     pub range: Option<(&'static str, &'static str)>,
     /// Without the dashes.
@@ -27,8 +25,6 @@ pub struct Setting {
     pub status: SettingStatus,
     /// Whether another variable can name a file with the value.
     pub has_file_variable: bool,
-    /// A variable that many programs read. The setting's own takes precedence.
-    pub common_variable: Option<&'static str>,
 }
 
 /// The type of a setting's value.
@@ -76,7 +72,6 @@ pub const fn row(
         path: "",
         kind,
         default,
-        words: &[],
         range: None,
         flag: None,
         short_flag: None,
@@ -84,7 +79,6 @@ pub const fn row(
         unit: "",
         status: SettingStatus::Used,
         has_file_variable: false,
-        common_variable: None,
     }
 }
 
@@ -116,9 +110,10 @@ impl Setting {
     /// The expectation, as the rest of a sentence after its name. Secrets are not repeated.
     pub(super) fn check(&self, value: Value) -> Result<Value, String> {
         let (text, is_text) = (shown(&value), value.as_str().is_some());
+        let is_scalar = is_text || value.to_u128().is_some() || value.to_bool().is_some();
         let checked = match self.kind {
             SettingKind::Objects => Some(value),
-            SettingKind::Read(read) => return read(&text),
+            SettingKind::Read(read) => Some(read(&text)?),
             SettingKind::Text | SettingKind::Secret | SettingKind::File => {
                 let text = is_text.then_some(value);
                 return text.ok_or_else(|| "must be a text: put it in quotes".to_owned());
@@ -126,62 +121,53 @@ impl Setting {
             SettingKind::List => {
                 return texts(value).ok_or_else(|| "must be a list of texts".to_owned());
             }
-            SettingKind::Number if is_text || value.to_u128().is_some() => {
-                text.parse::<u64>().ok().map(Value::from)
-            }
-            SettingKind::Bool if is_text || value.to_bool().is_some() => {
-                match text.to_ascii_lowercase().as_str() {
-                    "true" | "t" | "1" => Some(Value::from(true)),
-                    "false" | "f" | "0" => Some(Value::from(false)),
-                    _ => None,
-                }
-            }
+            _ if !is_scalar => None,
+            SettingKind::Number => text.parse::<u64>().ok().map(Value::from),
+            SettingKind::Bool => match text.to_ascii_lowercase().as_str() {
+                "true" | "t" | "1" => Some(Value::from(true)),
+                "false" | "f" | "0" => Some(Value::from(false)),
+                _ => None,
+            },
             SettingKind::Duration => {
                 // Without a unit only 0 is unambiguous.
-                let time = parse_duration(&text)
-                    .ok()
-                    .filter(|t| is_text || t.is_zero());
+                let time = parse_duration(&text).ok();
+                let time = time.filter(|time| is_text || time.is_zero());
                 time.map(|time| Value::from(format_duration(time).to_string()))
             }
-            SettingKind::Choice(words) if words.contains(&text.as_str()) => Some(value),
-            SettingKind::Number | SettingKind::Bool | SettingKind::Choice(_) => None,
+            SettingKind::Choice(words) => words.contains(&text.as_str()).then_some(value),
         };
-        checked.ok_or_else(|| format!("\"{text}\" is not {}", self.expected()))
+        let value = checked.ok_or_else(|| format!("\"{text}\" is not {}", self.expected()))?;
+        match self.range {
+            Some((least, most))
+                if !(amount(least)..=amount(most)).contains(&amount(&shown(&value))) =>
+            {
+                Err(format!("\"{text}\" is not between {least} and {most}"))
+            }
+            _ => Ok(value),
+        }
     }
 
     /// The expected kind of value.
     pub(super) fn expected(&self) -> String {
-        let expected = match self.kind {
-            SettingKind::Choice(words) => return format!("one of: {}", words.join(", ")),
-            SettingKind::Number => "a whole number",
-            SettingKind::Bool => "true or false",
-            SettingKind::Duration => "a duration such as 30s, 5m or 1h30m",
-            SettingKind::List => "a list of texts",
-            SettingKind::Objects => "a list of entries",
-            _ => "a text",
-        };
-        expected.to_owned()
+        match self.kind {
+            SettingKind::Choice(words) => format!("one of: {}", words.join(", ")),
+            SettingKind::Number => "a whole number".to_owned(),
+            SettingKind::Bool => "true or false".to_owned(),
+            SettingKind::Duration => "a duration such as 30s, 5m or 1h30m".to_owned(),
+            _ => "a text".to_owned(),
+        }
     }
 
-    /// The allowed values in Markdown, from what [`Setting::check`] and [`Setting::exceeded`] compare with. Empty if the
-    /// type says everything.
+    /// The allowed values in Markdown; empty if the type says everything.
     pub(super) fn allowed(&self) -> String {
-        let words = match self.kind {
-            SettingKind::Choice(words) => words,
-            _ => self.words,
-        };
-        let words: Vec<_> = words.iter().map(|word| format!("`{word}`")).collect();
-        let range = self
-            .range
-            .map(|(least, most)| format!("`{least}` to `{most}`"));
-        range.unwrap_or_else(|| words.join(", "))
-    }
-
-    /// The limits, if a checked value exceeds them.
-    pub(super) fn exceeded(&self, value: &Value) -> Option<(&'static str, &'static str)> {
-        let (least, most) = self.range?;
-        let is_allowed = (amount(least)..=amount(most)).contains(&amount(&shown(value)));
-        (!is_allowed).then_some((least, most))
+        match (self.kind, self.range) {
+            (_, Some((least, most))) => format!("`{least}` to `{most}`"),
+            (SettingKind::Choice(words), None) => {
+                let words: Vec<_> = words.iter().map(|word| format!("`{word}`")).collect();
+                words.join(", ")
+            }
+            _ => String::new(),
+        }
     }
 }
 
@@ -202,18 +188,14 @@ fn texts(value: Value) -> Option<Value> {
     }
 }
 
-/// A value as people write it.
+/// A value as people write it; entries as JSON.
 pub(super) fn shown(value: &Value) -> String {
     match value {
         Value::String(_, text) => text.clone(),
-        Value::Char(_, letter) => letter.to_string(),
-        Value::Bool(_, truth) => truth.to_string(),
-        Value::Num(_, number) => match (number.to_u128(), number.to_f64()) {
-            (Some(number), _) => number.to_string(),
-            (_, number) => number.map_or_else(String::new, |n| n.to_string()),
-        },
-        Value::Array(_, items) => items.iter().map(shown).collect::<Vec<_>>().join(", "),
-        Value::Dict(_, _) => "an object".to_owned(),
+        Value::Array(_, items) if items.iter().all(|item| item.as_str().is_some()) => {
+            items.iter().map(shown).collect::<Vec<_>>().join(", ")
+        }
         Value::Empty(..) => String::new(),
+        value => serde_json::to_string(value).unwrap_or_default(),
     }
 }

@@ -18,12 +18,8 @@ pub struct SettingTable {
     pub prefix: &'static str,
     /// Variables with the prefix that are no settings.
     pub other_variables: &'static [&'static str],
-    /// Note about unknown variables with the prefix.
-    pub unknown_variable: &'static str,
     /// Where settings are listed, for people.
     pub reference: &'static str,
-    /// The message for a value out of range: key, origin, value, minimum, maximum.
-    pub out_of_range: fn(&str, &str, &str, &str, &str) -> String,
 }
 
 impl SettingTable {
