@@ -74,7 +74,8 @@ BEGIN
     RETURN r.generation >= 1 AND r.kind <> '' AND r.name <> '' AND r.owner_id <> r.id
        AND (r.deleted_at IS NULL) = (r.deleted_by IS NULL)
        AND jsonb_typeof(r.tenancy) = 'object' AND jsonb_typeof(r.labels) = 'object'
-       AND jsonb_typeof(r.conditions) = 'array' AND jsonb_typeof(r.spec) = 'object';
+       AND jsonb_typeof(r.conditions) = 'array' AND jsonb_typeof(r.spec) = 'object'
+       AND isfinite(r.created_at) AND isfinite(r.updated_at) AND isfinite(r.deleted_at) IS NOT FALSE;
 END $$;
 CREATE FUNCTION is_valid_row(r adapter_reports) RETURNS boolean LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
 BEGIN
@@ -303,7 +304,7 @@ CREATE TRIGGER tenant_resource_counts_skip_restored BEFORE INSERT ON tenant_reso
     FOR EACH ROW WHEN (pg_trigger_depth() = 0) EXECUTE FUNCTION skip_restored_counts();
 
 -- ---------------------------------------------------------------------------------------------------------------------
--- Changes: history and watches (docs/decisions/0074-watch.md, docs/decisions/0078-history.md)
+-- Changes: history and watches (docs/decisions/0074-watch.md, docs/decisions/0087-changes-are-states.md)
 -- ---------------------------------------------------------------------------------------------------------------------
 
 -- Every recorded change of a resource with what it made: the state after a change is in its row, as far as it differs

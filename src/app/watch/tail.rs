@@ -67,10 +67,8 @@ impl Tail<'_> {
             );
             self.feed.reset();
         }
-        if !self.horizon.is_waiting() {
-            self.waiting_since = None;
-        } else if self.waiting_since.is_none() {
-            self.waiting_since = Some(Instant::now());
+        if self.horizon.is_waiting() {
+            self.waiting_since.get_or_insert_with(Instant::now);
         }
         let upto = self.horizon.upto();
         if upto == 0 && self.horizon.is_waiting() {
@@ -117,6 +115,9 @@ impl Tail<'_> {
                 tracing::warn!(error = chain(&error), "changes cannot be read: retrying");
             }
             return PAUSE;
+        }
+        if !self.horizon.is_waiting() {
+            self.waiting_since = None;
         }
         if was_failing {
             tracing::info!("changes are read again");

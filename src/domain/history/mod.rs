@@ -1,4 +1,4 @@
-//! Earlier states of a resource, and what happened between them (`docs/decisions/0078-history.md`).
+//! Earlier states of a resource, and what happened between them (`docs/decisions/0087-changes-are-states.md`).
 //!
 //! Storage has the state after each change. The rules here decide which state answers a question, and what the events between
 //! states are.
@@ -37,6 +37,8 @@ pub struct PastRecord {
     pub is_complete: bool,
     /// Its present generation, or its last one.
     pub generation: i32,
+    /// The time of its first stored change.
+    pub first_at: DateTime<Utc>,
     /// The time from which on all changes are stored; unset if all are.
     pub kept_since: Option<DateTime<Utc>>,
 }
@@ -76,7 +78,7 @@ impl PastRecord {
             Some(state) if !self.is_removal => Ok(state),
             // It existed before the first change that is stored.
             None if !self.is_complete => Err(PastFault::TimeNotKept {
-                since: self.kept_since.unwrap_or(at),
+                since: self.first_at,
             }),
             _ => Err(PastFault::Absent),
         }
@@ -150,6 +152,7 @@ mod tests {
             is_removal: false,
             is_complete: false,
             generation: 5,
+            first_at: at(105),
             kept_since: Some(at(100)),
         }
     }
@@ -172,7 +175,7 @@ mod tests {
             ask(99, &|r| (r.is_complete, r.state) = (true, None)),
             absent
         );
-        let unknown = Err(PastFault::TimeNotKept { since });
+        let unknown = Err(PastFault::TimeNotKept { since: at(105) });
         assert_eq!(ask(101, &|r| r.state = None), unknown);
     }
 

@@ -8,7 +8,6 @@ use deadpool::managed::{PoolError, TimeoutType};
 use sqlx::postgres::PgRow;
 use sqlx::{AssertSqlSafe, Row as _};
 use tokio::time::timeout;
-use uuid::Uuid;
 
 use super::measure::SqlOperation::{Delete, Query, Raw};
 use super::measure::SqlTable::Changes;
@@ -186,11 +185,9 @@ fn change(row: &PgRow, position: ChangePosition) -> Result<WatchedChange, sqlx::
     })
 }
 
-/// Unset if it is not stored, because an operator removed changes.
 fn state(row: &PgRow, column: usize) -> Result<Option<ResourceImage>, sqlx::Error> {
-    let id: Option<Uuid> = row.try_get(column)?;
-    let read = || StoredRow::read_from(row, column).map(StoredResource::from);
-    Ok(id.map(|_| read()).transpose()?.map(Into::into))
+    let read = StoredRow::read_state(row, column)?;
+    Ok(read.map(|state| StoredResource::from(state).into()))
 }
 
 /// One connection that follows the end of the changes: it takes none from requests. Made on demand, and kept while it

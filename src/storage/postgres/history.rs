@@ -1,4 +1,4 @@
-//! The history of one resource: earlier states, generations and changes (`docs/decisions/0078-history.md`). Removed resources
+//! The history of one resource: earlier states, generations and changes (`docs/decisions/0087-changes-are-states.md`). Removed resources
 //! are found, too.
 
 use std::sync::LazyLock;
@@ -8,7 +8,6 @@ use sqlx::postgres::{PgArguments, PgRow};
 use sqlx::query::Query;
 use sqlx::types::Json;
 use sqlx::{AssertSqlSafe, Postgres, Row as _};
-use uuid::Uuid;
 
 use super::audit::{ENTRY_COLUMNS, entry_of};
 use super::measure::SqlOperation::{self, Raw};
@@ -45,9 +44,9 @@ pub struct RecordedChanges {
 /// may be removed as well. Whether its history is stored from its creation on: its first change is that.
 const TARGET: &str = "WITH target AS MATERIALIZED (
      SELECT s.position, s.id, s.generation, s.action = 'removed' AS is_removed,
-            (SELECT f.action = 'created' FROM changes f WHERE f.resource_id = $1
-             ORDER BY f.position LIMIT 1) AS is_complete
+            f.action = 'created' AS is_complete, f.at AS first_at
      FROM (SELECT position FROM changes WHERE resource_id = $1 ORDER BY position DESC LIMIT 1) c
+     CROSS JOIN (SELECT action, at FROM changes WHERE resource_id = $1 ORDER BY position LIMIT 1) f
      JOIN resource_states s ON s.position = c.position
      WHERE ($2::text IS NULL OR s.kind = $2) AND ($3::uuid IS NULL OR s.owner_id = $3)
        AND ($4::jsonb IS NULL OR s.tenancy = $4
@@ -57,7 +56,8 @@ const TARGET: &str = "WITH target AS MATERIALIZED (
 /// The state after the last change that meets a condition.
 fn past_sql(condition: &str) -> String {
     format!(
-        "{TARGET} SELECT {state}, c.action = 'removed', t.is_complete, t.generation, (SELECT at FROM changes_removed)
+        "{TARGET} SELECT {state}, c.action = 'removed', t.is_complete, t.generation, t.first_at,
+                (SELECT at FROM changes_removed)
          FROM target t LEFT JOIN LATERAL (
              SELECT x.position, x.action FROM changes x WHERE x.resource_id = $1 AND {condition}
              ORDER BY x.position DESC LIMIT 1) c ON true
@@ -151,7 +151,8 @@ impl Db<'_> {
             "find a removed resource",
         )?;
         let found = row.as_ref().map(tombstone).transpose();
-        self.complete(found, Raw, "read a removed resource")
+        let found = self.complete(found, Raw, "read a removed resource")?;
+        Ok(found.flatten())
     }
 
     /// The generations of a resource that a page shows; `None` if nothing is stored of it.
@@ -218,8 +219,7 @@ fn scoped<'q>(sql: &'static str, scope: ResourceScope<'q>) -> Query<'q, Postgres
 
 /// `None` for a row without a state.
 fn state(row: &PgRow) -> Result<Option<StoredResource>, sqlx::Error> {
-    let id: Option<Uuid> = row.try_get(0)?;
-    id.map(|_| StoredRow::read(row).map(Into::into)).transpose()
+    Ok(StoredRow::read_state(row, 0)?.map(Into::into))
 }
 
 fn past_record(row: &PgRow) -> Result<PastRecord, sqlx::Error> {
@@ -230,18 +230,22 @@ fn past_record(row: &PgRow) -> Result<PastRecord, sqlx::Error> {
             .unwrap_or_default(),
         is_complete: row.try_get(AFTER_STATE + 1)?,
         generation: row.try_get(AFTER_STATE + 2)?,
-        kept_since: row.try_get(AFTER_STATE + 3)?,
+        first_at: row.try_get(AFTER_STATE + 3)?,
+        kept_since: row.try_get(AFTER_STATE + 4)?,
     })
 }
 
-fn tombstone(row: &PgRow) -> Result<Tombstone, sqlx::Error> {
-    Ok(Tombstone {
-        last: StoredRow::read(row)?.into(),
+fn tombstone(row: &PgRow) -> Result<Option<Tombstone>, sqlx::Error> {
+    let Some(last) = state(row)? else {
+        return Ok(None);
+    };
+    Ok(Some(Tombstone {
+        last,
         removed_at: row.try_get(AFTER_STATE)?,
         removed_by: row.try_get(AFTER_STATE + 1)?,
         request_id: row.try_get(AFTER_STATE + 2)?,
         reason: row.try_get(AFTER_STATE + 3)?,
-    })
+    }))
 }
 
 fn recorded_generations(rows: &[PgRow]) -> Result<Option<RecordedGenerations>, sqlx::Error> {

@@ -4,7 +4,6 @@
 use sqlx::postgres::PgRow;
 use sqlx::types::Json;
 use sqlx::{FromRow, Postgres, QueryBuilder, Row as _};
-use uuid::Uuid;
 
 use super::audit::{ENTRY_COLUMNS, entry_of, position_of};
 use super::columns::{column, literal};
@@ -160,9 +159,7 @@ pub(super) fn read_resources(
     let mut items = Vec::with_capacity(size.min(rows.len()));
     for row in rows.into_iter().take(size) {
         total = row.try_get(COLUMNS_COUNT)?;
-        if row.try_get::<Option<Uuid>, _>(0)?.is_some() {
-            items.push(StoredRow::read(&row)?.into());
-        }
+        items.extend(StoredRow::read_state(&row, 0)?.map(StoredResource::from));
     }
     Ok((total, items))
 }

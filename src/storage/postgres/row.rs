@@ -5,9 +5,9 @@ use std::sync::LazyLock;
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
-use sqlx::Row as _;
 use sqlx::postgres::PgRow;
 use sqlx::types::Json;
+use sqlx::{Row as _, ValueRef as _};
 use uuid::Uuid;
 
 use crate::domain::{Deletion, JsonText, Reference, References, StoredResource, Tenancy};
@@ -46,6 +46,9 @@ pub(super) static COLUMNS_WITHOUT_SPEC: LazyLock<String> =
 
 /// Number of these columns.
 pub(super) const COLUMNS_COUNT: usize = 17;
+/// The places of two of them.
+const SPEC: usize = 12;
+const CONDITIONS: usize = 15;
 
 /// The same columns of the view `resource_states` under this name; without specs `null` for each.
 pub(super) fn state_columns(view: &str, has_specs: bool) -> String {
@@ -81,8 +84,21 @@ impl StoredRow {
         Self::read_from(row, 0)
     }
 
+    /// Reads the same columns of `resource_states` from column `first` on. None if they are null, or if the state is not known
+    /// because an operator has removed earlier changes.
+    pub(super) fn read_state(row: &PgRow, first: usize) -> Result<Option<Self>, sqlx::Error> {
+        let is_null = |column: usize| {
+            let value = row.try_get_raw(first + column)?;
+            Ok::<_, sqlx::Error>(value.is_null())
+        };
+        if is_null(0)? || is_null(SPEC)? || is_null(CONDITIONS)? {
+            return Ok(None);
+        }
+        Self::read_from(row, first).map(Some)
+    }
+
     /// Reads the same columns from column `first` on.
-    pub(super) fn read_from(row: &PgRow, first: usize) -> Result<Self, sqlx::Error> {
+    fn read_from(row: &PgRow, first: usize) -> Result<Self, sqlx::Error> {
         Ok(Self {
             id: row.try_get(first)?,
             kind: row.try_get(first + 1)?,
