@@ -214,7 +214,8 @@ BEGIN
     RETURN r.generation >= 1 AND r.kind <> '' AND r.name <> '' AND r.owner_id <> r.id
        AND (r.deleted_at IS NULL) = (r.deleted_by IS NULL)
        AND jsonb_typeof(r.tenancy) = 'object' AND jsonb_typeof(r.labels) = 'object'
-       AND jsonb_typeof(r.conditions) = 'array' AND jsonb_typeof(r.spec) = 'object';
+       AND jsonb_typeof(r.conditions) = 'array' AND jsonb_typeof(r.spec) = 'object'
+       AND isfinite(r.created_at) AND isfinite(r.updated_at) AND isfinite(r.deleted_at) IS NOT FALSE;
 END $$;
 
 CREATE FUNCTION links_of(resource uuid) RETURNS jsonb
