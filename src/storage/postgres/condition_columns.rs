@@ -46,10 +46,10 @@ impl<'a> SentConditions<'a> {
 }
 
 /// What the columns hold, as the trigger function `fill_condition_columns` computes it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ConditionColumns {
     /// Every condition with its status: `Reconciled=True`.
-    pub(super) condition_states: Vec<String>,
+    pub(super) states: Vec<String>,
     pub(super) reconciled_updated_at: Option<DateTime<Utc>>,
     pub(super) reconciled_transition_at: Option<DateTime<Utc>>,
     pub(super) last_known_generation: Option<i64>,
@@ -60,12 +60,21 @@ impl ConditionColumns {
         let first = |kind: &str| conditions.iter().find(|c| c.kind == kind);
         let reconciled = first(RECONCILED);
         Self {
-            condition_states: conditions.iter().map(state).collect(),
+            states: conditions.iter().map(state).collect(),
             reconciled_updated_at: reconciled.map(|c| c.last_updated_at),
             reconciled_transition_at: reconciled.map(|c| c.last_transition_at),
             last_known_generation: first(LAST_KNOWN_RECONCILED)
                 .map(|c| c.observed_generation.into()),
         }
+    }
+
+    /// The states as one text that PostgreSQL reads as an array: sets of rows have a text for each.
+    pub(super) fn states_literal(&self) -> String {
+        let quoted = self.states.iter().map(|state| {
+            let escaped = state.replace('\\', r"\\").replace('"', "\\\"");
+            format!("\"{escaped}\"")
+        });
+        format!("{{{}}}", quoted.collect::<Vec<_>>().join(","))
     }
 }
 
@@ -124,5 +133,16 @@ mod tests {
             }
             assert_eq!(result, wanted, "{before:?} {after:?}");
         }
+    }
+
+    #[test]
+    fn a_literal_of_states_is_an_array_to_postgresql() {
+        let states = |kinds: &[&str]| {
+            let conditions: Vec<_> = kinds.iter().map(|kind| condition(kind, 1)).collect();
+            ConditionColumns::of(&conditions).states_literal()
+        };
+        assert_eq!(states(&[]), "{}");
+        assert_eq!(states(&["A", "B"]), r#"{"A=True","B=True"}"#);
+        assert_eq!(states(&["a\"b\\c"]), "{\"a\\\"b\\\\c=True\"}");
     }
 }

@@ -3,11 +3,9 @@
 
 use std::collections::HashSet;
 
-use chrono::{DateTime, Utc};
-use serde::Serialize;
 use uuid::Uuid;
 
-use super::batching::{BatchItem, by_place, rows};
+use super::batching::{BatchItem, by_place, column};
 use super::condition_columns::ConditionColumns;
 use super::measure::SqlOperation::{self, Create, Query};
 use super::measure::SqlTable::Resources;
@@ -15,7 +13,7 @@ use super::row::links;
 use super::{Db, Error};
 use crate::domain::audit::{Action, ChangeOrigin};
 use crate::domain::tenancy::TenantScope;
-use crate::domain::{JsonText, Resource, ResourceId};
+use crate::domain::{JsonText, Resource, ResourceId, ResourceState};
 
 /// The result of inserting a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,28 +30,19 @@ pub enum Created {
 /// The parent is locked, so that it cannot be deleted before this is committed. References are added separately.
 ///
 /// The id must be a new one: a statement with an unknown result is sent again, and a row with that id is its own.
-#[derive(Serialize)]
 pub(super) struct InsertResource {
-    id: Uuid,
-    owner_id: Option<Uuid>,
-    kind: String,
-    name: String,
-    generation: i32,
+    state: ResourceState,
     spec: JsonText,
     labels: JsonText,
     tenancy: JsonText,
     conditions: JsonText,
     links: JsonText,
-    #[serde(flatten)]
     computed: ConditionColumns,
     parent_kind: Option<String>,
     /// The tenancy that the parent must have; unset for any.
     parent_tenancy: Option<JsonText>,
-    at: DateTime<Utc>,
-    actor: String,
-    request_id: String,
+    origin: ChangeOrigin,
     /// Whether an earlier statement may have inserted it.
-    #[serde(skip)]
     may_exist: bool,
 }
 
@@ -72,11 +61,7 @@ impl InsertResource {
         origin: &ChangeOrigin,
     ) -> Self {
         Self {
-            id: resource.state.id.as_uuid(),
-            owner_id: resource.state.owner.map(ResourceId::as_uuid),
-            kind: resource.state.kind.clone(),
-            name: resource.state.name.as_str().to_owned(),
-            generation: resource.state.generation,
+            state: resource.state.clone(),
             spec: JsonText::of(&resource.spec),
             labels: JsonText::of(&resource.labels),
             tenancy: JsonText::of(&resource.tenancy),
@@ -85,9 +70,7 @@ impl InsertResource {
             computed: ConditionColumns::of(&resource.state.conditions),
             parent_kind: parent_kind.map(ToOwned::to_owned),
             parent_tenancy: tenants.tenancy().map(JsonText::of),
-            at: origin.at,
-            actor: origin.actor.clone(),
-            request_id: origin.request_id.clone(),
+            origin: origin.clone(),
             may_exist: false,
         }
     }
@@ -121,12 +104,13 @@ impl BatchItem for InsertResource {
             return inserted;
         }
         // The first statement may have been carried out without an answer. No other request makes these ids.
-        let ids: Vec<_> = items.iter().map(|item| item.id).collect();
-        let found = db.existing(&ids).await?;
-        let is_found = |item: &InsertResource| found.contains(&item.id);
+        let found = db
+            .existing(&column(items, |i| i.state.id.as_uuid()))
+            .await?;
+        let is_found = |item: &InsertResource| found.contains(&item.state.id);
         match inserted {
             Err(error) if !items.iter().all(is_found) => Err(error),
-            Err(_) => Ok(vec![Created::Yes; items.len()]),
+            Err(_) => Ok(column(items, |_| Created::Yes)),
             Ok(mut answers) => {
                 for (answer, item) in answers.iter_mut().zip(items) {
                     if is_found(item) {
@@ -143,24 +127,26 @@ async fn insert(db: &mut Db<'_>, items: &[InsertResource]) -> Result<Vec<Created
     let result = sqlx::query_as!(
         InsertRow,
         r#"WITH wanted AS (
-               SELECT w.*, j.place
-               FROM unnest($1::json[]) WITH ORDINALITY j (item, place) CROSS JOIN LATERAL json_to_record(j.item) AS w (
-                   id uuid, owner_id uuid, kind text, name text, generation int, spec jsonb, labels jsonb,
-                   tenancy jsonb, conditions jsonb, links jsonb, condition_states text[],
-                   reconciled_updated_at timestamptz, reconciled_transition_at timestamptz,
-                   last_known_generation bigint, parent_kind text, parent_tenancy jsonb, at timestamptz, actor text,
-                   request_id text)
+               SELECT * FROM unnest(
+                   $1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
+                   $9::text[], $10::text[], $11::int[], $12::timestamptz[], $13::text[], $14::text[], $15::text[],
+                   $16::timestamptz[], $17::timestamptz[], $18::bigint[], $19::text[])
+               WITH ORDINALITY w (
+                   id, owner_id, parent_kind, parent_tenancy, kind, name, spec, labels, tenancy, conditions, generation,
+                   at, actor, request_id, condition_states, reconciled_updated_at, reconciled_transition_at,
+                   last_known_generation, links, place)
            ), parent AS (
                SELECT w.place, r.deleted_at IS NOT NULL AS is_finalizing
                FROM wanted w JOIN resources r ON r.id = w.owner_id
-               WHERE r.kind = w.parent_kind AND (w.parent_tenancy IS NULL OR r.tenancy = w.parent_tenancy)
+               WHERE r.kind = w.parent_kind AND (w.parent_tenancy IS NULL OR r.tenancy = w.parent_tenancy::jsonb)
                FOR SHARE OF r SKIP LOCKED
            ), inserted AS (
                INSERT INTO resources (id, owner_id, kind, name, spec, labels, tenancy, conditions, generation,
                                       created_at, created_by, updated_at, updated_by,
                                       condition_states, reconciled_updated_at, reconciled_transition_at,
                                       last_known_generation, computed_revision)
-               SELECT w.id, w.owner_id, w.kind, w.name, w.spec, w.labels, w.tenancy, w.conditions, w.generation, w.at, w.actor, w.at, w.actor, w.condition_states,
+               SELECT w.id, w.owner_id, w.kind, w.name, w.spec::jsonb, w.labels::jsonb, w.tenancy::jsonb,
+                      w.conditions::jsonb, w.generation, w.at, w.actor, w.at, w.actor, w.condition_states::text[],
                       w.reconciled_updated_at, w.reconciled_transition_at, w.last_known_generation, 1
                FROM wanted w LEFT JOIN parent p ON p.place = w.place
                WHERE w.owner_id IS NULL OR NOT p.is_finalizing
@@ -171,25 +157,43 @@ async fn insert(db: &mut Db<'_>, items: &[InsertResource]) -> Result<Vec<Created
                                     links, spec)
                SELECT w.at, i.id, i.revision, i.generation, i.kind, 'created', w.actor, w.request_id, i.conditions,
                       i.owner_id, i.created_at, i.updated_at, i.name, i.created_by, i.updated_by, i.tenancy, i.labels,
-                      w.links, i.spec
+                      w.links::jsonb, i.spec
                FROM inserted i JOIN wanted w ON w.id = i.id
            ), logged AS (
                INSERT INTO audit_entries (at, actor, request_id, action, kind, resource_id, name, generation_after,
                                           tenancy)
-               SELECT w.at, w.actor, w.request_id, $2, w.kind, w.id, w.name, w.generation, w.tenancy
+               SELECT w.at, w.actor, w.request_id, $20, w.kind, w.id, w.name, w.generation, w.tenancy::jsonb
                FROM inserted i JOIN wanted w ON w.id = i.id
            )
            SELECT w.place AS "place!", i.id IS NOT NULL AS "is_inserted!", p.place IS NOT NULL AS "is_parent_locked!",
                   EXISTS (SELECT FROM resources r WHERE r.id = w.owner_id AND r.kind = w.parent_kind
-                          AND (w.parent_tenancy IS NULL OR r.tenancy = w.parent_tenancy)) AS "has_parent!"
+                          AND (w.parent_tenancy IS NULL OR r.tenancy = w.parent_tenancy::jsonb)) AS "has_parent!"
            FROM wanted w LEFT JOIN inserted i ON i.id = w.id LEFT JOIN parent p ON p.place = w.place"#,
-        rows(items) as _,
+        &column(items, |i| i.state.id.as_uuid()),
+        &column(items, |i| i.state.owner.map(ResourceId::as_uuid)) as _,
+        &column(items, |i| i.parent_kind.as_deref()) as _,
+        &column(items, |i| i.parent_tenancy.as_ref().map(JsonText::as_str)) as _,
+        &column(items, |i| i.state.kind.as_str()) as _,
+        &column(items, |i| i.state.name.as_str()) as _,
+        &column(items, |i| i.spec.as_str()) as _,
+        &column(items, |i| i.labels.as_str()) as _,
+        &column(items, |i| i.tenancy.as_str()) as _,
+        &column(items, |i| i.conditions.as_str()) as _,
+        &column(items, |i| i.state.generation),
+        &column(items, |i| i.origin.at),
+        &column(items, |i| i.origin.actor.as_str()) as _,
+        &column(items, |i| i.origin.request_id.as_str()) as _,
+        &column(items, |i| i.computed.states_literal()),
+        &column(items, |i| i.computed.reconciled_updated_at) as _,
+        &column(items, |i| i.computed.reconciled_transition_at) as _,
+        &column(items, |i| i.computed.last_known_generation) as _,
+        &column(items, |i| i.links.as_str()) as _,
         Action::Create.into_str(),
     )
     .fetch_all(db.repeatable_connection())
     .await;
-    let found = db.complete(result, Create(Resources), InsertResource::DOING)?;
-    let answers = by_place(items.len(), found.into_iter().map(|row| (row.place, row)));
+    let rows = db.complete(result, Create(Resources), InsertResource::DOING)?;
+    let answers = by_place(items.len(), rows.into_iter().map(|row| (row.place, row)));
     Ok(answers
         .into_iter()
         .map(|row| row.map_or(Created::ParentBusy, Created::from))
@@ -209,11 +213,11 @@ impl From<InsertRow> for Created {
 
 impl Db<'_> {
     /// Those of these resources that exist.
-    pub(super) async fn existing(&mut self, ids: &[Uuid]) -> Result<HashSet<Uuid>, Error> {
+    pub(super) async fn existing(&mut self, ids: &[Uuid]) -> Result<HashSet<ResourceId>, Error> {
         let result = sqlx::query_scalar!("SELECT id FROM resources WHERE id = ANY($1)", ids)
             .fetch_all(self.repeatable_connection())
             .await;
         let found = self.complete(result, Query(Resources), "look for inserted resources")?;
-        Ok(found.into_iter().collect())
+        Ok(found.into_iter().map(ResourceId::from).collect())
     }
 }

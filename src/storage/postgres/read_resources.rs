@@ -6,16 +6,15 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 use hyperfleet_expressions::TEXTS_BYTES_MAX;
-use serde::Serialize;
 use serde_json::{Map, Value};
 use sqlx::types::Json;
 use uuid::Uuid;
 
-use super::batching::{BatchItem, by_place, rows};
+use super::batching::{BatchItem, by_place, column};
 use super::measure::SqlOperation::{self, Query};
 use super::measure::SqlTable::Resources;
 use super::row::{Link, deletion, references};
-use super::scope::WantedResource;
+use super::scope::{WantedColumns, WantedResource};
 use super::surroundings::{ROWS_MAX, SurroundingsColumn};
 use super::{Db, Error, LockedRow, ResourceScope};
 use crate::domain::condition_rules::{Data, Facts};
@@ -56,7 +55,7 @@ pub struct LockedSnapshots {
 }
 
 /// What is read beside the state and the reports.
-#[derive(Debug, Clone, Copy, Default, Serialize)]
+#[derive(Debug, Clone, Copy, Default)]
 #[expect(
     clippy::struct_excessive_bools,
     reason = "each is a part that is read or not"
@@ -69,15 +68,11 @@ struct Parts {
     surroundings: bool,
 }
 
-/// A resource to read, as a row of the statement.
-#[derive(Serialize)]
+/// A resource to read.
 pub(super) struct ReadResource {
-    #[serde(flatten)]
     wanted: WantedResource,
-    #[serde(flatten)]
     parts: Parts,
     /// The kinds with rules of the program; empty for a request that runs no rules.
-    #[serde(skip)]
     kinds_with_rules: Vec<String>,
 }
 
@@ -180,11 +175,11 @@ pub(super) struct FoundResource {
 /// The statement, with `$parts` beside the state and the reports, and `$data` of the reports. A part of a plan takes time even
 /// if nothing comes of it: with all of them, a report would read for half as long again. Each form takes the same parameters.
 macro_rules! read_resources {
-    ($db:ident, $items:ident, $kinds_with_rules:ident, $parts:literal, $data:literal) => {
+    ($db:ident, $items:ident, $wanted:ident, $kinds_with_rules:ident, $parts:literal, $data:literal) => {
         // Only decisions about finalizing resources need the number of children.
         sqlx::query_as!(
             FoundResource,
-            r#"SELECT j.place AS "place!", r.id, r.kind, r.name, r.owner_id, r.generation, r.revision,
+            r#"SELECT w.place AS "place!", r.id, r.kind, r.name, r.owner_id, r.generation, r.revision,
                       r.created_at, r.created_by, r.updated_at, r.updated_by, r.deleted_at, r.deleted_by,
                       r.conditions AS "conditions: _",
                       CASE WHEN r.deleted_at IS NULL THEN 0 ELSE count_children(r.id) END AS "children!",
@@ -193,10 +188,9 @@ macro_rules! read_resources {
                       e.conditions AS "report_conditions: _", "#
                 + $parts
                 + r#"
-               FROM unnest($4::json[]) WITH ORDINALITY j (item, place)
-               CROSS JOIN LATERAL json_to_record(j.item)
-                    AS w (id uuid, kind text, owner_id uuid, tenancy jsonb, resource boolean, dependents boolean,
-                          has_links boolean, surroundings boolean)
+               FROM unnest($4::uuid[], $5::text[], $6::uuid[], $7::jsonb[], $8::bool[], $9::bool[], $10::bool[], $11::bool[])
+                    WITH ORDINALITY
+                    w (id, kind, owner_id, tenancy, resource, dependents, has_links, surroundings, place)
                JOIN resources r ON r.id = w.id
                CROSS JOIN LATERAL (
                    SELECT array_agg(adapter) AS adapters, array_agg(observed_generation) AS generations,
@@ -210,11 +204,18 @@ macro_rules! read_resources {
                  AND (w.owner_id IS NULL OR r.owner_id = w.owner_id)
                  AND (w.tenancy IS NULL OR r.tenancy = w.tenancy
                       AND (w.owner_id IS NULL OR has_tenancy(w.owner_id, w.tenancy)))
-                 AND $1::text[] IS NOT NULL AND $2::int > 0 AND $3::bigint > 0 AND $5::int > 0 AND $6::bigint > 0"#,
+                 AND $1::text[] IS NOT NULL AND $2::int > 0 AND $3::bigint > 0 AND $12::int > 0 AND $13::bigint > 0"#,
             $kinds_with_rules,
             i32::try_from(Data::BYTES_MAX * PRINTED_FACTOR).unwrap_or(i32::MAX),
             i64::try_from(TEXTS_BYTES_MAX * PRINTED_FACTOR).unwrap_or(i64::MAX),
-            rows($items) as _,
+            &$wanted.ids,
+            &$wanted.kinds as _,
+            &$wanted.owners as _,
+            &$wanted.tenancies as _,
+            &column($items, |item| item.parts.resource),
+            &column($items, |item| item.parts.dependents),
+            &column($items, |item| item.parts.has_links),
+            &column($items, |item| item.parts.surroundings),
             i32::try_from(LEVELS_MAX).unwrap_or(i32::MAX),
             i64::try_from(ROWS_MAX).unwrap_or(i64::MAX),
         )
@@ -231,6 +232,7 @@ impl BatchItem for ReadResource {
     const IS_REPEATABLE: bool = true;
 
     async fn answer(db: &mut Db<'_>, items: &[Self]) -> Result<Vec<Self::Answer>, Error> {
+        let wanted = WantedColumns::of(items.iter().map(|item| &item.wanted));
         // Each item takes what it asked for: others may have asked for less.
         let kinds_with_rules = items.iter().map(|item| item.kinds_with_rules.as_slice());
         let kinds_with_rules = kinds_with_rules.max_by_key(|kinds| kinds.len());
@@ -242,6 +244,7 @@ impl BatchItem for ReadResource {
             read_resources!(
                 db,
                 items,
+                wanted,
                 kinds_with_rules,
                 r#"CASE WHEN e.data_bytes <= $3::bigint THEN e.data END AS "report_data: _",
                    CASE WHEN w.resource OR r.kind = ANY($1::text[]) THEN r.spec END AS "spec: _",
@@ -255,7 +258,7 @@ impl BatchItem for ReadResource {
                        EXISTS (SELECT FROM resource_references l WHERE l.source_id = r.id)
                        OR EXISTS (SELECT FROM resource_references l WHERE l.target_id = r.id) END AS has_links,
                    CASE WHEN w.surroundings THEN (
-                       SELECT to_jsonb(s) FROM surroundings(r.id, w.tenancy, $5::int, $6::bigint) s)
+                       SELECT to_jsonb(s) FROM surroundings(r.id, w.tenancy, $12::int, $13::bigint) s)
                        END AS "surroundings: _""#,
                 r#", array_agg(CASE WHEN r.kind = ANY($1::text[]) AND octet_length(data::text) <= $2::int THEN data END) AS data,
                    sum(CASE WHEN r.kind = ANY($1::text[]) THEN octet_length(data::text) END) AS data_bytes"#
@@ -264,6 +267,7 @@ impl BatchItem for ReadResource {
             read_resources!(
                 db,
                 items,
+                wanted,
                 kinds_with_rules,
                 r#"NULL::jsonb[] AS "report_data: _",
                    CASE WHEN w.resource THEN r.spec END AS "spec: _",
@@ -280,6 +284,7 @@ impl BatchItem for ReadResource {
             read_resources!(
                 db,
                 items,
+                wanted,
                 kinds_with_rules,
                 r#"NULL::jsonb[] AS "report_data: _", NULL::jsonb AS "spec: _", NULL::jsonb AS "labels: _",
                    NULL::jsonb AS "tenancy: _", NULL::jsonb AS "links: _", NULL::boolean AS has_dependents,
@@ -287,10 +292,10 @@ impl BatchItem for ReadResource {
                 ""
             )
         };
-        let found = db.complete(result, Self::OPERATION, Self::DOING)?;
+        let rows = db.complete(result, Self::OPERATION, Self::DOING)?;
         Ok(by_place(
             items.len(),
-            found.into_iter().map(|row| (row.place, row)),
+            rows.into_iter().map(|row| (row.place, row)),
         ))
     }
 }
@@ -313,10 +318,7 @@ impl Db<'_> {
         locked: &[LockedRow],
         kinds_with_rules: &[String],
     ) -> Result<LockedSnapshots, Error> {
-        let items = locked
-            .iter()
-            .map(|row| ReadResource::locked(*row, kinds_with_rules));
-        let items: Vec<_> = items.collect();
+        let items = column(locked, |row| ReadResource::locked(*row, kinds_with_rules));
         let rows = ReadResource::answer(self, &items).await?;
         let rows: Vec<_> = rows.into_iter().flatten().collect();
         Ok(LockedSnapshots {

@@ -4,21 +4,21 @@ use std::sync::LazyLock;
 
 use sqlx::{AssertSqlSafe, Row as _};
 
-use super::batching::{BatchItem, by_place, rows};
+use super::batching::{BatchItem, by_place};
 use super::error::Doing as _;
 use super::measure::SqlOperation::{self, Query};
 use super::measure::SqlTable::Resources;
 use super::row::{COLUMNS, COLUMNS_COUNT, StoredRow};
-use super::scope::WantedResource;
+use super::scope::{WantedColumns, WantedResource};
 use super::{Db, Error};
 use crate::domain::StoredResource;
 
 /// Consists of constants only.
 static SQL: LazyLock<String> = LazyLock::new(|| {
     format!(
-        "SELECT {COLUMNS}, j.place
-         FROM unnest($1::json[]) WITH ORDINALITY j (item, place)
-         CROSS JOIN LATERAL json_to_record(j.item) AS wanted (id uuid, kind text, owner_id uuid, tenancy jsonb)
+        "SELECT {COLUMNS}, wanted.place
+         FROM unnest($1::uuid[], $2::text[], $3::uuid[], $4::jsonb[])
+              WITH ORDINALITY wanted (id, kind, owner_id, tenancy, place)
          JOIN resources r ON r.id = wanted.id
          WHERE (wanted.kind IS NULL OR r.kind = wanted.kind)
            AND (wanted.owner_id IS NULL OR r.owner_id = wanted.owner_id)
@@ -38,11 +38,15 @@ impl BatchItem for FindStored {
     const IS_REPEATABLE: bool = true;
 
     async fn answer(db: &mut Db<'_>, items: &[Self]) -> Result<Vec<Self::Answer>, Error> {
-        let wanted = items.iter().map(|item| &item.0);
-        let query = sqlx::query(AssertSqlSafe(SQL.as_str())).bind(rows(wanted));
+        let wanted = WantedColumns::of(items.iter().map(|item| &item.0));
+        let query = sqlx::query(AssertSqlSafe(SQL.as_str()))
+            .bind(wanted.ids)
+            .bind(wanted.kinds)
+            .bind(wanted.owners)
+            .bind(wanted.tenancies);
         let result = query.fetch_all(db.repeatable_connection()).await;
-        let found = db.complete(result, Self::OPERATION, Self::DOING)?;
-        let found = found.iter().map(|row| {
+        let rows = db.complete(result, Self::OPERATION, Self::DOING)?;
+        let found = rows.iter().map(|row| {
             let place = row.try_get(COLUMNS_COUNT)?;
             Ok((place, StoredRow::read(row)?.into()))
         });

@@ -4,40 +4,31 @@
 //! A resource that another transaction holds is left out, and its report counts as not saved: no request waits for
 //! another's lock. Of several reports on one resource, one is saved.
 
-use chrono::{DateTime, Utc};
-use serde::Serialize;
 use uuid::Uuid;
 
-use super::batching::{BatchItem, by_place, rows};
+use super::batching::{BatchItem, by_place, column};
 use super::condition_columns::{ConditionColumns, SentConditions};
 use super::measure::SqlOperation::{self, Update};
 use super::measure::SqlTable::AdapterReports;
 use super::{Db, Error};
 use crate::domain::audit::ChangeOrigin;
 use crate::domain::change::is_recorded;
-use crate::domain::{Condition, JsonText, Report, ResourceState};
+use crate::domain::{Condition, JsonText, Report, ReportState, ResourceState};
 
 /// An accepted report and the conditions that follow from it, to be saved unless the resource has changed. The answer
 /// is true if it was saved.
-#[derive(Serialize)]
 pub(super) struct SaveReport {
     id: Uuid,
     revision: i64,
     condition_place: Option<String>,
     conditions: JsonText,
-    #[serde(flatten)]
     computed: ConditionColumns,
-    adapter: String,
-    observed_generation: i32,
-    created_at: DateTime<Utc>,
-    reported_at: DateTime<Utc>,
+    report: ReportState,
     reported_conditions: JsonText,
     data: JsonText,
     metadata: Option<JsonText>,
-    /// Unset if the change is not recorded.
-    at: Option<DateTime<Utc>>,
-    actor: Option<String>,
-    request_id: Option<String>,
+    /// Who changed the resource, if that is recorded.
+    origin: Option<ChangeOrigin>,
 }
 
 impl SaveReport {
@@ -48,23 +39,18 @@ impl SaveReport {
         origin: &ChangeOrigin,
     ) -> Self {
         let sent = SentConditions::of(&before.conditions, conditions);
-        let recorded = is_recorded(&before.conditions, conditions).then_some(origin);
+        let is_recorded = is_recorded(&before.conditions, conditions);
         Self {
             id: before.id.as_uuid(),
             revision: before.revision,
             condition_place: sent.place,
             conditions: JsonText::of(&sent.value.0),
             computed: ConditionColumns::of(conditions),
-            adapter: report.state.adapter.clone(),
-            observed_generation: report.state.observed_generation,
-            created_at: report.state.created_at,
-            reported_at: report.state.reported_at,
+            report: report.state.clone(),
             reported_conditions: JsonText::of(&report.state.conditions),
             data: JsonText::of(&report.data),
             metadata: report.metadata.as_ref().map(JsonText::of),
-            at: recorded.map(|origin| origin.at),
-            actor: recorded.map(|origin| origin.actor.clone()),
-            request_id: recorded.map(|origin| origin.request_id.clone()),
+            origin: is_recorded.then(|| origin.clone()),
         }
     }
 }
@@ -75,20 +61,22 @@ macro_rules! save_reports {
     ($db:ident, $reports:ident, $recorded:literal) => {
         sqlx::query_scalar!(
             r#"WITH locked AS (
-                   SELECT w.*, j.place
-                   FROM unnest($1::json[]) WITH ORDINALITY j (item, place) CROSS JOIN LATERAL json_to_record(j.item) AS w (
-                       id uuid, revision bigint, condition_place text, conditions jsonb,
-                       condition_states text[], reconciled_updated_at timestamptz, reconciled_transition_at timestamptz,
-                       last_known_generation bigint, adapter text, observed_generation int, created_at timestamptz,
-                       reported_at timestamptz, reported_conditions jsonb, data jsonb, metadata jsonb, at timestamptz,
-                       actor text, request_id text)
+                   SELECT w.* FROM unnest(
+                       $1::uuid[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::timestamptz[],
+                       $7::timestamptz[], $8::bigint[], $9::text[], $10::int[], $11::timestamptz[],
+                       $12::timestamptz[], $13::text[], $14::text[], $15::text[], $16::timestamptz[], $17::text[],
+                       $18::text[])
+                   WITH ORDINALITY w (
+                       id, revision, condition_place, conditions, condition_states, reconciled_updated_at,
+                       reconciled_transition_at, last_known_generation, adapter, observed_generation, created_at,
+                       reported_at, reported_conditions, data, metadata, at, actor, request_id, place)
                    JOIN resources r ON r.id = w.id AND r.revision = w.revision
                    FOR NO KEY UPDATE OF r SKIP LOCKED
                ), changed AS (
                    UPDATE resources r
-                   SET conditions = CASE WHEN w.condition_place IS NULL THEN w.conditions
-                                         ELSE jsonb_set(r.conditions, ARRAY[w.condition_place], w.conditions) END,
-                       condition_states = w.condition_states, reconciled_updated_at = w.reconciled_updated_at,
+                   SET conditions = CASE WHEN w.condition_place IS NULL THEN w.conditions::jsonb
+                                         ELSE jsonb_set(r.conditions, ARRAY[w.condition_place], w.conditions::jsonb) END,
+                       condition_states = w.condition_states::text[], reconciled_updated_at = w.reconciled_updated_at,
                        reconciled_transition_at = w.reconciled_transition_at,
                        last_known_generation = w.last_known_generation,
                        computed_revision = r.revision + 1, revision = r.revision + 1
@@ -102,14 +90,31 @@ macro_rules! save_reports {
                    INSERT INTO adapter_reports (resource_id, adapter, observed_generation, created_at, reported_at,
                                                 conditions, data, metadata)
                    SELECT c.id, c.adapter, c.observed_generation, c.created_at, c.reported_at,
-                          c.reported_conditions, c.data, c.metadata
+                          c.reported_conditions::jsonb, c.data::jsonb, c.metadata::jsonb
                    FROM changed c
                    ON CONFLICT (resource_id, adapter) DO UPDATE
                    SET observed_generation = excluded.observed_generation, reported_at = excluded.reported_at,
                        conditions = excluded.conditions, data = excluded.data, metadata = excluded.metadata
                )
                SELECT place AS "place!" FROM changed"#,
-            rows($reports) as _,
+            &column($reports, |r| r.id),
+            &column($reports, |r| r.revision),
+            &column($reports, |r| r.condition_place.as_deref()) as _,
+            &column($reports, |r| r.conditions.as_str()) as _,
+            &column($reports, |r| r.computed.states_literal()),
+            &column($reports, |r| r.computed.reconciled_updated_at) as _,
+            &column($reports, |r| r.computed.reconciled_transition_at) as _,
+            &column($reports, |r| r.computed.last_known_generation) as _,
+            &column($reports, |r| r.report.adapter.as_str()) as _,
+            &column($reports, |r| r.report.observed_generation),
+            &column($reports, |r| r.report.created_at),
+            &column($reports, |r| r.report.reported_at),
+            &column($reports, |r| r.reported_conditions.as_str()) as _,
+            &column($reports, |r| r.data.as_str()) as _,
+            &column($reports, |r| r.metadata.as_ref().map(JsonText::as_str)) as _,
+            &column($reports, |r| Some(r.origin.as_ref()?.at)) as _,
+            &column($reports, |r| Some(r.origin.as_ref()?.actor.as_str())) as _,
+            &column($reports, |r| Some(r.origin.as_ref()?.request_id.as_str())) as _,
         )
         .fetch_all($db.connection())
         .await
@@ -128,7 +133,7 @@ impl BatchItem for SaveReport {
     }
 
     async fn answer(db: &mut Db<'_>, reports: &[Self]) -> Result<Vec<bool>, Error> {
-        let result = if reports.iter().any(|report| report.at.is_some()) {
+        let result = if reports.iter().any(|report| report.origin.is_some()) {
             save_reports!(
                 db,
                 reports,

@@ -5,47 +5,36 @@
 //! resource**: it counts as a writer of `changes` from its begin on, and watchers are shown nothing behind a writer that
 //! has not ended. A row that another transaction holds counts as changed.
 
-use super::batching::{BatchItem, by_place, rows};
+use super::batching::{BatchItem, by_place, column};
 use super::condition_columns::{ConditionColumns, SentConditions};
 use super::measure::SqlOperation::{self, Update};
 use super::measure::SqlTable::Resources;
 use super::row::links;
 use super::{Db, Error};
 use crate::domain::audit::{Action, Change, ChangeOrigin};
-use crate::domain::{JsonText, Resource, ResourceState};
-use chrono::{DateTime, Utc};
-use serde::Serialize;
-use uuid::Uuid;
+use crate::domain::{Deletion, JsonText, Resource, ResourceState};
 
 /// A resource to be saved. The answer is true if it was saved.
-#[derive(Serialize)]
 pub(super) struct SaveResource {
-    id: Uuid,
     /// The revision that the row must have; unset if the transaction holds its lock.
     revision: Option<i64>,
     /// Whether it is not saved if it has dependents.
     must_have_no_dependents: bool,
-    generation: i32,
-    updated_at: DateTime<Utc>,
-    deleted_at: Option<DateTime<Utc>>,
-    deleted_by: Option<String>,
+    /// As it is to be. Its conditions are sent as `conditions`.
+    state: ResourceState,
     /// Unset if it stays the same.
     spec: Option<JsonText>,
     labels: Option<JsonText>,
     updated_by: Option<String>,
     condition_place: Option<String>,
     conditions: JsonText,
-    #[serde(flatten)]
     computed: ConditionColumns,
     are_conditions_replaced: bool,
     /// Its references, if they are written after it; unset if they are stored already.
     links: Option<JsonText>,
-    at: DateTime<Utc>,
-    actor: String,
-    request_id: String,
     /// What the audit trail says of it; unset if nothing.
-    action: Option<&'static str>,
-    generation_before: Option<i32>,
+    audited: Option<Change>,
+    origin: ChangeOrigin,
 }
 
 impl SaveResource {
@@ -110,13 +99,8 @@ impl SaveResource {
         origin: &ChangeOrigin,
     ) -> Self {
         Self {
-            id: state.id.as_uuid(),
             revision: None,
             must_have_no_dependents: false,
-            generation: state.generation,
-            updated_at: state.updated_at,
-            deleted_at: state.deletion.as_ref().map(|deletion| deletion.at),
-            deleted_by: state.deletion.as_ref().map(|deletion| deletion.by.clone()),
             spec: None,
             labels: None,
             updated_by: None,
@@ -125,12 +109,14 @@ impl SaveResource {
             computed: ConditionColumns::of(&state.conditions),
             are_conditions_replaced: true,
             links: None,
-            at: origin.at,
-            actor: origin.actor.clone(),
-            request_id: origin.request_id.clone(),
-            action: change.map(|change| change.action.into_str()),
-            generation_before: change.and_then(|change| change.generation_before),
+            audited: change.cloned(),
+            state: state.clone(),
+            origin: origin.clone(),
         }
+    }
+
+    fn deletion(&self) -> Option<&Deletion> {
+        self.state.deletion.as_ref()
     }
 }
 
@@ -153,27 +139,29 @@ impl BatchItem for SaveResource {
     async fn answer(db: &mut Db<'_>, items: &[Self]) -> Result<Vec<bool>, Error> {
         let result = sqlx::query_scalar!(
             r#"WITH locked AS (
-                   SELECT w.*, j.place
-                   FROM unnest($1::json[]) WITH ORDINALITY j (item, place) CROSS JOIN LATERAL json_to_record(j.item) AS w (
-                       id uuid, revision bigint, must_have_no_dependents boolean, generation int,
-                       updated_at timestamptz, deleted_at timestamptz, deleted_by text, spec jsonb, labels jsonb,
-                       updated_by text, condition_place text, conditions jsonb, condition_states text[],
-                       reconciled_updated_at timestamptz, reconciled_transition_at timestamptz,
-                       last_known_generation bigint, are_conditions_replaced boolean, links jsonb, at timestamptz,
-                       actor text, request_id text, action text, generation_before int)
+                   SELECT w.* FROM unnest(
+                       $1::uuid[], $2::bigint[], $3::bool[], $4::int[], $5::timestamptz[], $6::text[],
+                       $7::timestamptz[], $8::text[], $9::text[], $10::text[], $11::text[], $12::text[], $13::text[],
+                       $14::timestamptz[], $15::timestamptz[], $16::bigint[], $17::bool[], $18::text[],
+                       $19::timestamptz[], $20::text[], $21::text[], $22::text[], $23::int[])
+                   WITH ORDINALITY w (
+                       id, revision, must_have_no_dependents, generation, updated_at, updated_by,
+                       deleted_at, deleted_by, spec, labels, condition_place, conditions, condition_states,
+                       reconciled_updated_at, reconciled_transition_at, last_known_generation, are_conditions_replaced,
+                       links, at, actor, request_id, action, generation_before, place)
                    JOIN resources r ON r.id = w.id AND r.revision = coalesce(w.revision, r.revision)
                    FOR UPDATE OF r SKIP LOCKED
                ), savable AS MATERIALIZED (
                    SELECT * FROM locked WHERE CASE WHEN must_have_no_dependents THEN NOT has_dependents(id) ELSE true END
                ), changed AS (
                    UPDATE resources r
-                   SET spec = coalesce(w.spec, r.spec), labels = coalesce(w.labels, r.labels),
+                   SET spec = coalesce(w.spec::jsonb, r.spec), labels = coalesce(w.labels::jsonb, r.labels),
                        generation = w.generation, updated_at = w.updated_at,
                        updated_by = coalesce(w.updated_by, r.updated_by),
                        deleted_at = w.deleted_at, deleted_by = w.deleted_by,
-                       conditions = CASE WHEN w.condition_place IS NULL THEN w.conditions
-                                         ELSE jsonb_set(r.conditions, ARRAY[w.condition_place], w.conditions) END,
-                       condition_states = w.condition_states, reconciled_updated_at = w.reconciled_updated_at,
+                       conditions = CASE WHEN w.condition_place IS NULL THEN w.conditions::jsonb
+                                         ELSE jsonb_set(r.conditions, ARRAY[w.condition_place], w.conditions::jsonb) END,
+                       condition_states = w.condition_states::text[], reconciled_updated_at = w.reconciled_updated_at,
                        reconciled_transition_at = w.reconciled_transition_at,
                        last_known_generation = w.last_known_generation,
                        computed_revision = r.revision + 1, revision = r.revision + 1
@@ -188,7 +176,7 @@ impl BatchItem for SaveResource {
                    SELECT c.at, c.id, c.revision, c.generation, c.kind, 'modified', c.actor, c.request_id,
                           CASE WHEN c.are_conditions_replaced THEN c.conditions END, c.owner_id, c.created_at,
                           c.updated_at, c.deleted_at, c.name, c.created_by, c.updated_by, c.deleted_by, c.tenancy,
-                          c.labels, coalesce(c.links, links_of(c.id)),
+                          c.labels, coalesce(c.links::jsonb, links_of(c.id)),
                           CASE WHEN c.is_spec_replaced THEN c.spec END
                    FROM changed c
                ), logged AS (
@@ -200,7 +188,29 @@ impl BatchItem for SaveResource {
                    WHERE c.action IS NOT NULL ORDER BY c.place
                )
                SELECT place AS "place!" FROM changed"#,
-            rows(items) as _,
+            &column(items, |i| i.state.id.as_uuid()),
+            &column(items, |i| i.revision) as _,
+            &column(items, |i| i.must_have_no_dependents),
+            &column(items, |i| i.state.generation),
+            &column(items, |i| i.state.updated_at),
+            &column(items, |i| i.updated_by.as_deref()) as _,
+            &column(items, |i| Some(i.deletion()?.at)) as _,
+            &column(items, |i| Some(i.deletion()?.by.as_str())) as _,
+            &column(items, |i| i.spec.as_ref().map(JsonText::as_str)) as _,
+            &column(items, |i| i.labels.as_ref().map(JsonText::as_str)) as _,
+            &column(items, |i| i.condition_place.as_deref()) as _,
+            &column(items, |i| i.conditions.as_str()) as _,
+            &column(items, |i| i.computed.states_literal()),
+            &column(items, |i| i.computed.reconciled_updated_at) as _,
+            &column(items, |i| i.computed.reconciled_transition_at) as _,
+            &column(items, |i| i.computed.last_known_generation) as _,
+            &column(items, |i| i.are_conditions_replaced),
+            &column(items, |i| i.links.as_ref().map(JsonText::as_str)) as _,
+            &column(items, |i| i.origin.at),
+            &column(items, |i| i.origin.actor.as_str()) as _,
+            &column(items, |i| i.origin.request_id.as_str()) as _,
+            &column(items, |i| Some(i.audited.as_ref()?.action.into_str())) as _,
+            &column(items, |i| i.audited.as_ref()?.generation_before) as _,
         )
         .fetch_all(db.connection())
         .await;

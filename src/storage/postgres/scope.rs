@@ -1,7 +1,6 @@
 //! The rows that statements may find. Both types exist so that no statement finds rows without a tenant scope
 //! (`docs/decisions/0038-tenant-scope.md`).
 
-use serde::Serialize;
 use sqlx::types::Json;
 use uuid::Uuid;
 
@@ -31,22 +30,40 @@ impl<'a> ResourceScope<'a> {
     }
 }
 
-/// A [`ResourceScope`] that outlives its request, as a row of a statement.
-#[derive(Serialize)]
+/// A [`ResourceScope`] that outlives its request.
 pub(super) struct WantedResource {
-    id: Uuid,
+    tenancy: Option<Json<Tenancy>>,
     kind: Option<String>,
-    owner_id: Option<Uuid>,
-    tenancy: Option<Tenancy>,
+    owner: Option<Uuid>,
+    id: Uuid,
+}
+
+/// The parameters of a statement for several of them, one array for each column.
+pub(super) struct WantedColumns<'a> {
+    pub(super) ids: Vec<Uuid>,
+    pub(super) kinds: Vec<Option<&'a str>>,
+    pub(super) owners: Vec<Option<Uuid>>,
+    pub(super) tenancies: Vec<Option<&'a Json<Tenancy>>>,
 }
 
 impl From<ResourceScope<'_>> for WantedResource {
     fn from(scope: ResourceScope<'_>) -> Self {
         Self {
-            id: scope.id.as_uuid(),
+            tenancy: scope.tenants.tenancy().cloned().map(Json),
             kind: scope.kind.map(ToOwned::to_owned),
-            owner_id: scope.owner_uuid(),
-            tenancy: scope.tenants.tenancy().cloned(),
+            owner: scope.owner_uuid(),
+            id: scope.id.as_uuid(),
+        }
+    }
+}
+
+impl<'a> WantedColumns<'a> {
+    pub(super) fn of(wanted: impl Iterator<Item = &'a WantedResource> + Clone) -> Self {
+        Self {
+            ids: wanted.clone().map(|one| one.id).collect(),
+            kinds: wanted.clone().map(|one| one.kind.as_deref()).collect(),
+            owners: wanted.clone().map(|one| one.owner).collect(),
+            tenancies: wanted.map(|one| one.tenancy.as_ref()).collect(),
         }
     }
 }

@@ -30,7 +30,10 @@ impl Listening {
         let heard = async {
             loop {
                 let (mut stream, _) = self.0.accept().await.unwrap();
-                let startup = message(&mut stream).await;
+                // A connection that is given up while it begins, on a busy machine.
+                let Some(startup) = message(&mut stream).await else {
+                    continue;
+                };
                 let (protocol, parameters) = startup.split_at(4);
                 let protocol = i32::from_be_bytes(protocol.try_into().unwrap());
                 assert_eq!(protocol, PROTOCOL_3, "it asks for something else first");
@@ -43,7 +46,9 @@ impl Listening {
                     continue;
                 };
                 assert_eq!(kind, b'p');
-                let password = message(&mut stream).await;
+                let Some(password) = message(&mut stream).await else {
+                    continue;
+                };
                 break [parameters, &password]
                     .map(|bytes| String::from_utf8(bytes.to_vec()).unwrap());
             }
@@ -53,12 +58,12 @@ impl Listening {
     }
 }
 
-/// The rest of a message whose length comes next.
-async fn message(stream: &mut TcpStream) -> Vec<u8> {
-    let length = usize::try_from(stream.read_i32().await.unwrap()).unwrap();
+/// The rest of a message whose length comes next; none if the connection ends before.
+async fn message(stream: &mut TcpStream) -> Option<Vec<u8>> {
+    let length = usize::try_from(stream.read_i32().await.ok()?).unwrap();
     let mut bytes = vec![0; length - 4];
-    stream.read_exact(&mut bytes).await.unwrap();
-    bytes
+    stream.read_exact(&mut bytes).await.ok()?;
+    Some(bytes)
 }
 
 /// A home with passwords in it for everybody.
