@@ -134,14 +134,6 @@ pub struct TrailPage {
 mod tests {
     use super::*;
 
-    fn position(era: i64, commit_order: i64, sequence: i64) -> TrailPosition {
-        TrailPosition {
-            era,
-            commit_order,
-            sequence,
-        }
-    }
-
     #[test]
     fn a_position_that_no_reader_can_have_got_is_not_reached() {
         let settled = SettledTrail {
@@ -151,10 +143,10 @@ mod tests {
         };
         for (position, is_reached) in [
             (TrailPosition::START, true),
-            (position(5, 99, 1_000), true),
-            (position(4, 2_000, 1), true),
-            (position(5, 100, 0), false),
-            (position(6, 1, 1), false),
+            (TrailPosition::new(5, 99, 1_000), true),
+            (TrailPosition::new(4, 2_000, 1), true),
+            (TrailPosition::new(5, 100, 0), false),
+            (TrailPosition::new(6, 1, 1), false),
         ] {
             assert_eq!(settled.reaches(position), is_reached, "{position}");
         }
@@ -162,19 +154,19 @@ mod tests {
 
     #[test]
     fn a_reader_never_goes_back() {
-        let last = Some(position(0, 9, 4));
+        let last = Some(TrailPosition::new(0, 9, 4));
         let settled = |last| SettledTrail {
             era: 0,
             transaction: 100,
             last,
         };
-        assert_eq!(settled(last).end(None), position(0, 9, 4));
+        assert_eq!(settled(last).end(None), TrailPosition::new(0, 9, 4));
         assert_eq!(
-            settled(last).end(Some(position(0, 8, 1))),
-            position(0, 9, 4)
+            settled(last).end(Some(TrailPosition::new(0, 8, 1))),
+            TrailPosition::new(0, 9, 4)
         );
         // What was last has expired.
-        let later = position(0, 50, 7);
+        let later = TrailPosition::new(0, 50, 7);
         assert_eq!(settled(last).end(Some(later)), later);
         assert_eq!(settled(None).end(Some(later)), later);
         assert_eq!(settled(None).end(None), TrailPosition::START);

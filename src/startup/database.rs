@@ -205,6 +205,15 @@ pub(super) async fn reach(probe: &mut Probe, database: &Database) -> anyhow::Res
     }
 }
 
+/// Waits for the database's answer like [`reach`], and refuses a schema that is older than this program.
+pub(super) async fn require_schema(probe: &mut Probe, database: &Database) -> anyhow::Result<()> {
+    let missing = reach(probe, database).await?.missing;
+    if missing > 0 {
+        bail!("the database lacks {missing} migrations: run `hyperfleet-api migrate` first");
+    }
+    Ok(())
+}
+
 /// Refuses a database behind a pooler that leads each transaction to another session: requests would fail by chance.
 async fn refuse_transaction_pooler(probe: &Probe) -> anyhow::Result<()> {
     if probe.shares_sessions().await? {

@@ -62,11 +62,7 @@ async fn import(
 ) -> anyhow::Result<ImportReport> {
     let target = database::connections(&settings.database)?;
     let mut probe = Probe::new(target.clone());
-    let schema = database::reach(&mut probe, &settings.database).await?;
-    if schema.missing > 0 {
-        let missing = schema.missing;
-        bail!("the database lacks {missing} migrations: run `hyperfleet-api migrate` first");
-    }
+    database::require_schema(&mut probe, &settings.database).await?;
     let databases = Databases {
         source,
         target: target.connect,

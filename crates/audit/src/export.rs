@@ -5,7 +5,7 @@ use std::mem;
 use super::tree::Tree;
 use super::{AuditEntry, Hash, Line, ProvenEntry, Tenancy};
 
-/// Turns the lines of the whole trail into those of an export.
+/// Makes an export of the lines of the whole trail.
 pub struct Export {
     /// Empty for the whole trail.
     tenancy: Tenancy,
@@ -30,7 +30,7 @@ impl Export {
         (export, line)
     }
 
-    /// Takes the next line; returns those that can be written now.
+    /// Takes the next line of the trail; returns the lines of the export that can be written now.
     pub fn take(&mut self, line: Line) -> Vec<Line> {
         match line {
             Line::Entry(entry) if !self.tenancy.is_empty() => {

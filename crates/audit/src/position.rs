@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// A position in the order in which entries settle. An entry is settled when no entry can appear before it any more
+/// A position in the order in which entries settle. An entry is settled when no further entry can appear before it
 /// (`docs/internals/database.md`, "The order of the audit trail").
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
@@ -19,13 +19,17 @@ pub struct TrailPosition {
 
 impl TrailPosition {
     /// Before all entries.
-    pub const START: Self = Self {
-        era: 0,
-        commit_order: 0,
-        sequence: 0,
-    };
+    pub const START: Self = Self::new(0, 0, 0);
     /// The text of [`TrailPosition::START`].
     const START_TEXT: &str = "start";
+
+    pub const fn new(era: i64, commit_order: i64, sequence: i64) -> Self {
+        Self {
+            era,
+            commit_order,
+            sequence,
+        }
+    }
 
     /// Reads the text of a [`TrailPosition`].
     pub fn parse(text: &str) -> Option<Self> {
@@ -40,11 +44,8 @@ impl TrailPosition {
         let mut numbers = text.split('-').map(number);
         let mut next = || numbers.next().flatten();
         let (era, commit_order, sequence) = (next()?, next()?, next()?);
-        numbers.next().is_none().then_some(Self {
-            era,
-            commit_order,
-            sequence,
-        })
+        let position = Self::new(era, commit_order, sequence);
+        numbers.next().is_none().then_some(position)
     }
 }
 
@@ -75,21 +76,19 @@ impl TryFrom<String> for TrailPosition {
 mod tests {
     use super::*;
 
-    fn position(era: i64, commit_order: i64, sequence: i64) -> TrailPosition {
-        TrailPosition {
-            era,
-            commit_order,
-            sequence,
-        }
-    }
-
     #[test]
     fn a_position_is_read_as_it_was_printed() {
         for (expected, text) in [
             (TrailPosition::START, "start"),
-            (position(0, 0, 7), "0-0-7"),
-            (position(1_767_261_600, 7_432, 12), "1767261600-7432-12"),
-            (position(0, i64::MAX, 1), "0-9223372036854775807-1"),
+            (TrailPosition::new(0, 0, 7), "0-0-7"),
+            (
+                TrailPosition::new(1_767_261_600, 7_432, 12),
+                "1767261600-7432-12",
+            ),
+            (
+                TrailPosition::new(0, i64::MAX, 1),
+                "0-9223372036854775807-1",
+            ),
         ] {
             assert_eq!(expected.to_string(), text);
             assert_eq!(TrailPosition::parse(text), Some(expected), "{text}");
@@ -119,8 +118,8 @@ mod tests {
 
     #[test]
     fn positions_of_a_later_era_are_later() {
-        assert!(position(0, 900, 900) < position(1, 5, 1));
-        assert!(position(1, 5, 9) < position(1, 6, 1));
-        assert!(position(1, 6, 1) < position(1, 6, 2));
+        assert!(TrailPosition::new(0, 900, 900) < TrailPosition::new(1, 5, 1));
+        assert!(TrailPosition::new(1, 5, 9) < TrailPosition::new(1, 6, 1));
+        assert!(TrailPosition::new(1, 6, 1) < TrailPosition::new(1, 6, 2));
     }
 }

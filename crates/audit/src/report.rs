@@ -49,7 +49,7 @@ pub struct Removed {
     pub entries_left: i64,
 }
 
-/// Links of an earlier export that were compared, and those of them that retention has removed since.
+/// How many links of an earlier export were compared, and how many of these retention has removed since.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Compared {
     pub passes: u64,
@@ -74,7 +74,7 @@ pub struct AuditFault {
 pub enum FaultKind {
     /// The pass does not follow the one before it.
     Link,
-    /// The hash of a link is not that of its content.
+    /// A link has a hash that does not fit its content.
     Hash,
     /// Entries of the pass were removed, added, changed or exchanged.
     Entries,

@@ -11,7 +11,7 @@ use super::Pass;
 /// Shortest retention of audit entries: a typing error must not empty the trail.
 pub const RETENTION_MIN: Duration = Duration::from_hours(1);
 
-/// How much earlier than the clock of retention that of a verification may be.
+/// How far the clock of a verification may be behind the clock of retention.
 const CLOCK_DIFFERENCE_MAX: TimeDelta = TimeDelta::minutes(1);
 
 /// The age from which entries may be removed.

@@ -30,8 +30,6 @@ pub(super) struct Progress {
     pub(super) latest: i64,
     /// Up to which position changes may not be stored any more.
     pub(super) removed: i64,
-    /// How often the database was set back.
-    resets: u64,
 }
 
 /// The latest changes, and how far they were read.
@@ -40,6 +38,7 @@ pub(super) struct Feed {
     /// Number of polls.
     polls: AtomicU64,
     watchers: AtomicUsize,
+    /// How often the database was set back.
     resets: AtomicU64,
     ring: Mutex<Ring>,
     /// Asks for a poll.
@@ -65,10 +64,11 @@ pub(super) enum Taken {
     Over,
 }
 
-/// Counts a watcher until it is dropped, and knows what it was set back to.
+/// One watcher's access to the feed; counts it until it is dropped.
 pub(super) struct Subscription {
     pub(super) feed: Arc<Feed>,
     progress: watch::Receiver<Option<Progress>>,
+    /// Of the feed, when the watcher began.
     resets: u64,
 }
 
@@ -167,7 +167,6 @@ impl Feed {
             horizon,
             latest: end.drawn,
             removed: end.removed,
-            resets: self.resets.load(Ordering::SeqCst),
         }));
         // Last: a watch that counts polls must not see the progress of the one before.
         self.polls.fetch_add(1, Ordering::SeqCst);
@@ -262,13 +261,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_instance_may_lag_behind_positions_of_later_changes_and_later_eras() {
+    fn an_instance_may_lag_behind_later_changes_and_eras() {
         let known = Progress {
             era: 5,
             horizon: 7,
             latest: 9,
             removed: 0,
-            resets: 0,
         };
         for (era, number, expected) in [
             (5, 7, false),
@@ -309,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn a_watcher_takes_what_follows_its_position_and_reads_what_the_ring_has_lost() {
+    fn a_watcher_that_is_behind_the_ring_has_to_read() {
         let feed = Arc::new(Feed::new());
         assert_eq!(feed.polled(&end(3), 3), None, "nobody watches");
         let mut watcher = Feed::subscribe(&feed);

@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_stored_change_is_no_event_unless_it_is_the_creation() {
+    fn the_first_stored_change_is_an_event_only_if_it_creates() {
         let changes = [
             RecordedChange {
                 is_deleting: Some(false),

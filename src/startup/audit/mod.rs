@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::{Context as _, anyhow, bail};
+use anyhow::{Context as _, anyhow};
 use hyperfleet_audit::{AuditReport, ChainVerifier, Export, Line, RetentionRule, read_lines};
 use tracing::Instrument as _;
 
@@ -76,11 +76,7 @@ async fn with_database<T>(
 async fn connected(settings: &Database) -> anyhow::Result<Store> {
     let mut connections = database::connections(settings).context(Misuse)?;
     let mut probe = Probe::new(connections.clone());
-    let schema = database::reach(&mut probe, settings).await?;
-    if schema.missing > 0 {
-        let missing = schema.missing;
-        bail!("the database lacks {missing} migrations: run `hyperfleet-api migrate` first");
-    }
+    database::require_schema(&mut probe, settings).await?;
     let time = &mut connections.statement_milliseconds_max;
     if *time > 0 {
         *time = STATEMENT_MILLISECONDS.max(*time);

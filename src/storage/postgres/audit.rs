@@ -48,11 +48,7 @@ pub(super) fn position_of(row: &PgRow, prefix: &str) -> Result<Option<TrailPosit
     let (Some(era), Some(commit_order), Some(sequence)) = numbers else {
         return Ok(None);
     };
-    Ok(Some(TrailPosition {
-        era,
-        commit_order,
-        sequence,
-    }))
+    Ok(Some(TrailPosition::new(era, commit_order, sequence)))
 }
 
 /// The same of a row that must have one.

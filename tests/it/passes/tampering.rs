@@ -212,7 +212,7 @@ async fn removals_are_compared_with_the_setting() {
 
 /// What was never there and what was cut off as a whole look the same.
 #[tokio::test]
-async fn a_trail_without_its_newest_pass_differs_only_from_an_earlier_export() {
+async fn a_missing_newest_pass_is_found_only_by_an_export() {
     let sealed = Sealed::filled().await;
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("earlier.ndjson");
@@ -235,7 +235,7 @@ async fn a_trail_without_its_newest_pass_differs_only_from_an_earlier_export() {
 
 /// Only an export that is kept elsewhere shows it.
 #[tokio::test]
-async fn a_history_that_was_sealed_again_differs_from_an_earlier_export() {
+async fn a_trail_that_was_sealed_again_differs_from_an_export() {
     let sealed = Sealed::filled().await;
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("earlier.ndjson");

@@ -195,7 +195,8 @@ fn null_alternative(schema: &mut Map<String, Value>) {
     }
 }
 
-/// An exclusive bound is a number in 3.1, and a property of the inclusive bound in 3.0. `sign` is that of a tighter bound.
+/// An exclusive bound is a number in 3.1, and a property of the inclusive bound in 3.0. `sign` is 1 if a higher bound is
+/// tighter, and -1 if a lower one is.
 fn bound(schema: &mut Map<String, Value>, exclusive: &str, inclusive: &str, sign: f64) {
     let Some(limit) = schema.get(exclusive).and_then(Value::as_f64) else {
         return;
