@@ -138,7 +138,7 @@ pictures: setup-demo ## Renew the pictures of terminals in docs/images (rich, fr
 # Query metadata straight from the macros, against the schema that the migrations make: needs no
 # sqlx-cli. `touch`, because cargo does not know that the schema moved.
 .dev/sqlx: setup FORCE
-	@rm -rf $@ && mkdir -p $@ && touch src/lib.rs
+	@rm -rf $@ && mkdir -p $@ && touch crates/storage/src/lib.rs crates/import/src/lib.rs
 	@scripts/with-postgres scripts/sqlx-metadata $@
 
 schema: setup ## Renew migrations/schema.sql after adding a migration
@@ -178,7 +178,7 @@ fleetctl-reference: setup ## Renew docs/reference/fleetctl.md after changing the
 
 mutants: ## Change the domain in every small way and see that a test fails (cargo-mutants)
 	@command -v cargo-mutants >/dev/null || cargo install --locked cargo-mutants
-	cargo mutants --workspace --file 'src/domain/**' --file 'crates/audit/src/**' --file 'crates/expressions/src/**' --file 'crates/fleet-model/src/**' --baseline skip --timeout 120 --jobs 2 --output target --cargo-arg=--lib
+	cargo mutants --workspace --file 'crates/domain/src/**' --file 'crates/audit/src/**' --file 'crates/expressions/src/**' --file 'crates/fleet-model/src/**' --baseline skip --timeout 120 --jobs 2 --output target --cargo-arg=--lib
 
 # Stable Rust will do: without a sanitizer cargo-fuzz asks the compiler for nothing unstable. What is
 # found goes beside the corpus, not into it (docs/internals/testing.md).

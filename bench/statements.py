@@ -1,7 +1,7 @@
 """pgbench scripts that run what the service runs.
 
 The statements come from .sqlx, where the build keeps every checked statement of
-src/storage/postgres: they cannot drift from the code. Only the list, whose text is built at run
+crates/storage/src: they cannot drift from the code. Only the list, whose text is built at run
 time, is written out here.
 """
 
@@ -17,7 +17,7 @@ NEW_NAME = "'ceiling-' || :run::text || '-' || :client_id::text || '-' || :seq::
 TYPES = {"Uuid": "uuid", "Text": "text", "Int4": "int4", "Int8": "int8", "Timestamptz": "timestamptz", "Jsonb": "jsonb",
          "TextArray": "text[]", "Bool": "bool"}
 
-# src/storage/postgres/list.rs, page of one kind without filter, newest first.
+# crates/storage/src/list.rs, page of one kind without filter, newest first.
 LIST = """SELECT total.count AS total, r.*, (SELECT jsonb_agg(jsonb_build_object('type', ref_type, 'kind', target_kind, 'id', target_id)) FROM resource_references WHERE source_id = r.id) AS links
 FROM (SELECT (SELECT coalesce(sum(count), 0)::bigint FROM resource_counts WHERE kind = 'Cluster')
              - (SELECT count(*) FROM resources WHERE deleted_at IS NOT NULL AND kind = 'Cluster') AS count) total

@@ -10,7 +10,7 @@ use std::hint::black_box;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use hyperfleet::domain::tsl::{TEXT_BYTES_MAX, parse};
+use hyperfleet_domain::tsl::{TEXT_BYTES_MAX, parse};
 
 /// Lengths that are measured, in bytes.
 const LENGTHS: [usize; 5] = [256, 512, 1024, 2048, TEXT_BYTES_MAX];

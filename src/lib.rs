@@ -1,13 +1,6 @@
 //! The HyperFleet API: resources are declared over REST, adapters report what they achieved, and the reports are
 //! aggregated into conditions. `docs/internals/architecture.md` has the layers and what each may use.
 
-pub mod app;
-pub mod auth;
 pub mod config;
 pub mod dev;
-pub mod domain;
-pub mod http;
-pub mod import;
 pub mod startup;
-pub mod storage;
-pub mod wire;

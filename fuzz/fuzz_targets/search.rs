@@ -1,7 +1,7 @@
-//! Any bytes as a search. What holds of all of them stands in `hyperfleet::domain::tsl::laws`.
+//! Any bytes as a search. What holds of all of them stands in `hyperfleet_domain::tsl::laws`.
 #![no_main]
 
-use hyperfleet::domain::tsl::laws;
+use hyperfleet_domain::tsl::laws;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {

@@ -11,7 +11,7 @@ use clap::Subcommand;
 use hyperfleet_audit::Hash;
 
 use super::SettingsArgs;
-use crate::domain::moment;
+use hyperfleet_domain::moment;
 use hyperfleet_server_kit::settings::OutputFormat;
 
 #[derive(Debug, Subcommand)]

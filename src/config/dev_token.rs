@@ -34,7 +34,7 @@ pub struct DevTokenArgs {
 
 /// An issuer that settings accept; no service would accept the token of another one.
 fn issuer(text: &str) -> Result<String, String> {
-    let checked = crate::auth::issuer_url(text);
+    let checked = hyperfleet_auth::issuer_url(text);
     checked.map_err(|fault| format!("no service accepts it as issuer_url: it {fault}"))?;
     Ok(text.to_owned())
 }

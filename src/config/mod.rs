@@ -17,9 +17,9 @@ mod shared_args;
 #[cfg(test)]
 mod tests;
 
-use crate::domain::EntityRegistry;
-use crate::domain::entity_config;
-use crate::domain::entity_config::{Attached, EntityConfig, InvalidEntities};
+use hyperfleet_domain::EntityRegistry;
+use hyperfleet_domain::entity_config;
+use hyperfleet_domain::entity_config::{Attached, EntityConfig, InvalidEntities};
 use hyperfleet_server_kit as kit;
 use hyperfleet_server_kit::faults::Faults;
 

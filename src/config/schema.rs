@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::Context as _;
 
-use crate::domain::schema::SchemaDocument;
+use hyperfleet_domain::schema::SchemaDocument;
 use hyperfleet_server_kit::files;
 
 /// Largest file, in bytes.

@@ -481,7 +481,7 @@ fn the_minimum_of_audit_retention_is_that_of_the_domain() {
 
 #[test]
 fn the_default_of_entities_names_the_built_in_kinds() {
-    let kinds = crate::domain::entity_config::built_in().into_iter();
+    let kinds = hyperfleet_domain::entity_config::built_in().into_iter();
     let kinds = kinds.map(|kind| format!("{} ({})", kind.kind, kind.required_adapters.join(", ")));
     let default = TABLE.find("entities").unwrap().default;
     assert_eq!(default, kinds.collect::<Vec<_>>().join(", "));

@@ -2,8 +2,8 @@
 
 use anyhow::bail;
 
-use crate::auth::{self, Authentication, Authenticator, Issuer, Pace};
 use crate::config::Jwt;
+use hyperfleet_auth::{Authentication, Authenticator, Issuer, Pace};
 use hyperfleet_server_kit::clock::Clock;
 use hyperfleet_server_kit::faults::Faults;
 
@@ -26,7 +26,7 @@ pub(super) fn issuers(jwt: &Jwt) -> anyhow::Result<Option<Vec<Issuer>>> {
              server.jwt.enabled: false in the file"
         );
     }
-    let issuers = auth::issuers(&jwt.configs, Pace::default()).map_err(|faults| {
+    let issuers = hyperfleet_auth::issuers(&jwt.configs, Pace::default()).map_err(|faults| {
         let faults = faults.iter().map(|fault| format!("server.jwt.{fault}"));
         Faults(faults.collect())
     })?;

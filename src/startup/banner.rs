@@ -4,10 +4,10 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use super::process::Addresses;
-use crate::auth::Authentication;
 use crate::config::{Settings, Tls};
 use crate::dev::token;
-use crate::domain::{Entity, EntityRegistry, tenancy};
+use hyperfleet_auth::Authentication;
+use hyperfleet_domain::{Entity, EntityRegistry, tenancy};
 
 /// What `dev` has started.
 pub(super) struct Started<'a> {

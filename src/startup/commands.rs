@@ -14,8 +14,7 @@ use crate::config::{
     SettingsArgs,
 };
 use crate::dev::token::{Claims, Minter};
-use crate::domain::entity_config::Attached;
-use crate::http;
+use hyperfleet_domain::entity_config::Attached;
 use hyperfleet_server_kit::check;
 use hyperfleet_server_kit::clock::Clock;
 use hyperfleet_server_kit::ending::Misuse;
@@ -24,6 +23,7 @@ use hyperfleet_server_kit::program::{
     self, Build, print, print_completion, print_to_stderr, print_version,
 };
 use hyperfleet_server_kit::shutdown;
+use hyperfleet_service::http;
 
 /// Runs a command to its end; returns the exit code of the process.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {

@@ -11,9 +11,9 @@ use sqlx::ConnectOptions as _;
 use sqlx::postgres::{PgConnectOptions, PgSslMode};
 
 use crate::config::{Database, SslMode};
-use crate::storage::postgres::{ConnectionLifetime, Error, Probe, SchemaStatus, Settings, Store};
 use hyperfleet_server_kit::causes::chain;
 use hyperfleet_server_kit::files;
+use hyperfleet_storage::{ConnectionLifetime, Error, Probe, SchemaStatus, Settings, Store};
 
 /// Schemes of a database URL. The driver accepts any scheme.
 const SCHEMES: [&str; 2] = ["postgres://", "postgresql://"];

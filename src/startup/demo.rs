@@ -20,7 +20,7 @@ use super::plan::kinds;
 use super::{BUILD, loopback, telemetry};
 use crate::config::{self, DemoAdapterArgs, Settings};
 use crate::dev::demo::{self, DemoAdapter};
-use crate::domain::EntityRegistry;
+use hyperfleet_domain::EntityRegistry;
 
 /// The program's name in its log.
 const ADAPTER: Build = Build {

@@ -12,15 +12,15 @@ use super::demo::DemoAdapters;
 use super::plan::Plan;
 use super::process::{Addresses, Process};
 use super::{database, telemetry};
-use crate::auth::Authentication;
 use crate::config::{self, DevArgs, Settings};
 use crate::dev::demo::USER_AGENT;
-use crate::storage::postgres::{Probe, Store};
+use hyperfleet_auth::Authentication;
 use hyperfleet_devkit::{Durability, PostgresFailed, PrivatePostgres};
 use hyperfleet_server_kit::ending::Misuse;
 use hyperfleet_server_kit::http::QuietClient;
 use hyperfleet_server_kit::program::{print, print_to_stderr};
 use hyperfleet_server_kit::shutdown;
+use hyperfleet_storage::{Probe, Store};
 use tokio::task::JoinSet;
 
 /// Default folder of the data.

@@ -11,13 +11,13 @@ use tracing::Instrument as _;
 use super::plan::kinds;
 use super::{database, telemetry};
 use crate::config::{self, ImportArgs, Output, OutputFormat, Settings};
-use crate::domain::EntityRegistry;
-use crate::domain::entity_config::Attached;
-use crate::import::{self, Databases, ImportHooks, ImportReport, PassOptions, ProgressLines};
-use crate::storage::postgres::Probe;
+use hyperfleet_domain::EntityRegistry;
+use hyperfleet_domain::entity_config::Attached;
+use hyperfleet_import::{Databases, ImportHooks, ImportReport, PassOptions, ProgressLines};
 use hyperfleet_server_kit::ending::{self, Misuse};
 use hyperfleet_server_kit::program::print;
 use hyperfleet_server_kit::signals::Signals;
+use hyperfleet_storage::Probe;
 
 pub(super) async fn run(args: &ImportArgs) -> anyhow::Result<ExitCode> {
     let mut loaded = config::load(&args.settings, &Settings::default())?;
@@ -77,7 +77,7 @@ async fn import(
         observe: &|progress| lines.iter().for_each(|lines| lines.print(progress)),
         stop: &stop,
     };
-    let report = import::import(&databases, registry, options, hooks).await;
+    let report = hyperfleet_import::import(&databases, registry, options, hooks).await;
     report.context("cannot import")
 }
 

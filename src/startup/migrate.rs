@@ -9,9 +9,9 @@ use tracing::Instrument as _;
 
 use super::{database, telemetry};
 use crate::config::{self, MigrateArgs, MigrateCommand, Output, OutputFormat, Settings};
-use crate::storage::postgres::{Migration, MigrationState, Probe, SchemaStatus};
 use hyperfleet_server_kit::ending::Misuse;
 use hyperfleet_server_kit::program::print;
+use hyperfleet_storage::{Migration, MigrationState, Probe, SchemaStatus};
 
 /// Exit code if migrations are missing.
 const MISSING: u8 = 3;

@@ -20,11 +20,8 @@ use super::metrics::ApiMetrics;
 use super::plan::Plan;
 use super::sides::SideSockets;
 use super::{authentication, database, readiness, retention, sealing, telemetry, tls};
-use crate::app::Service;
-use crate::auth::Authentication;
 use crate::config::{Loaded, Settings};
-use crate::http::{self, ApiState, Document};
-use crate::storage::postgres::{self, Probe, Store};
+use hyperfleet_auth::Authentication;
 use hyperfleet_fleet::start::Prepared;
 use hyperfleet_server_kit::clock::Clock;
 use hyperfleet_server_kit::http::{Admission, Gate, QuietClient};
@@ -35,6 +32,9 @@ use hyperfleet_server_kit::sockets::{self, ConnectionBudget, Needs};
 use hyperfleet_server_kit::supervise::{PAUSE, supervise};
 use hyperfleet_server_kit::telemetry::{FLUSH_TIME_MAX, Telemetry, Traces};
 use hyperfleet_server_kit::{ending, manager, shutdown};
+use hyperfleet_service::app::Service;
+use hyperfleet_service::http::{self, ApiState, Document};
+use hyperfleet_storage::{Probe, Store};
 
 /// How long the shutdown may take beyond `health.shutdown_delay` and `health.shutdown_timeout`.
 /// docs/operations/deployment.md promises it to operators who set a grace period.
@@ -285,7 +285,7 @@ impl Process {
         store: &Store,
         service: Service,
         probe: Probe,
-        connections: postgres::Settings,
+        connections: hyperfleet_storage::Settings,
     ) -> JoinSet<()> {
         let mut tasks = JoinSet::new();
         let trimmed = store.clone();

@@ -6,8 +6,8 @@ use tokio::time::{sleep, timeout};
 
 use super::database;
 use crate::config::Settings;
-use crate::storage::postgres::{DatabaseStatus, Probe, SchemaStatus, Store};
 use hyperfleet_server_kit::http::Gate;
+use hyperfleet_storage::{DatabaseStatus, Probe, SchemaStatus, Store};
 
 /// How often the database is asked.
 const PERIOD: Duration = Duration::from_secs(1);

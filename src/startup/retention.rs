@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::app::{Error, Service};
 use hyperfleet_server_kit::clock::Clock;
+use hyperfleet_service::app::{Error, Service};
 
 /// How often expired rows are removed.
 const PERIOD: Duration = Duration::from_hours(1);

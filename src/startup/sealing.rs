@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::app::{ENTRIES_MAX, Error, Service};
 use hyperfleet_server_kit::clock::Clock;
+use hyperfleet_service::app::{ENTRIES_MAX, Error, Service};
 
 const UNSEALED: &str = "hyperfleet_api_audit_unsealed_seconds";
 

@@ -13,7 +13,7 @@ use hyperfleet_server_kit::{sockets, tls as kit_tls};
 
 use super::tls;
 use crate::config::Settings;
-use crate::http;
+use hyperfleet_service::http;
 
 /// Bound sockets; nothing answers on them yet.
 pub(super) struct SideSockets {

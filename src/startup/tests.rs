@@ -11,14 +11,14 @@ use chrono::DateTime;
 use serde_json::Value;
 
 use super::{database, process, telemetry};
-use crate::app::Service;
-use crate::auth::Authentication;
 use crate::config::{Database, Format, Output, Settings};
-use crate::domain::tenancy::TenancyRules;
-use crate::http::ApiState;
+use hyperfleet_auth::Authentication;
+use hyperfleet_domain::tenancy::TenancyRules;
 use hyperfleet_server_kit::clock::Clock;
 use hyperfleet_server_kit::http::{Admission, Gate, Limits, Redaction};
 use hyperfleet_server_kit::server::ConnectionOptions;
+use hyperfleet_service::app::Service;
+use hyperfleet_service::http::ApiState;
 use hyperfleet_testkit::http_client;
 
 /// What must not be seen.

@@ -68,12 +68,6 @@ impl Modules {
         edges
     }
 
-    /// The modules directly below the root.
-    pub(crate) fn layers(&self) -> impl Iterator<Item = String> {
-        let layers = self.0.keys().filter(|path| path.len() == 1);
-        layers.map(|path| path[0].clone())
-    }
-
     fn read_file(&mut self, file: &Path, folder: &Path, path: ModulePath) {
         let text = fs::read_to_string(file).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
         let parsed = syn::parse_file(&text).unwrap();

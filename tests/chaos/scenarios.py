@@ -15,7 +15,7 @@ class Scenario:
 
 
 # Everything that has to do with what was acknowledged.
-WRITES = "the service's log, then src/storage/postgres and docs/reference/errors.md (503)"
+WRITES = "the service's log, then crates/storage/src and docs/reference/errors.md (503)"
 
 ALL = {
     "sabotage": Scenario(
@@ -36,8 +36,8 @@ ALL = {
         faults.killed, "One of two instances is killed 50 times during 10,000 acknowledged writes.", WRITES),
     "searched": Scenario(
         searched, "20 clients with searches that run as long as they may: no report, read or write is refused.",
-        "src/storage/postgres/lane.rs, src/storage/postgres/list.rs (may_be_slow)"),
+        "crates/storage/src/lane.rs, crates/storage/src/list.rs (may_be_slow)"),
     "clock": Scenario(
         faults.clock, "The service's clock is an hour ahead, then an hour behind.",
-        "src/domain/lifecycle.rs (next_moment), src/domain/report.rs"),
+        "crates/domain/src/lifecycle.rs (next_moment), crates/domain/src/report.rs"),
 }

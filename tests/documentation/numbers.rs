@@ -33,15 +33,15 @@ const REDACTION: &str = "crates/server-kit/src/http/telemetry/redaction.rs";
 const KIT_PROBLEM: &str = "crates/server-kit/src/http/problem.rs";
 const SIDE: &str = "crates/server-kit/src/side.rs";
 const QUEUE: &str = "crates/server-kit/src/telemetry/queue.rs";
-const POOL: &str = "src/storage/postgres/pool.rs";
-const LANE: &str = "src/storage/postgres/lane.rs";
-const SLOW: &str = "src/storage/postgres/measure.rs";
-const JSON: &str = "src/domain/json_limits.rs";
-const REPORT: &str = "src/domain/report.rs";
-const EXPLAIN: &str = "src/domain/explain/surroundings.rs";
-const SEARCH: &str = "src/domain/tsl/mod.rs";
-const TAIL: &str = "src/app/watch/tail.rs";
-const KEYS: &str = "src/auth/fetch.rs";
+const POOL: &str = "crates/storage/src/pool.rs";
+const LANE: &str = "crates/storage/src/lane.rs";
+const SLOW: &str = "crates/storage/src/measure.rs";
+const JSON: &str = "crates/domain/src/json_limits.rs";
+const REPORT: &str = "crates/domain/src/report.rs";
+const EXPLAIN: &str = "crates/domain/src/explain/surroundings.rs";
+const SEARCH: &str = "crates/domain/src/tsl/mod.rs";
+const TAIL: &str = "crates/service/src/app/watch/tail.rs";
+const KEYS: &str = "crates/auth/src/fetch.rs";
 const UNIT_FILE: &str = "crates/fleet-model/src/unit/malformed.rs";
 const REASONS: &str = "crates/fleet/src/engine/decider/reasons.rs";
 
@@ -93,20 +93,20 @@ const CLAIMS: &[Claim] = &[
     says("docs/operations/runbooks.md", "1 MiB of lines waits for it", &[(QUEUE, "WAITING_BYTES_MAX")]),
     says("docs/reference/metrics.md", "in the background, every 15 seconds", &[("src/startup/metrics/unreconciled.rs", "PERIOD")]),
     says("docs/reference/metrics.md", "the instance has been up for ten minutes", &[("src/startup/metrics/hidden_deletions.rs", "PATIENCE")]),
-    says("docs/reference/metrics.md", "once, up to 100 pairs", &[("src/app/unrequired_adapters.rs", "NAMED_MAX")]),
+    says("docs/reference/metrics.md", "once, up to 100 pairs", &[("crates/service/src/app/unrequired_adapters.rs", "NAMED_MAX")]),
 
     // The database.
-    says(DATABASE, "1,000 in a transaction", &[("src/app/expiry.rs", "STEP_ROWS")]),
+    says(DATABASE, "1,000 in a transaction", &[("crates/service/src/app/expiry.rs", "STEP_ROWS")]),
     says(DATABASE, "polls every 25 ms on a connection of its own", &[(TAIL, "PERIOD")]),
     says(DATABASE, "every 500 ms without watchers", &[(TAIL, "PERIOD_IDLE")]),
     says(DATABASE, "Every two seconds an instance reads", &[("src/startup/sealing.rs", "PERIOD")]),
-    says(DATABASE, "at most 5,000 settled entries", &[("src/app/sealing.rs", "ENTRIES_MAX")]),
+    says(DATABASE, "at most 5,000 settled entries", &[("crates/service/src/app/sealing.rs", "ENTRIES_MAX")]),
 
     // Requests of the REST API.
     says(API, "at most 1 MiB uncompressed, 64 levels, 20,000 arrays and objects", &[(KIT_PROBLEM, "BODY_BYTES_MAX"), (JSON, "DEPTH_MAX"), (JSON, "NESTS_MAX")]),
-    says(API, "At most 4,096 bytes and 100 tags", &[("src/domain/precondition.rs", "BYTES_MAX"), ("src/domain/precondition.rs", "TAGS_MAX")]),
-    says(API, "to 255 characters. Requests with the same key", &[("src/domain/idempotency.rs", "BYTES_MAX")]),
-    says(API, "only its first 1000 entries", &[("src/domain/dry_run.rs", "LISTED_MAX")]),
+    says(API, "At most 4,096 bytes and 100 tags", &[("crates/domain/src/precondition.rs", "BYTES_MAX"), ("crates/domain/src/precondition.rs", "TAGS_MAX")]),
+    says(API, "to 255 characters. Requests with the same key", &[("crates/domain/src/idempotency.rs", "BYTES_MAX")]),
+    says(API, "only its first 1000 entries", &[("crates/domain/src/dry_run.rs", "LISTED_MAX")]),
     says(API, "at most 5 minutes in the future and 30 minutes in the past", &[(REPORT, "AHEAD_MINUTES_MAX"), (REPORT, "AGE_MINUTES_MAX")]),
     says(API, "| adapters that report on a resource | 256", &[(REPORT, "ADAPTERS_MAX")]),
     says(API, "| conditions of a report | 100", &[(REPORT, "CONDITIONS_MAX")]),
@@ -115,15 +115,15 @@ const CLAIMS: &[Claim] = &[
     says(API, "| a text of `metadata` | 1024 bytes", &[(REPORT, "METADATA_BYTES_MAX")]),
     says(API, "At most 1000 descendants on 16 levels and 1000 references", &[(EXPLAIN, "DESCENDANTS_MAX"), (EXPLAIN, "LEVELS_MAX"), (EXPLAIN, "REFERRERS_MAX")]),
     says(API, "`items` has the first 20", &[(EXPLAIN, "LISTED_MAX")]),
-    says(API, "the first 300 characters of an adapter's text", &[("src/domain/explain/words.rs", "QUOTED_MAX")]),
+    says(API, "the first 300 characters of an adapter's text", &[("crates/domain/src/explain/words.rs", "QUOTED_MAX")]),
     says("docs/guides/explain.md", "at most 1000 descendants and 1000 references", &[(EXPLAIN, "DESCENDANTS_MAX"), (EXPLAIN, "REFERRERS_MAX")]),
-    says("docs/guides/plan-changes.md", "have the first 1000 entries", &[("src/domain/dry_run.rs", "LISTED_MAX")]),
+    says("docs/guides/plan-changes.md", "have the first 1000 entries", &[("crates/domain/src/dry_run.rs", "LISTED_MAX")]),
     says("docs/guides/watch.md", "an instance has room for 2,048 watches", &[(ADMISSION, "WATCHERS_MAX")]),
-    says("docs/guides/watch.md", "comes at least every 15 seconds", &[("src/http/watching.rs", "HEARTBEAT")]),
+    says("docs/guides/watch.md", "comes at least every 15 seconds", &[("crates/service/src/http/watching.rs", "HEARTBEAT")]),
 
     // Searches.
     says("docs/guides/search.md", "at most 4096 bytes, 100 tests (16 of them on values in specs), 64 levels of parentheses, 1000 elements in a list, and 256 bytes in a pattern", &[(SEARCH, "TEXT_BYTES_MAX"), (SEARCH, "TESTS_MAX"), (SEARCH, "SPEC_VALUES_MAX"), (SEARCH, "DEPTH_MAX"), (SEARCH, "ELEMENTS_MAX"), (SEARCH, "PATTERN_BYTES_MAX")]),
-    says("docs/guides/search.md", "if more than 10,000 items come before it", &[("src/storage/postgres/list.rs", "SKIPPED_QUICKLY_MAX")]),
+    says("docs/guides/search.md", "if more than 10,000 items come before it", &[("crates/storage/src/list.rs", "SKIPPED_QUICKLY_MAX")]),
     says("docs/guides/search.md", "if 256 requests wait already", &[(LANE, "SEARCHES_WAITING_MAX")]),
 
     // Rules of conditions.
@@ -131,15 +131,15 @@ const CLAIMS: &[Claim] = &[
     says(RULES, "| 48 levels", &[("crates/expressions/src/scope.rs", "DEPTH_MAX")]),
     says(RULES, "100,000 units", &[("crates/expressions/src/meter.rs", "UNITS_MAX")]),
     says(RULES, "or 32 bytes of text", &[("crates/expressions/src/value.rs", "BYTES_PER_UNIT")]),
-    says(RULES, "65,536 bytes of JSON", &[("src/domain/condition_rules/mod.rs", "BYTES_MAX")]),
+    says(RULES, "65,536 bytes of JSON", &[("crates/domain/src/condition_rules/mod.rs", "BYTES_MAX")]),
     says(RULES, "20,000 values, 1 MiB of text", &[("crates/expressions/src/data_size.rs", "VALUES_MAX"), ("crates/expressions/src/data_size.rs", "TEXTS_BYTES_MAX")]),
 
     // Tokens and tenants.
     says(TOKENS, "1 MiB, 100 keys", &[(KEYS, "KEY_SET_BYTES_MAX"), (KEYS, "KEYS_MAX")]),
-    says(TOKENS, "a compact JWS of 16 KiB at most", &[("src/auth/token.rs", "TOKEN_BYTES_MAX")]),
-    says(TOKENS, "the first 16 keys that fit", &[("src/auth/keys.rs", "TRIES_MAX")]),
-    says(TOKENS, "trimmed, at most 256 bytes", &[("src/auth/identity.rs", "IDENTITY_BYTES_MAX")]),
-    says("docs/guides/tenancy.md", "to 63 bytes of", &[("src/domain/tenancy/rules.rs", "VALUE_BYTES_MAX")]),
+    says(TOKENS, "a compact JWS of 16 KiB at most", &[("crates/auth/src/token.rs", "TOKEN_BYTES_MAX")]),
+    says(TOKENS, "the first 16 keys that fit", &[("crates/auth/src/keys.rs", "TRIES_MAX")]),
+    says(TOKENS, "trimmed, at most 256 bytes", &[("crates/auth/src/identity.rs", "IDENTITY_BYTES_MAX")]),
+    says("docs/guides/tenancy.md", "to 63 bytes of", &[("crates/domain/src/tenancy/rules.rs", "VALUE_BYTES_MAX")]),
 
     // Fleet.
     says(FLEET_API, "takes 128 KiB of the memory for clients", &[(ADMISSION, "WATCHER_BYTES")]),

@@ -3,7 +3,7 @@
 use std::net::TcpListener;
 use std::time::Duration;
 
-use hyperfleet::storage::postgres::{ConnectionLifetime, Error, Settings, Store, Turn};
+use hyperfleet_storage::{ConnectionLifetime, Error, Settings, Store, Turn};
 use sqlx::postgres::PgConnectOptions;
 
 use crate::support::{TestDatabase, until};

@@ -1,7 +1,7 @@
 //! Conditions that configured rules derive, as clients see them; and that a rule which fails holds
 //! nothing up.
 
-use hyperfleet::domain::entity_config::EntityConfig;
+use hyperfleet_domain::entity_config::EntityConfig;
 use serde_json::{Value, json};
 
 use crate::support::{Answer, TestApi, child, root, ruled};
@@ -308,7 +308,7 @@ async fn rules_that_are_gone_take_their_conditions_with_the_next_change() {
     let api = TestApi::spawn_with(&kinds(&[ZONE, FRAIL])).await;
     let path = api.cluster("abc").await;
     reported(&api, &path, "dns", 1, json!({"zone": "z1"})).await;
-    let registry = hyperfleet::domain::entity_config::registry(&kinds(&[FRAIL])).unwrap();
+    let registry = hyperfleet_domain::entity_config::registry(&kinds(&[FRAIL])).unwrap();
     let store = api.database.store();
     let api = TestApi::spawn_on(registry, api.database, store, false);
     api.clock.advance(60);

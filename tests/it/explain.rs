@@ -1,6 +1,6 @@
 //! `…/{id}/explain`: what a resource waits for, and what prevents its deletion.
 
-use hyperfleet::domain::entity_config::EntityConfig;
+use hyperfleet_domain::entity_config::EntityConfig;
 use serde_json::{Value, json};
 use sqlx::Connection as _;
 use sqlx::postgres::PgConnection;
@@ -450,7 +450,7 @@ async fn a_changed_configuration_shows() {
     let mut kinds = kinds();
     kinds[0].required_adapters = vec!["dns".to_owned(), "billing".to_owned()];
     kinds.retain(|kind| kind.kind != "Channel");
-    let registry = hyperfleet::domain::entity_config::registry(&kinds).unwrap();
+    let registry = hyperfleet_domain::entity_config::registry(&kinds).unwrap();
     let store = before.database.store();
     let api = TestApi::spawn_on(registry, before.database, store, false);
     let body = explained(&api, &cluster).await;
@@ -485,7 +485,7 @@ async fn a_finalizing_resource_that_waits_for_nothing_says_how_to_remove_it() {
     // The adapter that never came back is not required any more.
     let mut kinds = kinds();
     kinds[0].required_adapters = vec!["dns".to_owned()];
-    let registry = hyperfleet::domain::entity_config::registry(&kinds).unwrap();
+    let registry = hyperfleet_domain::entity_config::registry(&kinds).unwrap();
     let store = before.database.store();
     let api = TestApi::spawn_on(registry, before.database, store, false);
     let expected =

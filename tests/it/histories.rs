@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
-use hyperfleet::domain::entity_config::EntityConfig;
+use hyperfleet_domain::entity_config::EntityConfig;
 use serde::Deserialize;
 use serde_json::{Value, json};
 

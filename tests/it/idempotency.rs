@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use hyperfleet::app::Service;
-use hyperfleet::domain::entity_config;
-use hyperfleet::storage::postgres::{ConnectionLifetime, Settings, Store};
+use hyperfleet_domain::entity_config;
+use hyperfleet_service::app::Service;
+use hyperfleet_storage::{ConnectionLifetime, Settings, Store};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use sqlx::Connection as _;

@@ -81,9 +81,9 @@ async fn an_expired_lease_does_not_exist_and_is_removed() {
     until("it has expired", async || api.get(PATH).await.status == 404).await;
     let leases = "SELECT count(*) FROM leases";
     assert_eq!(api.count(leases).await, 2);
-    let service = hyperfleet::app::Service::new(
+    let service = hyperfleet_service::app::Service::new(
         api.database.store(),
-        std::sync::Arc::new(hyperfleet::domain::EntityRegistry::default()),
+        std::sync::Arc::new(hyperfleet_domain::EntityRegistry::default()),
         false,
     );
     assert_eq!(service.expire_leases().await.unwrap(), 1);

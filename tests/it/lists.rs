@@ -1,6 +1,6 @@
 //! Lists: what is in them.
 
-use hyperfleet::domain::entity_config;
+use hyperfleet_domain::entity_config;
 use serde_json::json;
 
 use crate::support::{Answer, TestApi, TestDatabase};

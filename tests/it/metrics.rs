@@ -6,9 +6,9 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use hyperfleet::app::Service;
-use hyperfleet::domain::entity_config::{self, EntityConfig};
 use hyperfleet::startup::{ApiMetrics, Build, KIT_METRICS, METRIC_TABLES, Metric, Metrics};
+use hyperfleet_domain::entity_config::{self, EntityConfig};
+use hyperfleet_service::app::Service;
 use serde_json::{Value, json};
 
 use crate::support::{Series, TestApi, TestClock, TestDatabase, root, store, sum, until};

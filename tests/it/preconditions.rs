@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use futures_util::future::join_all;
-use hyperfleet::domain::entity_config::{self, EntityConfig};
+use hyperfleet_domain::entity_config::{self, EntityConfig};
 use serde_json::{Value, json};
 
 use crate::support::{Answer, TestApi, child, linked, root};

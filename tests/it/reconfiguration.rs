@@ -1,6 +1,6 @@
 //! What becomes of resources when the configured kinds change under them.
 
-use hyperfleet::domain::entity_config::{self, EntityConfig};
+use hyperfleet_domain::entity_config::{self, EntityConfig};
 use serde_json::json;
 
 use crate::support::{TestApi, child, root};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use hyperfleet::domain::ListFilterKind;
+use hyperfleet_domain::ListFilterKind;
 use serde_json::{Value, json};
 use strum::IntoEnumIterator as _;
 

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use hyperfleet::domain::condition_rules::{Data, Derived, Facts, RuleInput};
-use hyperfleet::domain::entity_config::{self, EntityConfig};
-use hyperfleet::domain::{
+use hyperfleet_domain::condition_rules::{Data, Derived, Facts, RuleInput};
+use hyperfleet_domain::entity_config::{self, EntityConfig};
+use hyperfleet_domain::{
     ConditionStatus, Labels, ReportState, ReportedCondition, ResourceName, ResourceState, Tenancy,
 };
 use rustix::time::{ClockId, clock_gettime};

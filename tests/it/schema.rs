@@ -1,6 +1,6 @@
 //! What the schema itself holds, for writers that are not the service.
 
-use hyperfleet::domain::entity_config;
+use hyperfleet_domain::entity_config;
 use serde_json::json;
 
 use crate::support::{TestApi, TestDatabase, assert_sound};

@@ -1,7 +1,7 @@
 //! Specs are checked against the schema of their kind.
 
-use hyperfleet::domain::entity_config::{self, EntityConfig};
-use hyperfleet::domain::schema::SchemaDocument;
+use hyperfleet_domain::entity_config::{self, EntityConfig};
+use hyperfleet_domain::schema::SchemaDocument;
 use serde_json::{Value, json};
 
 use crate::support::{Answer, TestApi, TestDatabase, child, root};

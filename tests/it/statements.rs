@@ -3,7 +3,7 @@
 //! A round trip is a message that the service waits for an answer to. Every number is exact: one
 //! that changes is a decision.
 
-use hyperfleet::domain::entity_config::{self, EntityConfig};
+use hyperfleet_domain::entity_config::{self, EntityConfig};
 use serde_json::{Value, json};
 use sqlx::PgConnection;
 

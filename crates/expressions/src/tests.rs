@@ -1,5 +1,5 @@
 //! Expressions in the hands of a program; the tests of condition rules cover the language itself
-//! (`src/domain/tests/mapping`).
+//! (`crates/domain/src/tests/mapping`).
 
 use std::sync::LazyLock;
 

@@ -13,7 +13,7 @@ pub use fleet_adapter::{FleetAdapterSettings, RemovalLimitSettings};
 pub use server::{Health, Jwt, MetricsSettings, ServerSettings};
 
 use super::catalogue::TABLE;
-use crate::domain::entity_config::EntityConfig;
+use hyperfleet_domain::entity_config::EntityConfig;
 use hyperfleet_fleet::settings::Etcd;
 use hyperfleet_server_kit::settings::{Logging, Secret, Tracing, defaults};
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::auth::IssuerConfig;
-use crate::domain::tenancy;
+use hyperfleet_auth::IssuerConfig;
+use hyperfleet_domain::tenancy;
 use hyperfleet_server_kit::settings::{LimitSettings, Timeouts, Tls};
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]

@@ -13,15 +13,15 @@ use hyperfleet_audit::{AuditReport, ChainVerifier, Export, Line, RetentionRule, 
 use tracing::Instrument as _;
 
 use super::{database, telemetry};
-use crate::app::trail::{TrailRange, TrailReader};
 use crate::config::{
     self, AuditCommand, AuditExportArgs, AuditRangeArgs, AuditVerifyArgs, Database, Output,
     OutputFormat, Settings, SettingsArgs,
 };
-use crate::storage::postgres::{Probe, Store, TrailEnd};
 use hyperfleet_server_kit::clock::Clock;
 use hyperfleet_server_kit::ending::Misuse;
 use hyperfleet_server_kit::program::print;
+use hyperfleet_service::app::trail::{TrailRange, TrailReader};
+use hyperfleet_storage::{Probe, Store, TrailEnd};
 use progress::TrailProgress;
 
 /// Exit code if the trail has faults.

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use hyperfleet_audit::Line;
 
-use crate::domain::moment;
+use hyperfleet_domain::moment;
 use hyperfleet_server_kit::program::print_to_stderr;
 
 /// Least time between two lines, and before the first one.

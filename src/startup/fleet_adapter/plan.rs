@@ -15,8 +15,8 @@ use hyperfleet_server_kit::faults::Faults;
 use hyperfleet_server_kit::files;
 
 use crate::config::{self, Settings};
-use crate::domain::{EntityRegistry, Report};
 use crate::startup::loopback;
+use hyperfleet_domain::{EntityRegistry, Report};
 
 /// The command that approves removals.
 const APPROVE: &str = "hyperfleet-fleet-adapter approve-removals";

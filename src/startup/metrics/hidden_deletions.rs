@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use crate::app::{Service, Unreconciled};
 use hyperfleet_server_kit::telemetry::GaugeFamily;
+use hyperfleet_service::app::{Service, Unreconciled};
 
 const UNLISTED: &str = "hyperfleet_api_finalizing_resources_unlisted";
 

@@ -6,10 +6,10 @@ mod unreconciled;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::app::Service;
 use hidden_deletions::HiddenDeletions;
 use hyperfleet_server_kit::http::{Gate, Readiness};
 use hyperfleet_server_kit::telemetry::{GaugeFamily, Metrics};
+use hyperfleet_service::app::Service;
 pub use table::METRIC_TABLES;
 
 /// The metrics of the API. Cheap to clone.

@@ -1,9 +1,9 @@
 use chrono::{DateTime, TimeDelta};
 
 use super::*;
-use crate::app::Unreconciled;
 use hyperfleet_server_kit::http::Gate;
 use hyperfleet_server_kit::program::Build;
+use hyperfleet_service::app::Unreconciled;
 
 const BUILD: Build = Build {
     component: "api",

@@ -6,9 +6,9 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::{ApiMetrics, hidden_deletions, lock};
-use crate::app::{Service, Unreconciled};
 use hyperfleet_server_kit::clock::Clock;
 use hyperfleet_server_kit::telemetry::GaugeFamily;
+use hyperfleet_service::app::{Service, Unreconciled};
 
 const PENDING: &str = "hyperfleet_api_resource_pending_reconciliation";
 const STUCK: &str = "hyperfleet_api_resource_pending_reconciliation_stuck";
@@ -50,7 +50,7 @@ impl ApiMetrics {
         service: &Service,
         now: DateTime<Utc>,
         threshold: Duration,
-    ) -> Result<(), crate::app::Error> {
+    ) -> Result<(), hyperfleet_service::app::Error> {
         let threshold = TimeDelta::from_std(threshold).unwrap_or(TimeDelta::MAX);
         let before = now.checked_sub_signed(threshold);
         let before = before.unwrap_or(DateTime::UNIX_EPOCH);

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use hyperfleet::domain::entity_config::EntityConfig;
 use hyperfleet_adapter::{Api, Runner, Settings, Token};
+use hyperfleet_domain::entity_config::EntityConfig;
 use hyperfleet_server_kit::clock::Clock;
 use rustix::process::Signal;
 use serde_json::json;

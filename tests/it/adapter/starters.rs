@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use hyperfleet::domain::entity_config::EntityConfig;
+use hyperfleet_domain::entity_config::EntityConfig;
 use hyperfleet_server_kit::clock::Clock;
 use hyperfleet_testkit::RunningProgram;
 use rustix::process::Signal;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use hyperfleet::auth::IssuerConfig;
+use hyperfleet_auth::IssuerConfig;
 use serde_json::{Value, json};
 
 use super::signer::Signer;

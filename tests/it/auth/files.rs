@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use hyperfleet::auth::IssuerConfig;
+use hyperfleet_auth::IssuerConfig;
 
 use super::signer::Signer;
 use super::world::{ISSUER, Publisher, Says, claims, config, key_set, read, service, slow, with};

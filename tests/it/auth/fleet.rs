@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hyperfleet::auth::Authentication;
+use hyperfleet_auth::Authentication;
 use hyperfleet_server_kit::http::{Admission, Gate, Limits};
 use serde_json::{Value, json};
 

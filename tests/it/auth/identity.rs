@@ -1,6 +1,6 @@
 //! Who is said to have changed something.
 
-use hyperfleet::auth::IssuerConfig;
+use hyperfleet_auth::IssuerConfig;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 

@@ -1,6 +1,6 @@
 //! Several issuers, each with its own header, and routes that ask nobody.
 
-use hyperfleet::auth::IssuerConfig;
+use hyperfleet_auth::IssuerConfig;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 

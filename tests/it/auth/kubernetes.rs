@@ -1,6 +1,6 @@
 //! Keys of a Kubernetes API server, which has its own media type for them and wants a token.
 
-use hyperfleet::auth::IssuerConfig;
+use hyperfleet_auth::IssuerConfig;
 
 use super::rotation::eager;
 use super::signer::Signer;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use hyperfleet::auth::{Authenticator, HeaderField, Need};
+use hyperfleet_auth::{Authenticator, HeaderField, Need};
 use metrics_util::debugging::{DebugValue, DebuggingRecorder, Snapshotter};
 
 use super::rotation::eager;

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use hyperfleet::auth::{KEY_SET_BYTES_MAX, KEYS_MAX, Pace};
+use hyperfleet_auth::{KEY_SET_BYTES_MAX, KEYS_MAX, Pace};
 use serde_json::{Value, json};
 
 use super::rotation::eager;

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
-use hyperfleet::auth::Pace;
+use hyperfleet_auth::Pace;
 
 use super::signer::Signer;
 use super::world::{ISSUER, Publisher, Says, claims, key_set, read, service, slow, with};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use actix_web::{App, HttpResponse, HttpServer, web};
-use hyperfleet::auth::IssuerConfig;
+use hyperfleet_auth::IssuerConfig;
 
 use super::signer::Signer;
 use super::world::{ISSUER, claims, config, key_set, read, service, slow};

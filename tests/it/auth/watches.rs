@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hyperfleet::auth::Authentication;
+use hyperfleet_auth::Authentication;
 use serde_json::json;
 use tempfile::tempdir;
 

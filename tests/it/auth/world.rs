@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use actix_web::dev::ServerHandle;
 use actix_web::{App, HttpRequest, HttpResponse, HttpServer, web};
-use hyperfleet::auth::{Authentication, Authenticator, IssuerConfig, Pace, issuers};
-use hyperfleet::domain::entity_config;
+use hyperfleet_auth::{Authentication, Authenticator, IssuerConfig, Pace, issuers};
+use hyperfleet_domain::entity_config;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 

@@ -1,6 +1,6 @@
 //! Single requests: what their dry runs answer.
 
-use hyperfleet::domain::entity_config;
+use hyperfleet_domain::entity_config;
 use hyperfleet_server_kit::http::{Admission, Gate, Limits};
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use hyperfleet::domain::entity_config;
+use hyperfleet_domain::entity_config;
 use serde_json::json;
 use sqlx::Connection as _;
 

@@ -6,7 +6,7 @@ mod walk;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use hyperfleet::domain::entity_config::EntityConfig;
+use hyperfleet_domain::entity_config::EntityConfig;
 use serde_json::{Value, json};
 use sqlx::postgres::PgConnection;
 use sqlx::{AssertSqlSafe, Row as _};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use hyperfleet::domain::entity_config::EntityConfig;
+use hyperfleet_domain::entity_config::EntityConfig;
 use serde_json::{Value, json};
 
 use super::{NONE, Rehearsal};

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use hyperfleet::domain::entity_config;
-use hyperfleet::storage::postgres::{ConnectionLifetime, Settings, Store};
+use hyperfleet_domain::entity_config;
+use hyperfleet_storage::{ConnectionLifetime, Settings, Store};
 use tempfile::TempDir;
 use tokio::io::copy_bidirectional;
 use tokio::net::{UnixListener, UnixStream};

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use flate2::Compression;
 use flate2::write::{GzEncoder, ZlibEncoder};
-use hyperfleet::domain::entity_config;
-use hyperfleet::storage::postgres::{ConnectionLifetime, Settings, Store};
+use hyperfleet_domain::entity_config;
+use hyperfleet_storage::{ConnectionLifetime, Settings, Store};
 use serde_json::json;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;

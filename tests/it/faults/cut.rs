@@ -1,6 +1,6 @@
 //! The connection to the database is lost at every point of every kind of write.
 
-use hyperfleet::domain::entity_config;
+use hyperfleet_domain::entity_config;
 use serde_json::{Value, json};
 
 use super::{assert_unavailable, contents, until_alone};

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use hyperfleet::domain::entity_config;
-use hyperfleet::storage::postgres::{ConnectionLifetime, Settings, Store};
+use hyperfleet_domain::entity_config;
+use hyperfleet_storage::{ConnectionLifetime, Settings, Store};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hyperfleet::domain::entity_config;
+use hyperfleet_domain::entity_config;
 use rustix::process::Signal;
 
 use super::load::Load;

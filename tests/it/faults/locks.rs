@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use hyperfleet::domain::entity_config;
-use hyperfleet::storage::postgres::{ConnectionLifetime, Settings, Store};
+use hyperfleet_domain::entity_config;
+use hyperfleet_storage::{ConnectionLifetime, Settings, Store};
 use serde_json::json;
 use tokio::task::JoinHandle;
 

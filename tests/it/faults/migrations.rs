@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hyperfleet::domain::entity_config;
-use hyperfleet::storage::postgres::Error;
+use hyperfleet_domain::entity_config;
+use hyperfleet_storage::Error;
 use sqlx::AssertSqlSafe;
 use sqlx::postgres::PgConnection;
 use sqlx::types::chrono::{DateTime, Utc};

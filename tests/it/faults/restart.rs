@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
-use hyperfleet::domain::entity_config;
 use hyperfleet_devkit::{Durability, PrivatePostgres};
+use hyperfleet_domain::entity_config;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tempfile::TempDir;

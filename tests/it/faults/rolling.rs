@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use hyperfleet::domain::entity_config;
+use hyperfleet_domain::entity_config;
 
 use super::balancer::{Balanced, haproxy};
 use super::load::Load;

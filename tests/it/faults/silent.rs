@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use hyperfleet::domain::entity_config;
-use hyperfleet::storage::postgres::{ConnectionLifetime, Settings, Store};
+use hyperfleet_domain::entity_config;
+use hyperfleet_storage::{ConnectionLifetime, Settings, Store};
 use serde_json::Value;
 use sqlx::postgres::PgConnectOptions;
 use tempfile::TempDir;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use hyperfleet::domain::entity_config;
+use hyperfleet_domain::entity_config;
 use serde_json::json;
 
 use crate::support::{Answer, TestDatabase, assert_sound, store_of};

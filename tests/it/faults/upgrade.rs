@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use hyperfleet::domain::entity_config;
+use hyperfleet_domain::entity_config;
 use hyperfleet_server_kit::clock::Clock;
 use serde_json::{Value, json};
 use sqlx::migrate::Migrator;

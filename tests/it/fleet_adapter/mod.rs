@@ -9,8 +9,8 @@ mod replicas;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use hyperfleet::domain::entity_config::EntityConfig;
 use hyperfleet_adapter::{Api, Settings as RunnerSettings, Token};
+use hyperfleet_domain::entity_config::EntityConfig;
 use hyperfleet_fleet::etcd::EtcdKeys;
 use hyperfleet_fleet::registry::{Prefix, Registry};
 use hyperfleet_fleet::{EtcdFleet, Fleet};

@@ -9,7 +9,7 @@ mod tenants;
 mod tombstones;
 
 use chrono::{DateTime, SecondsFormat, Utc};
-use hyperfleet::domain::entity_config::EntityConfig;
+use hyperfleet_domain::entity_config::EntityConfig;
 use serde_json::Value;
 
 use crate::support::{child, linked, root};

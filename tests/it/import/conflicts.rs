@@ -1,6 +1,6 @@
 //! What this service has itself is never touched.
 
-use hyperfleet::import::{Error, ImportTarget};
+use hyperfleet_import::{Error, ImportTarget};
 use serde_json::{Value, json};
 
 use super::world::{DRY, PLAIN, World, cluster_id, finding_counts, pool_id, tally, verified};

@@ -1,6 +1,6 @@
 //! Requests that change this database while a run is in progress.
 
-use hyperfleet::import::{ImportProgress, ImportReport, ImportStep};
+use hyperfleet_import::{ImportProgress, ImportReport, ImportStep};
 use serde_json::json;
 use sqlx::AssertSqlSafe;
 

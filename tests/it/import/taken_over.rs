@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use sqlx::AssertSqlSafe;
 
 use crate::support::TestDatabase;
-use hyperfleet::import::{Error, ImportProgress, ImportStep, PassOptions};
+use hyperfleet_import::{Error, ImportProgress, ImportStep, PassOptions};
 
 use super::world::{DRY, PLAIN, World, cluster_id, finding_counts, tally, verified, wait_for};
 

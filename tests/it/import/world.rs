@@ -3,9 +3,9 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use hyperfleet::domain::EntityRegistry;
-use hyperfleet::domain::entity_config::{EntityConfig, built_in, registry};
-use hyperfleet::import::{
+use hyperfleet_domain::EntityRegistry;
+use hyperfleet_domain::entity_config::{EntityConfig, built_in, registry};
+use hyperfleet_import::{
     Databases, Error, ImportHooks, ImportProgress, ImportReport, ImportStep, PassOptions, import,
 };
 use serde_json::Value;

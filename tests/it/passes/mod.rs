@@ -12,11 +12,11 @@ use std::process::Command;
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
-use hyperfleet::app::Service;
-use hyperfleet::app::trail::{TrailRange, TrailReader};
-use hyperfleet::domain::entity_config;
-use hyperfleet::storage::postgres::TrailEnd;
 use hyperfleet_audit::{AuditReport, ChainVerifier, FaultKind, RetentionRule};
+use hyperfleet_domain::entity_config;
+use hyperfleet_service::app::Service;
+use hyperfleet_service::app::trail::{TrailRange, TrailReader};
+use hyperfleet_storage::TrailEnd;
 use hyperfleet_testkit::RunningProgram;
 use serde_json::Value;
 use sqlx::AssertSqlSafe;

@@ -1,8 +1,8 @@
 //! Retention removes whole passes, and what is left is verified as before.
 
 use chrono::{DateTime, Utc};
-use hyperfleet::app::trail::TrailRange;
 use hyperfleet_audit::FaultKind::{Early, Entries, Hash};
+use hyperfleet_service::app::trail::TrailRange;
 
 use super::{PASSES, Sealed};
 use crate::support::{ACME, BETA};

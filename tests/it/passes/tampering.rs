@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use hyperfleet::app::trail::TrailRange;
 use hyperfleet_audit::FaultKind::{self, Early, Entries, Hash, Link};
 use hyperfleet_audit::RetentionRule;
+use hyperfleet_service::app::trail::TrailRange;
 
 use super::{Sealed, audit_with};
 

@@ -1,6 +1,6 @@
 //! Computed patches with preconditions, idempotency keys and dry runs, and as one of several tenants.
 
-use hyperfleet::domain::entity_config;
+use hyperfleet_domain::entity_config;
 use serde_json::{Value, json};
 
 use crate::support::{ACME, BETA, JSON_PATCH, MERGE_PATCH, TestApi, Walls};

@@ -1,6 +1,6 @@
 //! Parents and children that come and go at the same time.
 
-use hyperfleet::domain::entity_config::EntityConfig;
+use hyperfleet_domain::entity_config::EntityConfig;
 use serde_json::json;
 
 use super::Busy;

@@ -11,8 +11,8 @@ mod single;
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use hyperfleet::domain::entity_config::{self, EntityConfig};
-use hyperfleet::storage::postgres::{ConnectionLifetime, Settings, Store};
+use hyperfleet_domain::entity_config::{self, EntityConfig};
+use hyperfleet_storage::{ConnectionLifetime, Settings, Store};
 use sqlx::postgres::PgConnectOptions;
 
 use crate::support::{TestApi, TestDatabase, assert_sound};

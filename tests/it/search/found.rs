@@ -1,6 +1,6 @@
 //! What searches find.
 
-use hyperfleet::domain::tsl;
+use hyperfleet_domain::tsl;
 use serde_json::json;
 
 use super::{model, names, search, world};

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use chrono::{DateTime, Utc};
-use hyperfleet::domain::tsl::{
+use hyperfleet_domain::tsl::{
     Comparison, ConditionPart, Field, Filter, Predicate, Property, Test, Type, Value,
 };
 use serde_json::Value as Json;

@@ -114,7 +114,7 @@ fn lists(owner: &str) -> [(String, Meant); 5] {
 
 #[tokio::test]
 async fn no_search_leads_out_of_its_tenant_kind_and_owner() {
-    let entities = hyperfleet::domain::entity_config::built_in();
+    let entities = hyperfleet_domain::entity_config::built_in();
     let api = TestApi::spawn_for(&entities, Walls::Up).await;
     let (acme, beta, system) = (api.speaking(ACME), api.speaking(BETA), api.speaking(SYSTEM));
     world::populate(&acme, &mut Random::seeded(7)).await;
@@ -164,7 +164,7 @@ async fn no_search_leads_out_of_its_tenant_kind_and_owner() {
 
 #[tokio::test]
 async fn no_continued_search_leads_out_of_its_tenant() {
-    let entities = hyperfleet::domain::entity_config::built_in();
+    let entities = hyperfleet_domain::entity_config::built_in();
     let api = TestApi::spawn_for(&entities, Walls::Up).await;
     let tenants = [api.speaking(ACME), api.speaking(BETA)];
     for (tenant, seed) in tenants.iter().zip([7, 8]) {

@@ -1,18 +1,18 @@
 use std::net::TcpListener;
 use std::sync::Arc;
 
-use hyperfleet::app::Service;
-use hyperfleet::auth::Authentication;
 use hyperfleet::config::Settings;
-use hyperfleet::domain::EntityRegistry;
-use hyperfleet::domain::entity_config::{self, EntityConfig};
-use hyperfleet::domain::tenancy::TenancyRules;
-use hyperfleet::http::ApiState;
 use hyperfleet::startup::{self, ConnectionOptions};
-use hyperfleet::storage::postgres::Store;
+use hyperfleet_auth::Authentication;
+use hyperfleet_domain::EntityRegistry;
+use hyperfleet_domain::entity_config::{self, EntityConfig};
+use hyperfleet_domain::tenancy::TenancyRules;
 use hyperfleet_fleet::EtcdFleet;
 use hyperfleet_server_kit::http::{Admission, Gate, Limits, Redaction};
 use hyperfleet_server_kit::program::Build;
+use hyperfleet_service::app::Service;
+use hyperfleet_service::http::ApiState;
+use hyperfleet_storage::Store;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 

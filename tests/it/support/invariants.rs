@@ -1,7 +1,7 @@
 use chrono::{DateTime, Utc};
-use hyperfleet::domain::aggregation::{AggregationInput, aggregate};
-use hyperfleet::domain::entity_config::{EntityConfig, registry};
-use hyperfleet::domain::{Condition, EntityRegistry, ReportState, ReportedCondition};
+use hyperfleet_domain::aggregation::{AggregationInput, aggregate};
+use hyperfleet_domain::entity_config::{EntityConfig, registry};
+use hyperfleet_domain::{Condition, EntityRegistry, ReportState, ReportedCondition};
 use sqlx::postgres::PgConnection;
 use sqlx::types::{Json, Uuid};
 

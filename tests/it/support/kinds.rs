@@ -1,5 +1,5 @@
-use hyperfleet::domain::condition_rules::{ExpressionConfig, OutputConfig, RuleConfig};
-use hyperfleet::domain::entity_config::{EntityConfig, ReferenceConfig};
+use hyperfleet_domain::condition_rules::{ExpressionConfig, OutputConfig, RuleConfig};
+use hyperfleet_domain::entity_config::{EntityConfig, ReferenceConfig};
 
 /// A root kind.
 pub(crate) fn root(kind: &str, plural: &str, adapters: &[&str]) -> EntityConfig {

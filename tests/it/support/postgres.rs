@@ -2,8 +2,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use hyperfleet::storage::postgres::{ConnectionLifetime, Settings, Store};
 use hyperfleet_devkit::{Durability, PrivatePostgres};
+use hyperfleet_storage::{ConnectionLifetime, Settings, Store};
 use hyperfleet_testkit::{scratch_root, until};
 use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _};

@@ -1,6 +1,6 @@
-use hyperfleet::domain::EntityRegistry;
-use hyperfleet::domain::entity_config::{EntityConfig, registry};
-use hyperfleet::domain::tenancy::{Config, Dimension, TenancyRules};
+use hyperfleet_domain::EntityRegistry;
+use hyperfleet_domain::entity_config::{EntityConfig, registry};
+use hyperfleet_domain::tenancy::{Config, Dimension, TenancyRules};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
 use super::{TestApi, TestDatabase, http_client_builder};

@@ -1,7 +1,7 @@
 //! Relations between tenants from before tenancy was enforced: ownership decides what becomes of
 //! them, and no answer names what its caller does not see.
 
-use hyperfleet::domain::entity_config::{EntityConfig, registry};
+use hyperfleet_domain::entity_config::{EntityConfig, registry};
 use serde_json::{Value, json};
 
 use super::{Fleet, addon, kinds, with_rule};

@@ -9,7 +9,7 @@ mod reassignment;
 mod system;
 mod walk;
 
-use hyperfleet::domain::entity_config::EntityConfig;
+use hyperfleet_domain::entity_config::EntityConfig;
 use serde_json::{Value, json};
 
 use crate::support::{Answer, TestApi, child, linked, root, ruled};

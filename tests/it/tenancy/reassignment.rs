@@ -9,7 +9,7 @@ async fn a_resource_that_changes_hands_is_counted_where_it_is() {
     for name in ["one", "two", "three"] {
         before.cluster(name).await;
     }
-    let registry = hyperfleet::domain::entity_config::registry(&kinds()).unwrap();
+    let registry = hyperfleet_domain::entity_config::registry(&kinds()).unwrap();
     let database = TestDatabase::at(before.database.options());
     let api = TestApi::again_for(registry, database, Walls::Up);
     let (acme, beta) = (api.speaking(ACME), api.speaking(BETA));

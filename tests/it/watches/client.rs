@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use hyperfleet::app::Service;
-use hyperfleet::domain::entity_config::{self, EntityConfig};
-use hyperfleet::domain::tenancy::TenancyRules;
-use hyperfleet::http::ApiState;
-use hyperfleet::storage::postgres::Store;
+use hyperfleet_domain::entity_config::{self, EntityConfig};
+use hyperfleet_domain::tenancy::TenancyRules;
+use hyperfleet_service::app::Service;
+use hyperfleet_service::http::ApiState;
+use hyperfleet_storage::Store;
 use serde_json::Value;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;

@@ -4,10 +4,10 @@
 mod resources;
 mod searches;
 
-use hyperfleet::domain::tenancy::TenantScope;
-use hyperfleet::domain::tsl::{self, Fault};
-use hyperfleet::domain::{EntityRegistry, Resource, entity_config};
-use hyperfleet::storage::postgres::{ResourceScope, Store};
+use hyperfleet_domain::tenancy::TenantScope;
+use hyperfleet_domain::tsl::{self, Fault};
+use hyperfleet_domain::{EntityRegistry, Resource, entity_config};
+use hyperfleet_storage::{ResourceScope, Store};
 use sqlx::{AssertSqlSafe, Connection as _};
 
 use super::search;

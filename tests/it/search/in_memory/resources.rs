@@ -1,7 +1,7 @@
 //! Resources with awkward content of every sort.
 
 use chrono::{DateTime, TimeDelta, Utc};
-use hyperfleet::domain::{
+use hyperfleet_domain::{
     Condition, ConditionStatus, Deletion, Labels, References, Resource, ResourceId, ResourceName,
     ResourceState, Tenancy,
 };

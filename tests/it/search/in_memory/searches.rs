@@ -1,7 +1,7 @@
 //! Searches of every form about given resources.
 
 use chrono::{DateTime, FixedOffset, SecondsFormat, TimeDelta, Utc};
-use hyperfleet::domain::{EntityRegistry, Resource, ResourceId};
+use hyperfleet_domain::{EntityRegistry, Resource, ResourceId};
 
 use super::resources::{ACTORS, CONDITIONS, LABELS, TEXTS, text, time};
 use crate::support::Random;
@@ -392,7 +392,7 @@ fn quoted(text: &str) -> String {
 fn every_awkward_text_can_be_asked_for() {
     for text in TEXTS {
         let search = format!("labels.a = {}", quoted(text));
-        let filter = hyperfleet::domain::tsl::parse(&search).unwrap();
+        let filter = hyperfleet_domain::tsl::parse(&search).unwrap();
         assert!(
             format!("{filter:?}").contains(&format!("{text:?}")),
             "{search}"

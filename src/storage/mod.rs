@@ -1,3 +1,0 @@
-//! Stores resources: rows to domain values and back; decides nothing.
-
-pub mod postgres;
