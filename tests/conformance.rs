@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 
 use actix_web::{App, HttpRequest, HttpResponse, HttpServer, web};
-use hyperfleet_conformance::{CheckOutcome, Profile, Row, RunReport, Target, run};
+use hyperfleet_conformance::{CheckOutcome, Row, RunReport, Target, run};
 use hyperfleet_testkit::{Answer, RunningProgram, http_client};
 use tempfile::TempDir;
 use tokio::sync::Notify;
@@ -74,7 +74,6 @@ fn target(base: &str) -> Target {
         base: base.to_owned(),
         token: None,
         headers: Vec::new(),
-        profile: Profile::Hyperfleet,
         cluster_adapters: names(&["validation", "dns", "pullsecret", "hypershift"]),
         nodepool_adapters: names(&["validation", "hypershift"]),
         lists_include_deleted: false,
@@ -129,43 +128,14 @@ fn differences() -> Vec<String> {
 }
 
 #[tokio::test]
-async fn no_rule_that_the_guide_names_is_the_older_services() {
+async fn rules_that_the_guide_names_exist_and_hold() {
     let server = Server::start().await;
-    let older = Target {
-        profile: Profile::GoApi,
-        ..target(&server.base)
-    };
     let rules = differences();
     assert!(rules.len() > 10, "{rules:?}");
     let names: Vec<_> = rules.iter().map(String::as_str).collect();
-    let report = play(older, &names).await;
+    let report = play(target(&server.base), &names).await;
     assert_eq!(report.checks.len(), names.len(), "{report}");
-    assert_eq!(report.ids(CheckOutcome::Holds), [""; 0], "{report}");
-}
-
-#[tokio::test]
-async fn the_older_services_answers_differ_from_these() {
-    let server = Server::start().await;
-    let older = Target {
-        profile: Profile::GoApi,
-        ..target(&server.base)
-    };
-    let report = play(
-        older,
-        &[
-            "routes.method-problem",
-            "headers.own-request-id",
-            "pages.page-size",
-            "pages.size-range",
-        ],
-    );
-    let report = report.await;
-    assert_eq!(report.count(CheckOutcome::Differs), 3, "{report}");
-    assert_eq!(
-        report.ids(CheckOutcome::Holds),
-        ["pages.size-range"],
-        "{report}"
-    );
+    assert_eq!(report.ids(CheckOutcome::Differs), [""; 0], "{report}");
 }
 
 /// An answer, to be broken before it is passed on: method, status, body.

@@ -10,7 +10,6 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::report::{CheckOutcome, Row, RunReport};
 use crate::run::{run, selected};
 use crate::subject::Target;
-use crate::verdict::Profile;
 
 const DIFFERS: u8 = 1;
 const COULD_NOT_RUN: u8 = 2;
@@ -58,9 +57,6 @@ struct Args {
     /// Expect finalizing resources in lists (server setting `lists.include_deleted`)
     #[arg(long)]
     lists_include_deleted: bool,
-    /// Whose answers to expect where services differ on purpose
-    #[arg(long, value_enum, default_value_t)]
-    profile: Profile,
     /// Play only this check or group, such as patch.same or search (repeatable)
     #[arg(long, value_name = "ID")]
     only: Vec<String>,
@@ -136,7 +132,6 @@ fn target(args: Args) -> Result<Target, String> {
         base: args.base,
         token,
         headers: args.headers,
-        profile: args.profile,
         cluster_adapters: names(args.cluster_adapters),
         nodepool_adapters: names(args.nodepool_adapters),
         lists_include_deleted: args.lists_include_deleted,

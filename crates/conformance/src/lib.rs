@@ -1,7 +1,7 @@
 //! Tests any server against the rules of the HyperFleet API, over HTTP alone.
 //!
 //! ```text
-//! cli ─▶ run ─▶ checks, vectors ─▶ subject ─▶ client ─▶ answer
+//! cli ─▶ run ─▶ checks ─▶ subject ─▶ client ─▶ answer
 //!         └──▶ report              (the server)
 //! ```
 //!
@@ -17,11 +17,9 @@ mod client;
 mod report;
 mod run;
 mod subject;
-mod vectors;
 mod verdict;
 
 pub use cli::main;
 pub use report::{CheckOutcome, Row, RunReport};
 pub use run::{RunError, run};
 pub use subject::Target;
-pub use verdict::Profile;

@@ -3,12 +3,12 @@
 use std::future::Future;
 
 use crate::check::Check;
+use crate::checks;
 use crate::cleanup::clean_up;
 use crate::client::ClientError;
 use crate::report::{CheckOutcome, Row, RunReport};
 use crate::subject::{Subject, Target};
 use crate::verdict::Failure;
-use crate::{checks, vectors};
 
 /// Why a run can't take place.
 #[derive(Debug, thiserror::Error)]
@@ -34,7 +34,6 @@ pub enum RunError {
 /// All checks whose id is one of these or begins with one and a dot. Without ids, all checks.
 pub(crate) fn selected(only: &[String]) -> Result<Vec<Check>, RunError> {
     let mut checks = checks::all();
-    checks.extend(vectors::checks());
     let fits = |id: &str, wanted: &str| {
         let rest = id.strip_prefix(wanted);
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.') || wanted.ends_with('.'))

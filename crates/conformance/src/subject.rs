@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::answer::Answer;
 use crate::client::{Client, ClientError, ROOT};
-use crate::verdict::{Failure, Profile, Verdict};
+use crate::verdict::{Failure, Verdict};
 
 /// The label of every resource of a run.
 pub(crate) const LABEL: &str = "conformance";
@@ -22,8 +22,6 @@ pub struct Target {
     pub token: Option<String>,
     /// Further headers of every request, as `NAME: VALUE`.
     pub headers: Vec<String>,
-    /// Which service's responses are expected.
-    pub profile: Profile,
     pub cluster_adapters: Vec<String>,
     pub nodepool_adapters: Vec<String>,
     /// Whether lists include finalizing resources by default (`lists.include_deleted`).
@@ -66,23 +64,6 @@ impl Subject {
             counter: AtomicU64::new(0),
             made: Mutex::default(),
         })
-    }
-
-    pub(crate) fn is_go(&self) -> bool {
-        self.target.profile == Profile::GoApi
-    }
-
-    /// The expectation for this service, or for the older one.
-    pub(crate) fn either<T>(&self, ours: T, older: T) -> T {
-        if self.is_go() { older } else { ours }
-    }
-
-    /// Skips a check of a feature that the older service doesn't have.
-    pub(crate) fn ours_alone(&self, what: &str) -> Verdict {
-        if self.is_go() {
-            return Err(Failure::Skipped(format!("the older service has no {what}")));
-        }
-        Ok(())
     }
 
     /// A unique name.

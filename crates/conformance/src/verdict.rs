@@ -1,16 +1,4 @@
-//! The result of a check, and the profile: the service whose responses it expects.
-
-use clap::ValueEnum;
-
-/// Whose responses are expected where the two services differ intentionally.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-pub enum Profile {
-    /// This service's.
-    #[default]
-    Hyperfleet,
-    /// The older Go service's.
-    GoApi,
-}
+//! The result of a check.
 
 /// Why a check failed.
 #[derive(Debug)]

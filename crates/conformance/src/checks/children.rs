@@ -184,7 +184,7 @@ pub(super) fn checks() -> Vec<Check> {
         ),
         check!(
             "children.last",
-            "A finalized owner goes with its last child (the older service: with its next report)",
+            "A finalized owner goes with its last child",
             SOURCE,
             |api| {
                 needs_adapters(api)?;
@@ -195,12 +195,6 @@ pub(super) fn checks() -> Vec<Check> {
                     .await?;
                 api.report_all(&made.path, &api.target.nodepool_adapters, 2, FINALIZED)
                     .await?;
-                if api.is_go() {
-                    api.get(&cluster.path).await?.status(200)?;
-                    api.report(&cluster.path, &api.adapters()?[0], 2, FINALIZED)
-                        .await?
-                        .status(201)?;
-                }
                 api.get(&cluster.path).await?.problem(404, "NTF-001")?;
             }
         ),

@@ -96,17 +96,13 @@ pub(super) fn checks() -> Vec<Check> {
         ),
         check!(
             "create.empty-labels",
-            "A resource without labels has labels {} (the older service: none)",
+            "A resource without labels has labels {}",
             SOURCE,
             |api| {
                 let mut body = api.body("Cluster");
                 body["labels"] = json!({});
                 let made = api.make("/clusters", body).await?;
-                if api.is_go() {
-                    made.answer.lacks("/labels")?;
-                } else {
-                    made.answer.has("/labels", json!({}))?;
-                }
+                made.answer.has("/labels", json!({}))?;
             }
         ),
         check!(
@@ -258,10 +254,9 @@ pub(super) fn checks() -> Vec<Check> {
         ),
         check!(
             "create.collected",
-            "All faults of a body are named together (the older service: the first)",
+            "All faults of a body are named together",
             "docs/reference/errors.md",
             |api| {
-                api.ours_alone("list of several faults")?;
                 let answer = api
                     .post("/clusters", json!({"kind": "Cluster", "name": "A"}))
                     .await?;

@@ -123,10 +123,9 @@ pub(super) fn checks() -> Vec<Check> {
         ),
         check!(
             "errors.large",
-            "A body above 1 MiB answers 413 LMT-002 (the older service: no limit)",
+            "A body above 1 MiB answers 413 LMT-002",
             SOURCE,
             |api| {
-                api.ours_alone("limit of bodies")?;
                 let answer = large(api).await?;
                 answer
                     .problem(413, "LMT-002")?
@@ -135,10 +134,9 @@ pub(super) fn checks() -> Vec<Check> {
         ),
         check!(
             "errors.encoding",
-            "A body packed in an unknown way answers 415 VAL-006 (the older service: not read)",
+            "A body packed in an unknown way answers 415 VAL-006",
             SOURCE,
             |api| {
-                api.ours_alone("check of Content-Encoding")?;
                 let path = format!("{ROOT}/clusters");
                 let answer = api
                     .send("POST", &path, &[("content-encoding", "br")], "{}")

@@ -103,7 +103,7 @@ pub(super) fn checks() -> Vec<Check> {
         ),
         check!(
             "fields.owner",
-            "fields knows the members of owner_references (the older service: 400)",
+            "fields knows the members of owner_references",
             SOURCE,
             |api| {
                 let cluster = api.cluster().await?;
@@ -111,13 +111,9 @@ pub(super) fn checks() -> Vec<Check> {
                 let found = api
                     .get(&format!("{}?fields=owner_references.id", made.path))
                     .await?;
-                if api.is_go() {
-                    found.problem(400, "VAL-000")?;
-                } else {
-                    found
-                        .status(200)?
-                        .has("/owner_references", json!({"id": cluster.id}))?;
-                }
+                found
+                    .status(200)?
+                    .has("/owner_references", json!({"id": cluster.id}))?;
             }
         ),
     ]

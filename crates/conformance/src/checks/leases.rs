@@ -13,7 +13,6 @@ pub(super) fn checks() -> Vec<Check> {
             "A held lease is renewed for its holder and refused to others, 409 CNF-003",
             SOURCE,
             |api| {
-                api.ours_alone("leases")?;
                 let path = format!("/leases/{}", api.name());
                 let claim = |holder: &str| json!({"holder": holder, "duration_seconds": 30});
                 let acquired = api.put(&path, claim("first")).await?;
@@ -31,7 +30,6 @@ pub(super) fn checks() -> Vec<Check> {
             "A released lease does not exist, and another holder can acquire it",
             SOURCE,
             |api| {
-                api.ours_alone("leases")?;
                 let path = format!("/leases/{}", api.name());
                 let claim = |holder: &str| json!({"holder": holder, "duration_seconds": 30});
                 api.put(&path, claim("first")).await?.status(200)?;
@@ -49,7 +47,6 @@ pub(super) fn checks() -> Vec<Check> {
             "A lease needs a DNS label, a holder, and 1 to 3600 seconds",
             SOURCE,
             |api| {
-                api.ours_alone("leases")?;
                 let good = format!("/leases/{}", api.name());
                 for (path, body) in [
                     ("/leases/Bad", json!({"holder": "a", "duration_seconds": 1})),

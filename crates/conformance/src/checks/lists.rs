@@ -31,10 +31,9 @@ pub(super) fn checks() -> Vec<Check> {
         ),
         check!(
             "lists.kind",
-            "A list has a kind: ClusterList (the older service: none)",
+            "A list has a kind: ClusterList",
             SOURCE,
             |api| {
-                api.ours_alone("kind of lists")?;
                 for (path, kind) in [
                     ("/clusters", "ClusterList"),
                     ("/nodepools", "NodePoolList"),
@@ -83,7 +82,7 @@ pub(super) fn checks() -> Vec<Check> {
         ),
         check!(
             "lists.deleted-left-out",
-            "Lists leave out finalizing resources (the older service: hold them)",
+            "Lists leave out finalizing resources",
             SOURCE,
             |api| {
                 api.adapters()?;
@@ -91,7 +90,7 @@ pub(super) fn checks() -> Vec<Check> {
                 api.delete(&made.path).await?.status(202)?;
                 let search = format!("name = '{}'", made.name);
                 let list = api.list("/clusters", &[("search", &search)]).await?;
-                let are_held = api.is_go() || api.target.lists_include_deleted;
+                let are_held = api.target.lists_include_deleted;
                 list.has("/total", i32::from(are_held))?;
             }
         ),

@@ -22,8 +22,6 @@ mod routes;
 mod search;
 mod search_faults;
 
-pub(crate) use conditions::successful;
-
 use crate::check::Check;
 
 /// All checks, in the order in which they run.

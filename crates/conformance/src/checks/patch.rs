@@ -101,10 +101,7 @@ pub(super) fn checks() -> Vec<Check> {
                 let answer = api.patch(&made.path, json!({"labels": {}})).await?;
                 answer.status(200)?.has("/generation", 2)?;
                 let labels = answer.at("/labels");
-                answer.expect(
-                    *labels == json!({}) || (api.is_go() && labels.is_null()),
-                    "no labels",
-                )?;
+                answer.expect(*labels == json!({}), "no labels")?;
             }
         ),
         check!(
@@ -206,17 +203,13 @@ pub(super) fn checks() -> Vec<Check> {
         ),
         check!(
             "patch.null-label",
-            "A label with the value null answers 400 VAL-000 (the older service: an empty label)",
+            "A label with the value null answers 400 VAL-000",
             SOURCE,
             |api| {
                 let made = api.cluster().await?;
                 let body = json!({"labels": {"team": null}});
                 let answer = api.patch(&made.path, body).await?;
-                if api.is_go() {
-                    answer.status(200)?.has("/labels/team", "")?;
-                } else {
-                    answer.problem(400, "VAL-000")?;
-                }
+                answer.problem(400, "VAL-000")?;
             }
         ),
     ]

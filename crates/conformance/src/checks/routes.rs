@@ -25,15 +25,14 @@ pub(super) fn checks() -> Vec<Check> {
         ),
         check!(
             "routes.openapi",
-            "GET /openapi is a document of OpenAPI 3.0.3 as JSON (the older service: 3.0.0)",
+            "GET /openapi is a document of OpenAPI 3.0.3 as JSON",
             "docs/reference/api.md#openapi",
             |api| {
                 let answer = api.get("/openapi").await?;
                 answer
                     .status(200)?
                     .header_is("content-type", Some("application/json"))?;
-                let version = if api.is_go() { "3.0.0" } else { "3.0.3" };
-                answer.has("/openapi", version)?;
+                answer.has("/openapi", "3.0.3")?;
                 answer.expect(answer.at("/paths").is_object(), "paths")?;
             }
         ),
@@ -82,21 +81,15 @@ pub(super) fn checks() -> Vec<Check> {
         ),
         check!(
             "routes.method-problem",
-            "A 405 is a problem VAL-008 (the older service: plain text)",
+            "A 405 is a problem VAL-008",
             ERRORS,
             |api| {
                 let answer = api
                     .send("PUT", &format!("{ROOT}/clusters"), &[], "")
                     .await?;
-                if api.is_go() {
-                    answer
-                        .status(405)?
-                        .header_is("content-type", Some("text/plain; charset=utf-8"))?;
-                } else {
-                    answer
-                        .problem(405, "VAL-008")?
-                        .has("/title", "Method Not Allowed")?;
-                }
+                answer
+                    .problem(405, "VAL-008")?
+                    .has("/title", "Method Not Allowed")?;
             }
         ),
         check!(
@@ -132,13 +125,9 @@ pub(super) fn checks() -> Vec<Check> {
         ),
         check!(
             "routes.audit",
-            "GET /audit lists changes, newest first (the older service: no such route)",
+            "GET /audit lists changes, newest first",
             "docs/reference/api.md#audit",
             |api| {
-                if api.is_go() {
-                    api.get("/audit").await?.problem(404, "NTF-000")?;
-                    return Ok(());
-                }
                 let made = api.cluster().await?;
                 api.patch(&made.path, r#"{"spec": {"a": 1}}"#)
                     .await?

@@ -251,22 +251,13 @@ pub(super) fn checks() -> Vec<Check> {
                 ("status.conditions.Reconciled in ['True', 'False']", "abc"),
             ],
         ),
-        check!(
-            "search.in-nothing",
-            "in [] finds nothing (the older service: 500)",
-            BEYOND,
-            |api| {
-                let list = api.list("/clusters", &[("search", "id in []")]).await?;
-                if api.is_go() {
-                    list.status(500)?;
-                } else {
-                    list.has("/total", 0)?;
-                }
-            }
-        ),
+        check!("search.in-nothing", "in [] finds nothing", BEYOND, |api| {
+            let list = api.list("/clusters", &[("search", "id in []")]).await?;
+            list.has("/total", 0)?;
+        }),
         check!(
             "search.large-number",
-            "Numbers beyond 32 bits compare (the older service: 500)",
+            "Numbers beyond 32 bits compare",
             BEYOND,
             |api| {
                 let list = api
@@ -275,7 +266,7 @@ pub(super) fn checks() -> Vec<Check> {
                         &[("search", "generation < 3000000000"), ("size", "1")],
                     )
                     .await?;
-                list.status(api.either(200, 500))?;
+                list.status(200)?;
             }
         ),
     ]
@@ -302,23 +293,12 @@ fn extends(
     rule: &'static str,
     searches: &'static [(&'static str, &'static str)],
 ) -> Check {
-    check!(
-        id,
-        format!("{rule} (the older service: 400)"),
-        BEYOND,
-        |api| {
-            let group = three(api).await?;
-            for (search, letters) in searches {
-                if api.is_go() {
-                    api.search(&group, &named(&group, search))
-                        .await?
-                        .problem(400, "VAL-005")?;
-                } else {
-                    expect_matches(api, &group, search, letters).await?;
-                }
-            }
+    check!(id, format!("{rule}"), BEYOND, |api| {
+        let group = three(api).await?;
+        for (search, letters) in searches {
+            expect_matches(api, &group, search, letters).await?;
         }
-    )
+    })
 }
 
 async fn expect_matches(api: &Subject, group: &str, search: &str, letters: &str) -> Verdict {
