@@ -49,7 +49,6 @@ impl Agent {
             machine: described.subscribe(),
             lease,
             units_directory: settings.units_directory.clone(),
-            offline_directory: settings.offline_directory(),
             host: hardware::host(settings.state_directory.clone()),
         };
         agent::count_from_zero();

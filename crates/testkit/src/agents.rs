@@ -61,7 +61,7 @@ impl RunningAgent {
 impl SimulatedMachine {
     /// A machine with this lease.
     pub fn start<S: KeyStore>(registry: Registry<S>, id: &str, lease_seconds: u32) -> Self {
-        Self::start_with(registry, id, lease_seconds, None, None)
+        Self::start_with(registry, id, lease_seconds, None)
     }
 
     /// A boot of a machine that is recognised after its next boot.
@@ -71,24 +71,13 @@ impl SimulatedMachine {
         lease_seconds: u32,
         host: Host,
     ) -> Self {
-        Self::start_with(registry, id, lease_seconds, None, Some(host))
-    }
-
-    /// A machine whose orders survive it in a folder (`offline_start`).
-    pub fn start_offline<S: KeyStore>(
-        registry: Registry<S>,
-        id: &str,
-        lease_seconds: u32,
-        offline: &Path,
-    ) -> Self {
-        Self::start_with(registry, id, lease_seconds, Some(offline), None)
+        Self::start_with(registry, id, lease_seconds, Some(host))
     }
 
     fn start_with<S: KeyStore>(
         registry: Registry<S>,
         id: &str,
         lease_seconds: u32,
-        offline: Option<&Path>,
         host: Option<Host>,
     ) -> Self {
         let folder = memory_folder();
@@ -99,7 +88,6 @@ impl SimulatedMachine {
             ..MachineRecord::default()
         });
         let settings = Settings {
-            offline_directory: offline.map(Path::to_owned),
             host,
             ..settings(&folder, description.subscribe(), id, lease_seconds)
         };
@@ -175,7 +163,6 @@ fn settings(
         machine,
         lease: Duration::from_secs(lease_seconds.into()),
         units_directory: folder.path().to_owned(),
-        offline_directory: None,
         host: None,
     }
 }

@@ -361,7 +361,7 @@ mod tests {
         fs::set_permissions(units.join("a.service"), fs::Permissions::from_mode(0o600)).unwrap();
         disk.make_readable("a.service");
         assert_eq!(mode(&units.join("a.service")), 0o644);
-        // The folder of offline_start.
+        // The folder of the registration that survives a reboot.
         let kept = folder.path().join("kept");
         Disk::open(&kept).unwrap();
         assert_eq!(mode(&kept), 0o700);

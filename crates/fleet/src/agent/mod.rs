@@ -21,7 +21,6 @@ mod duties;
 mod hand_over;
 mod keeper;
 mod kept_registration;
-mod offline;
 mod signals;
 mod systemd;
 mod telemetry;
@@ -53,8 +52,6 @@ pub struct Settings {
     pub lease: Duration,
     /// Folder of unit files, used by this agent alone.
     pub units_directory: PathBuf,
-    /// Folder in which orders survive a reboot, for a start without etcd; `None`: they do not survive.
-    pub offline_directory: Option<PathBuf>,
     /// With it, the machine registers immediately after a reboot. Without it, it waits until the lease of its earlier boot
     /// has expired.
     pub host: Option<Host>,

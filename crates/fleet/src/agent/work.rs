@@ -14,7 +14,6 @@ use super::disk::{Disk, History, StateFile};
 use super::duties::{self, Duties, Files, Orders, Progress, ScopeUpdate};
 use super::keeper::{MachineLease, RegistrationKeeper};
 use super::kept_registration::KeptRegistration;
-use super::offline::Offline;
 use super::systemd::{Connect, Error};
 use super::units::Units;
 use super::{Agent, Leave, hand_over, telemetry};
@@ -76,10 +75,6 @@ pub(super) struct Work<S: KeyStore, C> {
     recalls_states: bool,
     /// Whether singletons were allowed to run at the last check.
     held_lease: bool,
-    /// The orders of before the boot, if they are to be used without etcd.
-    offline: Option<Offline>,
-    /// When they are used, unless etcd has answered by then.
-    offline_at: Instant,
     /// Ends when the units were handed over.
     handing_over: JoinSet<Option<BriefDrain>>,
     has_handed_over: bool,
@@ -136,12 +131,8 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
             progress.store(history.revision, history.last_report);
         }
         let (following, news) = duties::follow(&agent.registry, &settings.id, &progress);
-        let offline = settings.offline_directory.as_deref();
-        let offline = offline.map(Offline::open).transpose()?;
         Ok(Self {
             leave_order,
-            offline,
-            offline_at: Instant::now() + settings.lease,
             units,
             files,
             duties: Duties::default(),
@@ -466,7 +457,7 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
         Ok(())
     }
 
-    /// Carries out the last orders, or those of before the boot if etcd is away. Returns when to do so again.
+    /// Carries out the last orders. Returns when to do so again.
     async fn follow_orders(
         &mut self,
         systemd: &C::Systemd,
@@ -484,15 +475,7 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
             self.units
                 .bring_about(systemd, &orders, &self.files)
                 .await?;
-            self.save_for_offline(&orders);
             self.drop_files(&orders);
-        } else if let Some((orders, files)) = self.offline_orders() {
-            if Instant::now() < self.offline_at {
-                next = next.min(self.offline_at);
-            } else {
-                self.units.bring_about(systemd, &orders, &files).await?;
-                self.files.extend(files);
-            }
         }
         Ok(next)
     }
@@ -667,30 +650,6 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
         }
         self.record_report();
         are_claimed
-    }
-
-    fn save_for_offline(&mut self, orders: &Orders) {
-        let memory = &self.units.memory;
-        let has_orders = memory.halt.is_none() && self.registration.is_some();
-        if let Some(offline) = self.offline.as_mut().filter(|_| has_orders) {
-            offline.save(&self.agent.settings.id, orders, &self.files);
-        }
-    }
-
-    /// The machine's orders of before the boot, while etcd is unreachable. Units that are not among them are
-    /// left unchanged.
-    fn offline_orders(&self) -> Option<(Orders, Files)> {
-        let (mut orders, files) = self.offline.as_ref()?.orders(&self.agent.settings.id)?;
-        if let Some((reason, _)) = &self.units.memory.halt {
-            return Some((orders.halted(reason, &self.units.memory.units), files));
-        }
-        for unit in self.units.memory.units.keys() {
-            if !orders.desired.contains_key(unit) {
-                let reason = "etcd is away, and nothing is kept of it".to_owned();
-                orders.pinned.insert(unit.clone(), reason);
-            }
-        }
-        Some((orders, files))
     }
 
     /// Reads missing unit files.

@@ -439,28 +439,6 @@ async fn orders_that_were_read_before_the_registration_start_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn orders_of_before_the_boot_start_nothing_once_the_machine_is_registered() {
-    let world = World::new().await;
-    let folder = tempfile::tempdir().unwrap();
-    let (store, registry) = world.interleaved();
-    let boot = || {
-        let registry = registry.clone();
-        SimulatedMachine::start_offline(registry, "m1", LEASE_SECONDS, folder.path())
-    };
-    let mut machine = boot();
-    world.set("a.service", &file(1), Launched).await;
-    world.until_state("a.service", "active").await;
-    drop(machine);
-    world.delete("machine/m1").await;
-    world.move_away("a.service").await;
-    store.hold_reads(true);
-    machine = boot();
-    until("it is registered", async || machine.status().is_registered).await;
-    tokio::time::sleep(Duration::from_mins(5)).await;
-    assert_eq!(starts(&machine), [""; 0]);
-}
-
-#[tokio::test(start_paused = true)]
 async fn what_runs_is_left_running_until_the_orders_after_a_registration_are_read() {
     let world = World::new().await;
     let (store, registry) = world.interleaved();

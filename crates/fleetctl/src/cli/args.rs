@@ -1,7 +1,5 @@
 //! Flags and arguments of single commands.
 
-use std::path::PathBuf;
-
 use clap::{Args, ValueEnum};
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
@@ -184,14 +182,6 @@ pub(crate) struct ListArgs {
     pub watch: bool,
     #[command(flatten)]
     pub output: OutputArgs,
-}
-
-/// The socket of `fd-forward`.
-#[derive(Debug, Clone, Args)]
-pub(crate) struct FdForwardArgs {
-    /// Path of the unix socket
-    #[arg(value_name = "SOCKET", required = true)]
-    pub socket: PathBuf,
 }
 
 /// What `verify` was called with.

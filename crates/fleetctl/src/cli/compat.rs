@@ -6,10 +6,9 @@ use std::ffi::{OsStr, OsString};
 use clap::{Arg, ArgAction, Command};
 
 /// Commands of the older fleetctl: a prefix that was unique among them keeps its meaning.
-const OLDER: [&str; 17] = [
+const OLDER: [&str; 16] = [
     "cat",
     "destroy",
-    "fd-forward",
     "help",
     "journal",
     "list-machines",

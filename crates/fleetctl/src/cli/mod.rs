@@ -16,9 +16,8 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 pub(crate) use args::{
-    BlockArgs, CatArgs, CompletionArgs, EnsureArgs, ExplainArgs, FdForwardArgs, Format,
-    JournalArgs, ListArgs, OutputArgs, RestartArgs, SshArgs, StatusArgs, StopArgs, SubmitArgs,
-    VerifyArgs,
+    BlockArgs, CatArgs, CompletionArgs, EnsureArgs, ExplainArgs, Format, JournalArgs, ListArgs,
+    OutputArgs, RestartArgs, SshArgs, StatusArgs, StopArgs, SubmitArgs, VerifyArgs,
 };
 pub(crate) use cluster_args::{DrainArgs, ImportArgs, MachineArgs, RebalanceArgs};
 pub(crate) use global::{Endpoint, GlobalArgs, without_password};
@@ -122,8 +121,6 @@ pub(crate) enum Command {
     Import(ImportArgs),
     /// Check the connection, the servers and the clock, and say what to do
     Doctor(OutputArgs),
-    /// Connect standard input and output to a unix socket
-    FdForward(FdForwardArgs),
     /// Removed: signed units are not supported
     #[command(hide = true)]
     Verify(VerifyArgs),

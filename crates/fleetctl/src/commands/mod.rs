@@ -8,7 +8,6 @@ mod drain;
 mod ensure;
 mod explain;
 mod follow;
-mod forward;
 mod import;
 mod journal;
 mod list;
@@ -57,7 +56,6 @@ pub(crate) async fn run(session: &Session, command: Command) -> anyhow::Result<E
         Command::ListUnits(args) => list_units::run(session, &args).await,
         Command::ListUnitFiles(args) => list_unit_files::run(session, &args).await,
         Command::Explain(args) => explain::run(session, &args).await,
-        Command::FdForward(args) => forward::run(&args).await,
         Command::Verify(_) => {
             output::notice(
                 "WARNING: The signed/verified units feature is DEPRECATED and cannot be used.",

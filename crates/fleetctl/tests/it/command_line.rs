@@ -3,7 +3,6 @@
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use tokio::io::AsyncWriteExt as _;
 use tokio_rustls::TlsAcceptor;
 
 use crate::cluster::{Cluster, FIRST};
@@ -22,7 +21,6 @@ async fn wrong_command_lines_end_with_status_two() {
         &["list-unit"],
         &["--driver=etcd", "list-units"],
         &["list-units", "-o", "xml"],
-        &["fd-forward"],
         &["import"],
     ] {
         let ran = run(&[], arguments).await;
@@ -234,37 +232,6 @@ async fn an_authority_alone_is_enough_and_others_are_not_trusted() {
     )
     .await;
     half.is(1, "", "--cert-file and --key-file are needed together\n");
-}
-
-#[tokio::test]
-async fn fd_forward_connects_a_socket_to_standard_input_and_output() {
-    let cluster = Cluster::of(&[FIRST]).await;
-    let socket = cluster.fleet.socket();
-    let mut forward = command(&[], &["fd-forward", socket.to_str().unwrap()]);
-    let mut child = forward
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let request = b"GET /fleet/v1/machines HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
-    let mut input = child.stdin.take().unwrap();
-    input.write_all(request).await.unwrap();
-    let output = child.wait_with_output().await.unwrap();
-    assert!(output.status.success());
-    let answer = String::from_utf8(output.stdout).unwrap();
-    assert!(
-        answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.contains(FIRST),
-        "{answer}"
-    );
-    drop(input);
-    let refused = run(&[], &["fd-forward", "/nowhere/fleet.sock"]).await;
-    assert_eq!(refused.status, 1);
-    assert!(
-        refused
-            .errors
-            .starts_with("unable to connect to /nowhere/fleet.sock"),
-        "{refused:?}"
-    );
 }
 
 #[tokio::test]

@@ -45,8 +45,7 @@ const SETTINGS: &[Setting] = &[
     Setting { path: "agent.units_directory", ..row("units_directory", File, "/run/fleet/units/", "Folder of unit files that only fleet uses: it removes other unit files in it") },
     Setting { path: "agent.systemd_user", ..row("systemd_user", Bool, "false", "Run units under the systemd of fleetd's user instead of the machine's") },
     Setting { status: Reloaded, path: "agent.shutdown_mode", ..row("shutdown_mode", Choice(&["keep", "stop", "move"]), "keep", "What happens to units when fleetd stops: keep leaves them running for the next start within agent_ttl; stop stops them, and they move to other machines; move first waits for up to a minute until other machines run them, then stops them") },
-    Setting { path: "agent.is_offline_start", ..row("offline_start", Bool, "false", "Start the machine's last units if etcd is unreachable after a boot, after waiting for agent_ttl, except those with Singleton=true; they may run elsewhere, too, until etcd is back") },
-    Setting { path: "agent.state_directory", ..row("state_directory", File, "/var/lib/fleet/", "Folder on a disk, for what survives a reboot: the machine's registration, and with offline_start its units") },
+    Setting { path: "agent.state_directory", ..row("state_directory", File, "/var/lib/fleet/", "Folder on a disk, for what survives a reboot: the machine's registration") },
     row("machine_id", Read(machine_id_or_none), "", "Id of this machine; unset: the one in /etc/machine-id"),
 
     Setting { path: "page_size", range: Some(("1", "65535")), ..row("token_limit", Number, "100", "Maximum number of items on a page of the API; more than 256 counts as 256") },

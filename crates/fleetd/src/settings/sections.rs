@@ -70,7 +70,6 @@ pub struct AgentSettings {
     pub metadata: String,
     pub units_directory: PathBuf,
     pub systemd_user: bool,
-    is_offline_start: bool,
     pub state_directory: PathBuf,
     shutdown_mode: ShutdownMode,
 }
@@ -133,11 +132,6 @@ impl AgentSettings {
         } else {
             Bus::System
         }
-    }
-
-    /// Where orders survive a reboot, if they are used without etcd.
-    pub fn offline_directory(&self) -> Option<PathBuf> {
-        self.is_offline_start.then(|| self.state_directory.clone())
     }
 
     /// What happens to units when it stops.

@@ -601,47 +601,6 @@ async fn a_machine_that_leaves_stops_its_units() {
 }
 
 #[tokio::test]
-async fn with_offline_start_a_machine_that_boots_without_etcd_runs_what_it_last_ran() {
-    let mut etcd = TestEtcd::start().await;
-    let Some(machine) = Machine::on(etcd.url()).await else {
-        return;
-    };
-    let state = machine.systemd.home().join("state");
-    let state = state.display().to_string();
-    let settings = [("offline_start", "true"), ("state_directory", &state)];
-    let mut fleetd = machine.start_with(&settings).await;
-    let api = fleetd.api();
-    let singleton = [SLEEP[0], "X-Fleet Singleton=true"];
-    api.put("a.service", &SLEEP, "launched").await;
-    api.put("b.service", &SLEEP, "loaded").await;
-    api.put("one.service", &singleton, "launched").await;
-    for unit in ["a.service", "one.service"] {
-        api.until_state(unit, "active").await;
-    }
-    api.until_state("b.service", "inactive").await;
-    fleetd.stop().await;
-    etcd.kill();
-    // As after a boot: nothing runs, and memory is lost.
-    machine
-        .systemd
-        .systemctl(&["stop", "a.service", "one.service"]);
-    std::fs::remove_dir_all(machine.units()).unwrap();
-
-    let fleetd = machine.spawn(&settings);
-    until("the unit runs", async || machine.is("a.service", "active")).await;
-    let process = machine.main_pid("a.service");
-    assert!(machine.is("b.service", "inactive"));
-    assert!(
-        machine.is("one.service", "inactive"),
-        "it may run elsewhere"
-    );
-    etcd.resume().await;
-    fleetd.api().until_state("one.service", "active").await;
-    fleetd.api().until_state("a.service", "active").await;
-    assert_eq!(machine.main_pid("a.service"), process);
-}
-
-#[tokio::test]
 async fn a_reload_changes_what_the_machine_says_of_itself() {
     let Some(machine) = Machine::new().await else {
         return;
