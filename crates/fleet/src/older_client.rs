@@ -69,7 +69,7 @@ impl<S: KeyStore> Fleet<S> {
     /// # Errors
     /// Those of [`set_unit`](Self::set_unit).
     pub async fn set_unit_for_older(&self, name: &str, request: SetUnit) -> Result<Set, Error> {
-        let loads = request.desired.as_deref() == Some(DesiredState::Loaded.as_str());
+        let loads = request.desired == Some(DesiredState::Loaded);
         let before = if loads {
             self.find_unit(name).await.ok()
         } else {

@@ -187,10 +187,10 @@ fn decide(
     let other = options.filter(|options| !is_same(options.hash().to_string()));
     let state = if let Some(options) = &other {
         validity::check(options).map_err(invalid)?;
-        desired(request)?.unwrap_or_default()
+        request.desired.unwrap_or_default()
     } else {
-        desired(request)?
-            .ok_or_else(|| conflict("must provide DesiredState to update existing unit"))?
+        let missing = || conflict("must provide DesiredState to update existing unit");
+        request.desired.ok_or_else(missing)?
     };
     state.check(name).map_err(invalid)?;
     Ok((other.map(|options| Body::new(name, &options)), state))
@@ -198,12 +198,6 @@ fn decide(
 
 pub(super) fn changed_meanwhile() -> Error {
     Error::Conflict("the unit was changed by others meanwhile".to_owned())
-}
-
-/// The desired state in the request, if any.
-fn desired(request: &SetUnit) -> Result<Option<DesiredState>, Error> {
-    let text = request.desired.as_deref().filter(|text| !text.is_empty());
-    text.map(str::parse).transpose().map_err(invalid)
 }
 
 fn invalid(fault: impl std::error::Error) -> Error {

@@ -64,7 +64,7 @@ impl<S: KeyStore> FleetAdapter<S> {
             }
             PlanStep::Stop(_) => {
                 let request = SetUnit {
-                    desired: Some(DesiredState::Inactive.as_str().to_owned()),
+                    desired: Some(DesiredState::Inactive),
                     ..SetUnit::default()
                 };
                 fleet.set_unit_if(name, request, is_ours).await?;
@@ -85,7 +85,7 @@ impl<S: KeyStore> FleetAdapter<S> {
 fn launched(unit: Option<&DesiredUnit>) -> SetUnit {
     SetUnit {
         options: unit.map(|unit| unit.options.clone()),
-        desired: Some(DesiredState::Launched.as_str().to_owned()),
+        desired: Some(DesiredState::Launched),
         ..SetUnit::default()
     }
 }

@@ -135,7 +135,7 @@ async fn what_changes_in_fleet_reaches_the_index() {
     options.push(UnitOption::new("Service", "ExecStart", "/x"));
     let request = hyperfleet_fleet::SetUnit {
         options: Some(options),
-        desired: Some("launched".to_owned()),
+        desired: Some(DesiredState::Launched),
         ..hyperfleet_fleet::SetUnit::default()
     };
     fleet.set_unit("a@1.service", request).await.unwrap();

@@ -12,7 +12,7 @@ use crate::shown;
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "lowercase", try_from = "String")]
 pub enum DesiredState {
     /// Known, and on no machine. It takes part in no decision.
     #[default]
@@ -68,6 +68,14 @@ impl FromStr for DesiredState {
     fn from_str(text: &str) -> Result<Self, InvalidState> {
         let found = Self::ALL.into_iter().find(|state| state.as_str() == text);
         found.ok_or_else(|| InvalidState(shown(text)))
+    }
+}
+
+impl TryFrom<String> for DesiredState {
+    type Error = InvalidState;
+
+    fn try_from(text: String) -> Result<Self, InvalidState> {
+        text.parse()
     }
 }
 

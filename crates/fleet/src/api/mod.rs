@@ -16,7 +16,6 @@ mod inspect;
 mod machines;
 mod openapi;
 mod operations;
-mod path;
 mod routes;
 #[rustfmt::skip]
 mod rows;

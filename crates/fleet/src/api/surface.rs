@@ -5,12 +5,12 @@ use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::http::header::{HeaderName, HeaderValue, SERVER};
 use actix_web::middleware::Next;
 use actix_web::web::Data;
-use actix_web::{Error, HttpMessage as _, HttpResponse};
+use actix_web::{Error, HttpMessage as _};
 
 use futures_util::future::LocalBoxFuture;
 use serde_json::Value;
 
-use super::{Fault, Hosts, PREFIXES, host, path};
+use super::{Fault, Hosts, PREFIXES, host};
 use crate::EtcdFleet;
 use crate::inspect::Inspector;
 use hyperfleet_server_kit::http::{self, Problem, RequestLog, ResponseHeaders};
@@ -74,45 +74,37 @@ pub(super) async fn admit(
     http::admit(identify, request, next).await
 }
 
-/// Lets requests with clean paths through to the routes while the mirror is connected.
+/// Lets requests through to the routes while the mirror is connected.
 pub(super) async fn guard(
     mut request: ServiceRequest,
     next: Next<impl MessageBody + 'static>,
 ) -> Result<ServiceResponse<EitherBody<impl MessageBody>>, Error> {
-    match answer_before_routes(&request) {
+    match refusal_before_routes(&request) {
         None => Ok(next.call(request).await?.map_into_left_body()),
-        Some(answer) => {
+        Some(fault) => {
             let payload = request.take_payload();
             http::leave(request.request(), payload);
-            let response = match answer {
-                Ok(answer) => request.into_response(answer),
-                Err(fault) => request.error_response(fault),
-            };
-            Ok(response.map_into_right_body())
+            Ok(request.error_response(fault).map_into_right_body())
         }
     }
 }
 
-fn answer_before_routes(request: &ServiceRequest) -> Option<Result<HttpResponse, Fault>> {
+fn refusal_before_routes(request: &ServiceRequest) -> Option<Fault> {
     let Some(surface) = request.app_data::<Data<Surface>>() else {
-        return Some(Err(Fault::internal("routes are mounted with a surface")));
+        return Some(Fault::internal("routes are mounted with a surface"));
     };
     if let Err(fault) = surface
         .hosts
         .check(request)
         .and_then(|()| host::refuse_other_sites(request))
     {
-        return Some(Err(fault));
+        return Some(fault);
     }
     if !surface.fleet.is_connected() {
         // Not logged again: clients that retry would fill the log with it.
         RequestLog::of(request).entry_mut().is_told_elsewhere = true;
-        return Some(Err(Fault::unconnected()));
+        return Some(Fault::unconnected());
     }
     ResponseHeaders::add(request, surface.server());
-    let path = request.match_info().as_str();
-    if let Some(clean) = path::cleaned(path) {
-        return Some(Ok(path::redirect(request.request(), &clean)));
-    }
-    path::has_hidden_slash(path).then(|| Err(Fault::unknown_path()))
+    None
 }

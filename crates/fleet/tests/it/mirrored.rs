@@ -190,13 +190,14 @@ pub(crate) async fn all<T>(list: impl AsyncFn(Option<&str>) -> Result<Page<T>, E
     }
 }
 
-/// A request with these lines of `[X-Fleet]`, or of `[Service]` if they begin with `ExecStart`.
+/// A request with these lines of `[X-Fleet]`, or of `[Service]` if they begin with `ExecStart`; an empty state is
+/// none.
 pub(crate) fn request(lines: &[&str], desired: &str) -> SetUnit {
     let options: Vec<_> = lines.iter().map(|line| option(line)).collect();
     SetUnit {
         name: None,
         options: (!options.is_empty()).then_some(options),
-        desired: Some(desired.to_owned()),
+        desired: (!desired.is_empty()).then(|| desired.parse().unwrap()),
     }
 }
 

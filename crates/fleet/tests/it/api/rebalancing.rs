@@ -80,8 +80,10 @@ async fn orders_that_are_not_right_are_taken_back() {
 async fn what_is_no_move_is_refused() {
     let fleet = TestFleet::spawn().await;
     let incomplete = json!({"moves": [{"name": "a.service", "from": "m1"}]});
+    assert_eq!(order(&fleet, &incomplete).await.0, 400);
+    let empty = json!({"moves": [{"name": "a.service", "from": "m1", "to": ""}]});
     let message = "invalid move: expect name, from and to";
-    assert_eq!(order(&fleet, &incomplete).await, (400, error(400, message)));
+    assert_eq!(order(&fleet, &empty).await, (400, error(400, message)));
     let unusable = json!({"moves": [{"name": "a b", "from": "m1", "to": "m2"}]});
     assert_eq!(order(&fleet, &unusable).await.0, 400);
     for query in ["?max=0", "?max=101", "?max=x"] {
