@@ -10,6 +10,7 @@ pub const DEADLINE_SECONDS_MAX: u32 = 30 * 24 * 60 * 60;
 
 /// How long to drain a machine.
 #[derive(Deserialize, ToSchema)]
+#[serde(expecting = "an object")]
 #[schema(as = DrainRequest)]
 pub(super) struct DrainBody {
     /// After this many seconds the remaining units stay. Absent: no deadline.

@@ -49,6 +49,7 @@ pub fn metadata_changes(bytes: &[u8]) -> Result<Vec<MetadataChange>, InvalidChan
 
 /// One change of the metadata of one machine.
 #[derive(Deserialize, ToSchema)]
+#[serde(expecting = "an object")]
 #[schema(as = MetadataChange)]
 pub(super) struct ChangeBody {
     /// The operation; `add` and `replace` mean the same.
@@ -75,6 +76,7 @@ pub(super) enum Operation {
 
 /// A value of metadata.
 #[derive(Deserialize, ToSchema)]
+#[serde(expecting = "an object")]
 pub(super) struct MetadataValue {
     /// The value.
     #[schema(min_length = 1, example = "eu")]

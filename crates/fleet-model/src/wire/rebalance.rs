@@ -23,6 +23,7 @@ pub enum InvalidMoves {
 
 /// Moves to carry out.
 #[derive(Deserialize, ToSchema)]
+#[serde(expecting = "an object")]
 #[schema(as = MovesRequest)]
 pub(super) struct MovesBody {
     /// At most one per unit, as in the plan.

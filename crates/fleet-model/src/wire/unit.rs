@@ -10,6 +10,7 @@ use crate::unit::{DesiredState, UnitOption};
 
 /// The desired state and file of a unit. Unknown members are ignored, and `null` counts as absent.
 #[derive(Deserialize, ToSchema)]
+#[serde(expecting = "an object")]
 #[schema(as = UnitRequest)]
 pub(super) struct UnitBody {
     /// Desired state. Default for a new unit: `inactive`.
@@ -90,7 +91,7 @@ mod tests {
     #[test]
     fn other_types_are_refused_with_their_path() {
         for (text, start) in [
-            ("null", "invalid type: null, expected struct UnitBody"),
+            ("null", "invalid type: null, expected an object"),
             (r#"{"options":[null]}"#, "options[0]: invalid type: null"),
             (r#"{"options":{}}"#, "options: invalid type: map"),
             (

@@ -10,6 +10,7 @@ use crate::unit::{DesiredState, UnitOption};
 
 /// One line of a unit file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(expecting = "an object")]
 #[schema(as = UnitOption)]
 pub struct OptionView {
     /// Name of the option.
@@ -223,6 +224,7 @@ pub struct RebalanceView {
 
 /// A move of a unit between machines.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(expecting = "an object")]
 #[schema(as = Move)]
 pub struct MoveView {
     /// The machine that it leaves.
