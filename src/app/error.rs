@@ -7,7 +7,7 @@ use crate::domain::lifecycle::LifecycleRefusal;
 use crate::domain::moment::rfc3339;
 use crate::domain::patch::{PatchConflict, PatchFault};
 use crate::domain::precondition::EntityTag;
-use crate::domain::{InvalidReport, ResourceId, Violation, Violations, shown};
+use crate::domain::{InvalidReport, ResourceId, Violation, Violations, excerpt};
 use crate::storage::postgres;
 
 #[derive(Debug, thiserror::Error)]
@@ -103,7 +103,7 @@ pub enum Error {
     },
     /// The resource may have had the generation, but the changes that would show it are not stored.
     #[error("generation {generation} of this {kind} is not kept: …/history has those that are")]
-    GenerationNotKept { kind: String, generation: i32 },
+    GenerationNotStored { kind: String, generation: i32 },
     /// The answer to a change cannot be written; the change is not made.
     #[error("cannot write the answer")]
     Answer(#[source] serde_json::Error),
@@ -125,7 +125,7 @@ impl Error {
     pub(super) fn not_found(kind: &str, id: &str) -> Self {
         Self::NotFound {
             kind: kind.to_owned(),
-            id: shown(id),
+            id: excerpt(id),
         }
     }
 }

@@ -93,11 +93,11 @@ impl Service {
         events.truncate(counted);
         let total = events.len().try_into().unwrap_or(i64::MAX);
         let before = counted - EVENTS_COUNTED_MAX;
-        let shown = events.into_iter().skip(before).take(page.size as usize);
+        let items = events.into_iter().skip(before).take(page.size as usize);
         Ok(HistoryPage {
             listing: Listing {
                 page,
-                items: shown.collect(),
+                items: items.collect(),
                 total,
                 next: None,
             },
@@ -162,7 +162,7 @@ impl Service {
         let query = self.query(tenants, collection, request)?;
         let mut session = self.store.slow_session().await?;
         let past = session.db().list_past(&query, at).await?;
-        if let Some(since) = first_time(at, past.kept_since) {
+        if let Some(since) = first_time(at, past.stored_since) {
             return Err(Error::BeforeHistory { since });
         }
         drop(session);
@@ -190,7 +190,7 @@ fn past_error(fault: PastFault, path: ResourcePath<'_>, moment: PastMoment) -> E
         entity.map_or("Resource", |e| &e.kind).to_owned()
     };
     match (fault, moment) {
-        (PastFault::TimeNotKept { since }, _) => Error::BeforeHistory { since },
+        (PastFault::TimeNotStored { since }, _) => Error::BeforeHistory { since },
         (PastFault::NoSuchGeneration { latest }, PastMoment::Generation(generation)) => {
             Error::NoSuchGeneration {
                 kind: kind(),
@@ -198,8 +198,8 @@ fn past_error(fault: PastFault, path: ResourcePath<'_>, moment: PastMoment) -> E
                 latest,
             }
         }
-        (PastFault::GenerationNotKept, PastMoment::Generation(generation)) => {
-            Error::GenerationNotKept {
+        (PastFault::GenerationNotStored, PastMoment::Generation(generation)) => {
+            Error::GenerationNotStored {
                 kind: kind(),
                 generation,
             }

@@ -27,8 +27,8 @@ impl Service {
 
     /// Keys that were claimed before this moment are free again.
     fn keys_expired_at(&self, now: DateTime<Utc>) -> DateTime<Utc> {
-        let kept = chrono::TimeDelta::from_std(self.keys_kept);
-        let expired = kept.ok().and_then(|kept| now.checked_sub_signed(kept));
+        let retention = chrono::TimeDelta::from_std(self.key_retention);
+        let expired = retention.ok().and_then(|time| now.checked_sub_signed(time));
         expired.unwrap_or(DateTime::UNIX_EPOCH)
     }
 

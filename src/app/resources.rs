@@ -452,7 +452,7 @@ pub(super) fn require(conditions: &Preconditions, state: &ResourceState) -> Resu
             id,
             tag,
         }),
-        Verdict::Known => Err(Error::ExcludedState {
+        Verdict::NotModified => Err(Error::ExcludedState {
             kind: kind(),
             id,
             tag,

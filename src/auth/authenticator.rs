@@ -90,8 +90,8 @@ impl Authenticator {
         }
     }
 
-    /// Waits until every issuer was asked for its keys once, for at most `limit`.
-    pub async fn settle(&self, limit: Duration) {
+    /// Waits until the keys of every issuer were requested once, for at most `limit`.
+    pub async fn fetch_keys_once(&self, limit: Duration) {
         let all = self.issuers.iter();
         let fetching = all.filter(|live| live.issuer.address.is_some());
         let fetched = join_all(fetching.map(|live| live.fetch_unless_within(Duration::MAX)));

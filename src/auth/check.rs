@@ -192,11 +192,11 @@ fn authorities(path: &Path) -> Result<Vec<Certificate>, String> {
     if path.as_os_str().is_empty() {
         return Ok(Vec::new());
     }
-    let shown = path.display();
-    let text = fetch::read(path).map_err(|error| format!("{shown}: {error}"))?;
+    let file = path.display();
+    let text = fetch::read(path).map_err(|error| format!("{file}: {error}"))?;
     let bundle = Certificate::from_pem_bundle(&text).unwrap_or_default();
     if bundle.is_empty() {
-        return Err(format!("{shown} holds no PEM certificates"));
+        return Err(format!("{file} holds no PEM certificates"));
     }
     Ok(bundle)
 }
@@ -270,13 +270,13 @@ mod tests {
             |config| config.jwk_cert_url = "https://user:hush@issuer.example".into(),
         ];
         for change in changes {
-            let shown = faults(change);
-            assert_eq!(shown.len(), 1, "{shown:?}");
+            let found = faults(change);
+            assert_eq!(found.len(), 1, "{found:?}");
             assert!(
-                shown[0].contains("must not have a user or a password"),
-                "{shown:?}"
+                found[0].contains("must not have a user or a password"),
+                "{found:?}"
             );
-            assert!(!shown[0].contains("hush"), "{shown:?}");
+            assert!(!found[0].contains("hush"), "{found:?}");
         }
         for bad in [
             "http://issuer.example",

@@ -59,7 +59,7 @@ pub(super) fn is_of(claims: &Map<String, Value>, issuer: &str) -> bool {
     claims.get("iss").and_then(Value::as_str) == Some(issuer)
 }
 
-/// Whether a token is for an audience, alone or among others.
+/// Whether a token is for an audience, and possibly for others.
 pub(super) fn is_for(claims: &Map<String, Value>, audience: &str) -> bool {
     match claims.get("aud") {
         Some(Value::String(one)) => one == audience,
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn an_audience_stands_alone_or_in_a_list() {
+    fn an_audience_is_a_text_or_in_a_list() {
         for (claims, is_it) in [
             (json!({"aud": "api"}), true),
             (json!({"aud": ["other", "api"]}), true),

@@ -25,7 +25,7 @@ const MEDIA_TYPES: &str = "application/jwk-set+json, application/json;q=0.9, */*
 /// Keys in a set at most, usable or not.
 pub const KEYS_MAX: usize = 100;
 /// Names of keys up to this length appear in messages, in characters.
-const SHOWN_MAX: usize = 64;
+const KID_EXCERPT_MAX: usize = 64;
 
 /// An address of keys, with the client for it.
 #[derive(Debug)]
@@ -114,7 +114,7 @@ pub(super) fn client(
     builder.build()
 }
 
-/// Whether an address is on this machine, by its name alone.
+/// Whether an address is on this machine, judged only by its name.
 pub(super) fn is_loopback(url: &Url) -> bool {
     matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]"))
 }
@@ -146,13 +146,13 @@ pub(super) async fn fetch(
 /// Reads the credentials to send from a file with a bearer token; what is wrong begins with its name. Kubernetes replaces
 /// such files before their tokens expire.
 pub(super) fn read_token(path: &Path) -> Result<HeaderValue, String> {
-    let shown = path.display();
-    let text = read(path).map_err(|error| format!("{shown}: {error}"))?;
+    let file = path.display();
+    let text = read(path).map_err(|error| format!("{file}: {error}"))?;
     let token = str::from_utf8(&text).unwrap_or_default().trim();
     let is_token = !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic());
     let value = HeaderValue::try_from(format!("Bearer {token}"));
     let value = value.ok().filter(|_| is_token);
-    let mut value = value.ok_or_else(|| format!("{shown} holds no token"))?;
+    let mut value = value.ok_or_else(|| format!("{file} holds no token"))?;
     value.set_sensitive(true);
     Ok(value)
 }
@@ -201,7 +201,10 @@ pub(super) fn parse(text: Vec<u8>) -> Result<Published, FetchFault> {
     let (mut keys, mut skipped) = (Vec::new(), Vec::new());
     for (index, value) in set.keys.into_iter().enumerate() {
         let name = match value.get("kid").and_then(Value::as_str) {
-            Some(kid) => format!("{:?}", kid.chars().take(SHOWN_MAX).collect::<String>()),
+            Some(kid) => format!(
+                "{:?}",
+                kid.chars().take(KID_EXCERPT_MAX).collect::<String>()
+            ),
             None => format!("number {index}"),
         };
         match Key::new(value) {

@@ -11,7 +11,7 @@ use super::identity::IdentityFault;
 use super::key::Key;
 use super::token::Token;
 
-/// Number of keys that a token without `kid` is tried with.
+/// Most keys that are tried for a token without `kid`.
 const TRIES_MAX: usize = 16;
 /// Number of remembered tokens.
 const REMEMBERED_MAX: usize = 1024;

@@ -27,7 +27,7 @@ pub(super) struct Live {
     gauges: EntryGauges,
     pub(super) pace: Pace,
     clock: Clock,
-    /// Replaced as a whole; the lock is held only while the pointer is copied.
+    /// Replaced, never changed; the lock is held only while the pointer is copied.
     keys: RwLock<Arc<KeySet>>,
     /// The last good keys of each source.
     parts: Mutex<BTreeMap<Origin, Published>>,
@@ -87,7 +87,7 @@ impl Live {
         if !claims::is_of(&token.claims, &self.issuer.url) {
             return Err(TokenFault::Issuer);
         }
-        // Another entry may be for this audience, or none: here no key is fetched or tried for it.
+        // Another entry may be for this audience, or none. Either way this entry fetches and tries no key for the token.
         if self.is_named_again && !self.is_for(&token) {
             return Err(TokenFault::Audience);
         }

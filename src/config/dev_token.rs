@@ -11,7 +11,7 @@ use humantime_serde::re::humantime::parse_duration;
 
 #[derive(Debug, clap::Args)]
 pub struct DevTokenArgs {
-    /// Folder of the key pair, created if missing: key.pk8, readable by its owner alone, and
+    /// Folder of the key pair, created if missing: key.pk8, readable only by its owner, and
     /// jwks.json, for the service
     #[arg(long, value_name = "FOLDER", default_value = ".dev/token")]
     pub folder: PathBuf,

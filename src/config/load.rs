@@ -52,7 +52,7 @@ fn sources(args: &SettingsArgs) -> Sources {
     let sources = sources
         .common_variable("tracing.service_name", "OTEL_SERVICE_NAME")
         .variables(std::env::vars_os())
-        .flags(&args.given);
+        .flags(&args.flag_values);
     sources.fallback_variable("database.url", "DATABASE_URL", &DATABASE)
 }
 

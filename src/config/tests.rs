@@ -41,7 +41,7 @@ fn the_catalogue_has_every_setting_and_no_other() {
 }
 
 #[test]
-fn flags_and_variables_are_told_apart() {
+fn flags_and_variables_have_distinct_origins() {
     let flags: Vec<_> = TABLE.settings.iter().filter_map(|s| s.flag).collect();
     assert_eq!(flags.iter().collect::<BTreeSet<_>>().len(), flags.len());
     let variables = || {
@@ -189,7 +189,7 @@ entities:
 }
 
 #[test]
-fn all_faults_of_a_file_are_told_at_once() {
+fn all_errors_of_a_file_are_reported_together() {
     let faults = loaded(
         "
 server:
@@ -223,7 +223,7 @@ lists: {include_deleted: null}
 }
 
 #[test]
-fn what_only_types_know_is_told_with_its_place() {
+fn errors_of_types_are_reported_with_their_paths() {
     for (text, words) in [
         (
             "server: {port: 70000}",
@@ -297,7 +297,7 @@ logging: {otel: {enabled: true}}
 }
 
 #[test]
-fn faults_of_every_sort_are_told_at_once() {
+fn errors_of_every_kind_are_reported_together() {
     let faults = loaded(
         "
 entities: {kind: A}
@@ -422,27 +422,27 @@ fn flags_win_and_are_named_as_sources() {
 }
 
 #[test]
-fn secrets_are_left_out_of_what_is_shown() {
-    let loaded = loaded("database: {password: hush-1, name: shown-name}").unwrap();
+fn secrets_are_masked_in_output() {
+    let loaded = loaded("database: {password: hush-1, name: visible-name}").unwrap();
     let url = super::tests::loaded("database: {url: 'postgres://u:hush-2@h/n'}").unwrap();
-    let shown = as_table(&url.effective()) + &url.summary();
+    let printed = as_table(&url.effective()) + &url.summary();
     assert!(
-        !shown.contains("hush") && shown.contains("***REDACTED***"),
-        "{shown}"
+        !printed.contains("hush") && printed.contains("***REDACTED***"),
+        "{printed}"
     );
-    let shown = format!(
+    let printed = format!(
         "{}\n{}\n{}",
         loaded.summary(),
         as_table(&loaded.effective()),
         as_json(&loaded.effective())
     );
-    assert!(!shown.contains("hush"), "{shown}");
-    assert!(shown.contains("***REDACTED***") && shown.contains("shown-name"));
+    assert!(!printed.contains("hush"), "{printed}");
+    assert!(printed.contains("***REDACTED***") && printed.contains("visible-name"));
 }
 
 #[test]
 fn secrets_are_in_nothing_that_settings_can_be_printed_as() {
-    let args = serve_args(&["--db-password=hush-1", "--db-host=shown-host"]).unwrap();
+    let args = serve_args(&["--db-password=hush-1", "--db-host=visible-host"]).unwrap();
     let settings = load(&args, &Settings::default()).unwrap().settings;
     assert_eq!(settings.database.password.expose(), "hush-1");
     let mut with_url = settings.clone();
@@ -452,7 +452,7 @@ fn secrets_are_in_nothing_that_settings_can_be_printed_as() {
         serde_json::to_string(&[&settings, &with_url]).unwrap()
     );
     assert!(!printed.contains("hush"), "{printed}");
-    assert!(printed.contains("shown-host") && printed.contains("db-password"));
+    assert!(printed.contains("visible-host") && printed.contains("db-password"));
     let none = serde_json::to_value(Settings::default()).unwrap();
     assert_eq!(none["database"]["password"], "");
 }

@@ -89,7 +89,7 @@ pub struct KeyedRequest {
     pub at: DateTime<Utc>,
 }
 
-/// An answer as it is kept with its key.
+/// A response, as it is stored with its key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredAnswer {
     pub status: u16,
@@ -99,14 +99,14 @@ pub struct StoredAnswer {
     pub body: Option<Vec<u8>>,
 }
 
-/// A request that was carried out, with its answer.
+/// A completed request, with its response.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KeptRequest {
+pub struct StoredRequest {
     pub fingerprint: Fingerprint,
     pub answer: StoredAnswer,
 }
 
-impl KeptRequest {
+impl StoredRequest {
     /// The answer to a later request with the same key; `None` if that asks for something else.
     pub fn answer_to(self, request: &KeyedRequest) -> Option<StoredAnswer> {
         (self.fingerprint == request.fingerprint).then_some(self.answer)

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Constraint, Violation, shown};
+use super::{Constraint, Violation, excerpt};
 
 /// A checked set of labels.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,7 +38,7 @@ impl Labels {
 
     /// The fault of a label whose value is `null`.
     pub fn null(key: &str) -> Violation {
-        let field = format!("labels[{}]", shown(key));
+        let field = format!("labels[{}]", excerpt(key));
         Violation::new(
             field,
             Constraint::Format,
@@ -60,11 +60,11 @@ impl Labels {
 fn fault((key, value): (&String, &String)) -> Option<Violation> {
     if !is_key(key) {
         let message = "label key must match Kubernetes label format (optional DNS prefix/name, alphanumeric with ._-)";
-        Some(Violation::new("labels", Constraint::Pattern, message).with_value(shown(key)))
+        Some(Violation::new("labels", Constraint::Pattern, message).with_value(excerpt(key)))
     } else if !is_value(value) {
         let message = "label value must be at most 63 chars (alphanumeric with ._-)";
         let field = format!("labels[{key}]");
-        Some(Violation::new(field, Constraint::Pattern, message).with_value(shown(value)))
+        Some(Violation::new(field, Constraint::Pattern, message).with_value(excerpt(value)))
     } else {
         None
     }

@@ -65,12 +65,12 @@ pub struct Preconditions {
 /// How the state of a resource meets the preconditions of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// The request is carried out.
+    /// The request continues.
     Holds,
     /// `If-Match` names other states.
     Failed,
     /// `If-None-Match` names this state: the client has it.
-    Known,
+    NotModified,
 }
 
 impl Preconditions {
@@ -100,13 +100,13 @@ impl Preconditions {
             .if_match
             .as_ref()
             .is_none_or(|list| list.names(tag, false));
-        let is_known = self
+        let is_current = self
             .if_none_match
             .as_ref()
             .is_some_and(|list| list.names(tag, true));
-        match (is_matched, is_known) {
+        match (is_matched, is_current) {
             (false, _) => Verdict::Failed,
-            (true, true) => Verdict::Known,
+            (true, true) => Verdict::NotModified,
             (true, false) => Verdict::Holds,
         }
     }
@@ -255,7 +255,11 @@ mod tests {
                 Verdict::Failed
             };
             assert_eq!(if_match(value).unwrap().check(TAG), expected, "{value}");
-            let expected = if weak { Verdict::Known } else { Verdict::Holds };
+            let expected = if weak {
+                Verdict::NotModified
+            } else {
+                Verdict::Holds
+            };
             assert_eq!(
                 if_none_match(value).unwrap().check(TAG),
                 expected,
@@ -271,7 +275,7 @@ mod tests {
             both.unwrap().check(TAG)
         };
         assert_eq!(both("\"g8\"", "\"g7\""), Verdict::Failed);
-        assert_eq!(both("\"g7\"", "\"g7\""), Verdict::Known);
+        assert_eq!(both("\"g7\"", "\"g7\""), Verdict::NotModified);
         assert_eq!(both("\"g7\"", "\"g8\""), Verdict::Holds);
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Constraint, Entity, Reference, References, ResourceId, Violation, shown};
+use super::{Constraint, Entity, Reference, References, ResourceId, Violation, excerpt};
 
 /// An unchecked reference, as a client sends it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -36,7 +36,10 @@ pub fn check(entity: &Entity, requested: &RequestedReferences) -> Result<Referen
     let mut checked = References::new();
     for (ref_type, targets) in requested {
         let Some(rule) = entity.references.iter().find(|r| r.ref_type == *ref_type) else {
-            let message = format!("unknown reference type \"{}\" for {kind}", shown(ref_type));
+            let message = format!(
+                "unknown reference type \"{}\" for {kind}",
+                excerpt(ref_type)
+            );
             return Err(fault(Constraint::Enum, message));
         };
         if rule.max > 0 && targets.len() > rule.max {
@@ -63,7 +66,7 @@ fn targets_of(
     let mut seen = BTreeSet::new();
     let mut found = Vec::with_capacity(targets.len());
     for target in targets {
-        let (id, kind) = (shown(&target.id), shown(&target.kind));
+        let (id, kind) = (excerpt(&target.id), excerpt(&target.kind));
         if target.id.is_empty() {
             let message = format!("reference type \"{ref_type}\": id is required");
             return Err((Constraint::Required, message));

@@ -67,7 +67,7 @@ impl Report {
     pub const AGE_MINUTES_MAX: i64 = 30;
 }
 
-/// One condition of a report; stored and shown in this form.
+/// One condition of a report; stored and returned in this form.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReportedCondition {
     /// Since when the adapter has been reporting this status.
@@ -267,7 +267,7 @@ pub enum InvalidReport {
     TooManyAdapters,
 }
 
-/// The metadata of an adapter's job. Stored and shown in this form; unknown members are dropped when it is read.
+/// The metadata of an adapter's job. Stored and returned in this form; unknown members are dropped when it is read.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Metadata {
     /// Number of the attempt.

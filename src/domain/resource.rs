@@ -87,7 +87,7 @@ impl ResourceName {
     }
 }
 
-/// One reference, as a client sends it and as it is shown.
+/// One reference, as clients send and receive it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Reference {
     pub kind: String,

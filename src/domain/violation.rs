@@ -3,8 +3,8 @@
 use serde_json::Value;
 use strum::{IntoStaticStr, VariantNames};
 
-/// The part of a client's text that an answer repeats.
-pub fn shown(text: &str) -> String {
+/// The beginning of a client's text, for an error message.
+pub fn excerpt(text: &str) -> String {
     const CHARACTERS_MAX: usize = 100;
     text.chars().take(CHARACTERS_MAX).collect()
 }
@@ -67,8 +67,8 @@ impl Violation {
     }
 }
 
-/// The faults of one input, collected while it is read. Those after [`Violations::COUNT_MAX`] are counted but not
-/// kept: an answer has a limited size, too.
+/// The violations of one input, collected while it is read. At most [`Violations::COUNT_MAX`] are stored, because the
+/// size of a response is limited.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Violations(Vec<Violation>);
 
@@ -133,14 +133,14 @@ mod tests {
     }
 
     #[test]
-    fn faults_are_kept_in_their_order_up_to_a_limit() {
+    fn violations_stay_in_order_up_to_a_limit() {
         let fault = |n: usize| Violation::new(n.to_string(), Constraint::Min, "too small");
         let first = Violations::from(fault(0));
         assert_eq!(first.as_slice(), [fault(0)]);
         let mut faults = first;
         faults.extend((1..100).map(fault));
-        let kept: Vec<_> = (0..Violations::COUNT_MAX).map(fault).collect();
-        assert_eq!(faults.as_slice(), kept);
-        assert_eq!(faults.into_vec(), kept);
+        let expected: Vec<_> = (0..Violations::COUNT_MAX).map(fault).collect();
+        assert_eq!(faults.as_slice(), expected);
+        assert_eq!(faults.into_vec(), expected);
     }
 }

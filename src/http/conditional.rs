@@ -79,9 +79,9 @@ impl Call {
     }
 }
 
-/// 304 for a client that has the resource in this state, 412 for one that demands another state. `None`: it gets the
-/// resource. `position` is where a watch begins that misses nothing after this answer.
-pub(super) fn unless_shown(
+/// 304 for a client that has the resource in this state, 412 for a client that requires another state, `None` if the
+/// resource is to be sent. A watch from `position` misses nothing after this response.
+pub(super) fn evaluate_preconditions(
     conditions: &Preconditions,
     found: &StoredResource,
     position: Option<ChangePosition>,
@@ -89,7 +89,7 @@ pub(super) fn unless_shown(
     let tag = found.tag();
     match conditions.check(tag) {
         Verdict::Holds => None,
-        Verdict::Known => Some(Ok(not_modified(tag, position))),
+        Verdict::NotModified => Some(Ok(not_modified(tag, position))),
         Verdict::Failed => {
             let failed = app::Error::Precondition {
                 kind: found.kind.clone(),
@@ -101,7 +101,7 @@ pub(super) fn unless_shown(
     }
 }
 
-/// The headers of the 200 that it stands for (RFC 9110, section 15.4.5).
+/// The headers of the 200 that a 304 replaces (RFC 9110, section 15.4.5).
 fn not_modified(tag: EntityTag, position: Option<ChangePosition>) -> HttpResponse {
     let mut answer = HttpResponse::NotModified();
     answer

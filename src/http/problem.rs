@@ -13,7 +13,7 @@ use crate::domain::history::Tombstone;
 use crate::domain::page::InvalidOrder;
 use crate::domain::tenancy::Denied;
 use crate::domain::tsl::Fault;
-use crate::domain::{Constraint, StoredResource, Violation, Violations, moment, shown};
+use crate::domain::{Constraint, StoredResource, Violation, Violations, excerpt, moment};
 use crate::wire::{BodyFault, ParamsFault, PatchFormat, schemas};
 use hyperfleet_server_kit::causes::chain;
 use hyperfleet_server_kit::http::{
@@ -147,7 +147,7 @@ fn write(error: &Error, arrival: &Arrival) -> ErrorResponse {
     response.insert_header(FOR_ITS_CALLER);
     response.insert_header((header::CONTENT_TYPE, "application/problem+json"));
     if [ProblemKind::NO_PATH, ProblemKind::NO_METHOD].contains(&problem.kind) {
-        // As the router of the older service does, for these two problems alone.
+        // As the router of the Go HyperFleet API does, only for these two problems.
         response.insert_header((header::X_CONTENT_TYPE_OPTIONS, "nosniff"));
     }
     for (name, value) in &problem.headers {
@@ -167,7 +167,7 @@ pub(super) fn unsupported_patch(content_type: &str) -> Problem {
     let types = PatchFormat::media_types();
     let detail = format!(
         "The Content-Type of a patch is {}, understood are {types}",
-        shown(content_type)
+        excerpt(content_type)
     );
     Problem::new(kinds::PATCH_FORMAT, detail).with_header(ACCEPT_PATCH, types)
 }
@@ -341,7 +341,7 @@ impl From<app::Error> for Problem {
                 .with_cause(chain(&error)),
             E::BeforeHistory { .. } => of(kinds::BEFORE_HISTORY),
             E::NoSuchGeneration { .. } => of(kinds::NO_GENERATION),
-            E::GenerationNotKept { .. } => of(kinds::GENERATION_NOT_KEPT),
+            E::GenerationNotStored { .. } => of(kinds::GENERATION_NOT_KEPT),
             E::PositionGone => of(kinds::POSITION_GONE),
             E::TooSlow => of(kinds::TOO_SLOW),
             E::Storage(_) | E::Answer(_) => Self::internal(chain(&error)),

@@ -5,7 +5,7 @@ use actix_web::http::header::ETAG;
 use actix_web::web::Bytes;
 use strum::IntoEnumIterator as _;
 
-use super::conditional::unless_shown;
+use super::conditional::evaluate_preconditions;
 use super::request::Call;
 use super::{history, watching};
 use crate::app::{self, Collection, Command, ListRequest};
@@ -96,7 +96,7 @@ pub(super) async fn get(call: Call) -> Result<HttpResponse, Problem> {
         found => found?,
     };
     let fields = params.fields()?;
-    if let Some(answer) = unless_shown(&conditions, &found, position) {
+    if let Some(answer) = evaluate_preconditions(&conditions, &found, position) {
         return answer;
     }
     let mut answer = HttpResponse::Ok();

@@ -63,13 +63,13 @@ impl Error {
 }
 
 /// Adds the failed action to errors of sqlx.
-pub(super) trait Doing<T> {
+pub(super) trait Context<T> {
     /// Adds `doing`, a verb and its object.
-    fn doing(self, doing: &'static str) -> Result<T, Error>;
+    fn context(self, doing: &'static str) -> Result<T, Error>;
 }
 
-impl<T> Doing<T> for Result<T, sqlx::Error> {
-    fn doing(self, doing: &'static str) -> Result<T, Error> {
+impl<T> Context<T> for Result<T, sqlx::Error> {
+    fn context(self, doing: &'static str) -> Result<T, Error> {
         self.map_err(|source| Error::Failed { doing, source })
     }
 }

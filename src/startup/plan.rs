@@ -99,8 +99,8 @@ fn distinct_headers(settings: &Settings) -> anyhow::Result<()> {
         .configs
         .iter()
         .flat_map(|i| [&i.header, &i.identity_header]);
-    let mut given = of_issuers.filter(|header| !header.is_empty());
-    let twice = given.find(|header| of_tenant.iter().any(|o| o.eq_ignore_ascii_case(header)));
+    let mut set = of_issuers.filter(|header| !header.is_empty());
+    let twice = set.find(|header| of_tenant.iter().any(|o| o.eq_ignore_ascii_case(header)));
     match twice {
         Some(header) => bail!(
             "server.tenant and server.jwt.configs both use the header {header}: give one of them another"

@@ -1,5 +1,5 @@
 //! Panics in a running program. The tests start their own program once more as a child, because a panic hook applies
-//! to a whole process.
+//! to the entire process.
 
 use std::io::{BufRead as _, BufReader, Lines, Read as _};
 use std::net::TcpListener;

@@ -15,7 +15,7 @@ use super::query::{Params, ParamsFault};
 use crate::domain::page::Order;
 use crate::domain::position::RowPosition;
 use crate::domain::tenancy::TenantScope;
-use crate::domain::{Constraint, ListFilter, Violation, shown};
+use crate::domain::{Constraint, ListFilter, Violation, excerpt};
 
 /// Longest token, in bytes: one with a value for every key is shorter.
 const TOKEN_BYTES_MAX: usize = 8192;
@@ -122,7 +122,7 @@ impl Params {
         };
         found.map(Some).map_err(|why| {
             let fault = Violation::new("continue", Constraint::Format, format!("continue {why}"));
-            ParamsFault::Invalid(fault.with_value(shown(text)).into())
+            ParamsFault::Invalid(fault.with_value(excerpt(text)).into())
         })
     }
 }

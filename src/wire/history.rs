@@ -21,7 +21,7 @@ pub(super) struct GenerationView<'a> {
     /// The caller that made it; absent where it was not the service that wrote it.
     #[serde(skip_serializing_if = "Option::is_none")]
     actor: Option<&'a str>,
-    /// What differs from the generation before, as JSON pointers; absent where that one is not kept.
+    /// What differs from the previous generation, as JSON pointers; absent if the previous generation is no longer stored.
     #[serde(skip_serializing_if = "Option::is_none")]
     changed: Option<&'a [String]>,
     /// Number of the declared state.
@@ -32,7 +32,7 @@ pub(super) struct GenerationView<'a> {
     /// Links to other resources, by type of link; absent when there are none.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     references: BTreeMap<&'a str, Vec<LinkView<'a>>>,
-    /// Id of the request that made it; absent where its change is not kept.
+    /// Id of the request that made it; absent if its change is no longer stored.
     #[serde(skip_serializing_if = "Option::is_none")]
     request_id: Option<&'a str>,
     /// The desired state.
@@ -86,7 +86,7 @@ pub(super) struct TransitionView<'a> {
     /// The reason of the condition afterwards.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<&'a str>,
-    /// When the earlier status began, by the time of the change; if that is not kept, by the condition itself.
+    /// When the earlier status began, by the time of the change; if that is no longer stored, by the condition itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[serde(serialize_with = "moment::serialize_some")]
     since: Option<DateTime<Utc>>,

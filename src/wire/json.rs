@@ -136,7 +136,7 @@ impl<'a> Members<'a> {
         }
     }
 
-    /// Takes a member. `null` counts as absent; the first of two is kept, and the second is a fault.
+    /// Takes a member. `null` counts as absent. Of a repeated member the first one counts, and the second is a violation.
     pub(super) fn take(&mut self, name: &str) -> Option<&'a RawValue> {
         self.take_even_null(name).filter(|raw| !is_null(raw))
     }
@@ -250,20 +250,20 @@ impl Faults {
         self.decode(raw, path, Shape::Text)
     }
 
-    /// Reads an object that is stored whole, with its numbers as the database will return them: the same object sent
+    /// Reads an object that is stored unchanged, with its numbers as the database will return them: the same object sent
     /// again must equal the stored one.
     pub(super) fn document(&self, raw: &RawValue, path: &str) -> Option<Map<String, Value>> {
         let mut document: Map<String, Value> = self.decode(raw, path, Shape::Object)?;
-        document.values_mut().for_each(settle_numbers);
+        document.values_mut().for_each(normalize_numbers);
         Some(document)
     }
 
     /// Reads a value of any type, with its numbers as in [`Faults::document`].
     fn value(&self, raw: &RawValue, path: &str) -> Option<Value> {
         let read = serde_json::from_str(raw.get());
-        let read = read.map_err(|error| self.extend([unkept(path, &error)]));
+        let read = read.map_err(|error| self.extend([unstorable(path, &error)]));
         let mut value = read.ok()?;
-        settle_numbers(&mut value);
+        normalize_numbers(&mut value);
         Some(value)
     }
 
@@ -282,20 +282,20 @@ impl Faults {
         let fault = decoded.map_err(|error| match shape {
             // `1.5`, or a number that does not fit, in place of an integer.
             Shape::Number => unfit_number(path),
-            _ => unkept(path, &error),
+            _ => unstorable(path, &error),
         });
         fault.map_err(|fault| self.extend([fault])).ok()
     }
 }
 
 /// Normalizes numbers: a whole number is an integer in any spelling, and zero has no sign.
-fn settle_numbers(value: &mut Value) {
+fn normalize_numbers(value: &mut Value) {
     match value {
-        Value::Object(members) => members.values_mut().for_each(settle_numbers),
-        Value::Array(elements) => elements.iter_mut().for_each(settle_numbers),
+        Value::Object(members) => members.values_mut().for_each(normalize_numbers),
+        Value::Array(elements) => elements.iter_mut().for_each(normalize_numbers),
         Value::Number(number) if number.is_f64() => {
-            if let Some(settled) = number.as_f64().and_then(settled) {
-                *number = settled;
+            if let Some(integer) = number.as_f64().and_then(as_integer) {
+                *number = integer;
             }
         }
         Value::Number(_) | Value::Null | Value::Bool(_) | Value::String(_) => {}
@@ -304,7 +304,7 @@ fn settle_numbers(value: &mut Value) {
 
 /// The integer that equals a float, if it fits: `1.0` and `1e2` are `1` and `100`, so that a client with another
 /// spelling of numbers changes nothing.
-fn settled(float: f64) -> Option<Number> {
+fn as_integer(float: f64) -> Option<Number> {
     if float.fract() != 0.0 {
         return None;
     }
@@ -339,7 +339,7 @@ fn unfit_number(path: &str) -> Violation {
 }
 
 /// The text is JSON, but contains what cannot be stored unchanged: a number beyond all limits.
-fn unkept(path: &str, error: &serde_json::Error) -> Violation {
+fn unstorable(path: &str, error: &serde_json::Error) -> Violation {
     let message = format!("field '{path}' cannot be kept as it is: {error}");
     Violation::new(path, Constraint::Format, message)
 }
@@ -520,7 +520,7 @@ mod tests {
     }
 
     #[test]
-    fn a_member_that_is_there_twice_is_a_fault() {
+    fn a_repeated_member_is_a_violation() {
         let faults = Faults::default();
         let mut members = body(br#"{"a":1,"b":2,"a":3}"#, &faults).unwrap();
         assert_eq!(members.integer("a"), Some(1));

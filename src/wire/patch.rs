@@ -9,7 +9,7 @@ use super::requests::{check_spec, labels, references, spec};
 use crate::domain::patch::{
     JsonPatch, MergePatch, PatchMember, RequestedOperation, RequestedParts, RequestedPatch,
 };
-use crate::domain::{Constraint, Entity, Violation, shown};
+use crate::domain::{Constraint, Entity, Violation, excerpt};
 
 /// The format of a patch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, EnumIter)]
@@ -132,7 +132,7 @@ fn refuse_unknown(body: &Members<'_>) -> Result<(), BodyFault> {
     let Some(unknown) = body.unknown() else {
         return Ok(());
     };
-    let unknown = shown(unknown);
+    let unknown = excerpt(unknown);
     let text = format!("Invalid request format: json: unknown field \"{unknown}\"");
     Err(BodyFault::Malformed(text))
 }

@@ -12,7 +12,7 @@ use crate::domain::page::{Direction, InvalidOrder, Order, PageRequest};
 use crate::domain::tsl;
 use crate::domain::watch::WatchStart;
 use crate::domain::{
-    Constraint, ListFilter, ListFilterKind, ResourceId, Violation, Violations, shown,
+    Constraint, ListFilter, ListFilterKind, ResourceId, Violation, Violations, excerpt,
 };
 
 #[derive(Debug, Clone, PartialEq)]
@@ -57,7 +57,7 @@ impl Params {
             if let Some(other) = values.find(|value| Some(*value) != first) {
                 let message = format!("{name} must not be repeated with another value");
                 let fault = Violation::new(name, Constraint::Unique, message);
-                faults.push(fault.with_value(shown(other)));
+                faults.push(fault.with_value(excerpt(other)));
             }
         }
         valid(faults, self)
@@ -154,7 +154,7 @@ impl Params {
             (true, Some(default)) => Order::parse(self.entries("orderBy"), default),
             (true, None) => match self.get("order") {
                 None => Order::parse(self.entries("orderBy"), Direction::Ascending),
-                Some(other) => Err(InvalidOrder::Direction(shown(other))),
+                Some(other) => Err(InvalidOrder::Direction(excerpt(other))),
             },
             (false, Some(direction)) => Ok(Order::by_creation(direction)),
             (false, None) => Order::parse(self.entries("order"), Direction::Ascending),
@@ -168,8 +168,8 @@ impl Params {
         &self,
         kinds: impl IntoIterator<Item = ListFilterKind>,
     ) -> Result<Vec<ListFilter>, ParamsFault> {
-        let given = kinds.into_iter().map(|kind| self.filter(kind).transpose());
-        given.flatten().collect()
+        let filters = kinds.into_iter().map(|kind| self.filter(kind).transpose());
+        filters.flatten().collect()
     }
 
     /// A filter of a list of resources; `None` if it is absent.
@@ -187,7 +187,9 @@ impl Params {
                 Some(other) => {
                     let message = "must be true or false";
                     let fault = Violation::new("includeDeleted", Constraint::Enum, message);
-                    Err(ParamsFault::Invalid(fault.with_value(shown(other)).into()))
+                    Err(ParamsFault::Invalid(
+                        fault.with_value(excerpt(other)).into(),
+                    ))
                 }
             },
             ListFilterKind::Reference => {
@@ -200,14 +202,14 @@ impl Params {
         }
     }
 
-    /// Reads `at`: the moment of which a list is to be shown.
+    /// Reads `at`: the time as of which a list is requested.
     pub fn at(&self) -> Result<Option<DateTime<Utc>>, ParamsFault> {
         let mut faults = Violations::default();
         let at = self.parsed("at", TIME_EXPECTED, moment::parse, &mut faults);
         valid(faults, at)
     }
 
-    /// Reads `at` or `generation`: the earlier state of a resource that is to be shown.
+    /// Reads `at` or `generation`, which select an earlier state of a resource.
     pub fn moment(&self) -> Result<Option<PastMoment>, ParamsFault> {
         let mut faults = Violations::default();
         let at = self.parsed("at", TIME_EXPECTED, moment::parse, &mut faults);
@@ -280,7 +282,7 @@ impl Params {
         for (name, value) in self.0.iter().filter(|(name, _)| is_like_dry_run(name)) {
             is_dry_run = true;
             let fault = |constraint, message: String| {
-                Violation::new(shown(name), constraint, message).with_value(shown(value))
+                Violation::new(excerpt(name), constraint, message).with_value(excerpt(value))
             };
             if name != DRY_RUN {
                 let message = format!("the name of the parameter is {DRY_RUN}");
@@ -342,7 +344,7 @@ impl Params {
         let value = parse(text);
         if value.is_none() {
             let fault = Violation::new(name, Constraint::Format, expected);
-            faults.push(fault.with_value(shown(text)));
+            faults.push(fault.with_value(excerpt(text)));
         }
         value
     }

@@ -11,7 +11,7 @@ use crate::domain::moment;
 use crate::domain::reference::{RequestedReference, RequestedReferences};
 use crate::domain::{
     Constraint, Entity, EntityRegistry, Labels, Metadata, Report, ReportState, ReportedCondition,
-    RequestedResource, ResourceName, Violations, shown,
+    RequestedResource, ResourceName, Violations, excerpt,
 };
 
 /// Longest reason of a force-delete, in characters.
@@ -85,7 +85,7 @@ fn entity<'k>(kind: Option<&str>, kinds: Kinds<'k>, faults: &Faults) -> Option<&
         _ if kind.is_empty() => (Constraint::Required, "kind is required".to_owned()),
         Some(entity) => (Constraint::Enum, format!("kind must be '{}'", entity.kind)),
         None => {
-            let message = format!("Unknown entity kind: {}", shown(kind));
+            let message = format!("Unknown entity kind: {}", excerpt(kind));
             (Constraint::Enum, message)
         }
     };
@@ -132,7 +132,7 @@ pub(super) fn labels(body: &mut Members<'_>) -> Option<Labels> {
     let faults = body.faults;
     let members = body.object("labels")?;
     let mut pairs = BTreeMap::new();
-    let mut is_whole = true;
+    let mut is_complete = true;
     for (key, raw) in members.into_entries() {
         // The older service stores an empty value.
         let value = if is_null(raw) {
@@ -141,36 +141,36 @@ pub(super) fn labels(body: &mut Members<'_>) -> Option<Labels> {
         } else {
             faults.text(raw, "labels")
         };
-        is_whole &= value.is_some();
+        is_complete &= value.is_some();
         pairs.insert(key.into_owned(), value.unwrap_or_default());
     }
     let labels = Labels::parse(pairs);
     let labels = labels.map_err(|found| faults.extend(found)).ok();
-    labels.filter(|_| is_whole)
+    labels.filter(|_| is_complete)
 }
 
 pub(super) fn references(body: &mut Members<'_>) -> Option<RequestedReferences> {
     let faults = body.faults;
     let members = body.object("references")?;
     let mut references = RequestedReferences::new();
-    let mut is_whole = true;
+    let mut is_complete = true;
     for (ref_type, raw) in members.into_entries() {
         let elements = if is_null(raw) {
             Some(Vec::new())
         } else {
             faults.elements(raw, "references")
         };
-        is_whole &= elements.is_some();
+        is_complete &= elements.is_some();
         let mut targets = Vec::new();
         for (index, raw) in elements.unwrap_or_default().into_iter().enumerate() {
-            let path = format!("references.{}[{index}]", shown(&ref_type));
+            let path = format!("references.{}[{index}]", excerpt(&ref_type));
             let target = target(raw, &path, faults);
-            is_whole &= target.is_some();
+            is_complete &= target.is_some();
             targets.extend(target);
         }
         references.insert(ref_type.into_owned(), targets);
     }
-    is_whole.then_some(references)
+    is_complete.then_some(references)
 }
 
 fn target(raw: &RawValue, path: &str, faults: &Faults) -> Option<RequestedReference> {
@@ -258,7 +258,7 @@ fn conditions(body: &mut Members<'_>) -> Vec<ReportedCondition> {
     for (index, raw) in elements.into_iter().enumerate() {
         if let Some(condition) = condition(raw, index, faults) {
             if !seen.insert(condition.kind.clone()) {
-                let kind = shown(&condition.kind);
+                let kind = excerpt(&condition.kind);
                 let message = format!("duplicate condition type '{kind}' at index {index}");
                 let field = format!("conditions[{index}].type");
                 faults.add(field, Constraint::Unique, message);
@@ -309,7 +309,7 @@ fn condition(raw: &RawValue, index: usize, faults: &Faults) -> Option<ReportedCo
         return None;
     }
     let Ok(status) = status.parse() else {
-        let (status, kind) = (shown(&status), shown(&kind));
+        let (status, kind) = (excerpt(&status), excerpt(&kind));
         let message = format!(
             "invalid status value '{status}' for condition at index {index} (type: {kind}): must be 'True', 'False', or 'Unknown'"
         );
@@ -371,7 +371,7 @@ fn time(members: &mut Members<'_>, name: &str) -> Result<Option<DateTime<Utc>>, 
     parsed.map(Some).ok_or_else(|| {
         BodyFault::Malformed(format!(
             "Invalid request format: parsing time '{}' of field '{}': expected RFC 3339 with a zone, such as 2026-01-01T10:00:00Z",
-            shown(&text),
+            excerpt(&text),
             members.path_of(name),
         ))
     })

@@ -215,14 +215,14 @@ impl<T, V: Serialize, F: Fn(T) -> V> Serialize for Items<T, F> {
     }
 }
 
-/// A resource with what it takes to show it, or those of its members.
-struct Shown<'a> {
+/// A resource with everything that its view needs: all of its members, or the selected ones.
+struct ResourceItem<'a> {
     views: Views<'a>,
     resource: StoredResource,
     fields: Option<Rc<Fields>>,
 }
 
-impl Serialize for Shown<'_> {
+impl Serialize for ResourceItem<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Self {
             views, resource, ..
@@ -308,7 +308,7 @@ impl<'a> Views<'a> {
         let fields = fields.map(Rc::new);
         let items = Items {
             items: Cell::default(),
-            view: move |resource| Shown {
+            view: move |resource| ResourceItem {
                 views: self,
                 resource,
                 fields: fields.clone(),

@@ -285,7 +285,7 @@ async fn a_request_whose_key_is_in_use_for_long_is_sent_away() {
 async fn a_key_is_free_again_after_its_time() {
     let api = TestApi::spawn().await;
     let first = keyed(&api, "a", "POST", "/clusters", &cluster("abc")).await;
-    let day = i64::try_from(Service::KEYS_KEPT.as_secs()).unwrap();
+    let day = i64::try_from(Service::KEY_RETENTION.as_secs()).unwrap();
     api.clock.advance(day);
     let again = keyed(&api, "a", "POST", "/clusters", &cluster("abc")).await;
     assert!(is_replayed(&again) && again.bytes == first.bytes);
@@ -306,7 +306,7 @@ async fn retention_removes_keys_after_their_time() {
     let api = TestApi::spawn().await;
     let registry = entity_config::registry(&entity_config::built_in()).unwrap();
     let service = Service::new(api.database.store(), Arc::new(registry), false)
-        .keeping_keys(Duration::from_hours(1));
+        .with_key_retention(Duration::from_hours(1));
     for number in 0..3 {
         let body = cluster(&format!("name-{number}"));
         let made = keyed(&api, &number.to_string(), "POST", "/clusters", &body).await;

@@ -5,7 +5,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::tree::Tree;
 use super::{AuditEntry, Hash, Link, Pass, TrailPosition};
 
-/// Longest time between the first entry of a pass and each other one. Retention removes whole passes, so this is how much
+/// Longest time between the first entry of a pass and each other one. Retention removes entire passes, so this is how much
 /// longer than configured it may keep an entry.
 const PASS_SPAN_MAX: TimeDelta = TimeDelta::days(1);
 

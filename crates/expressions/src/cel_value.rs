@@ -71,12 +71,12 @@ fn masked(value: &Value, depth: usize) -> Boxed<'_> {
 }
 
 fn masked_members(members: &Map<String, Value>, depth: usize) -> Boxed<'_> {
-    let kept = if depth < mask::DEPTH_MAX {
+    let count = if depth < mask::DEPTH_MAX {
         members.len()
     } else {
         0
     };
-    map(members.iter().take(kept).map(|(name, value)| {
+    map(members.iter().take(count).map(|(name, value)| {
         let value = if mask::hides(name) {
             borrowed(mask::MASK)
         } else {

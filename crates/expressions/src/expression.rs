@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use cel::common::ast::IdedExpr;
 
+use crate::excerpt::excerpt;
 use crate::functions::{LANGUAGE, Pattern};
-use crate::shown::shown;
 use crate::{meter, scope};
 
 /// Longest expression, in bytes. A longer one could exhaust the stack of the recursive parser, which ends the process.
@@ -56,7 +56,10 @@ impl Expression {
             let said = errors.to_string();
             let first = said.lines().next().unwrap_or_default();
             let first = first.trim_start_matches("ERROR: <input>:");
-            format!("is no CEL expression (line:column: what) {}", shown(first))
+            format!(
+                "is no CEL expression (line:column: what) {}",
+                excerpt(first)
+            )
         })?;
         let expression = program.expression();
         let patterns = scope::check(expression, variables)?.into_iter();

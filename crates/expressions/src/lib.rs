@@ -26,13 +26,13 @@ mod cel_value;
 mod data_size;
 mod error;
 mod evaluation;
+mod excerpt;
 mod expression;
 mod functions;
 mod guard;
 mod mask;
 mod meter;
 mod scope;
-mod shown;
 #[cfg(test)]
 mod tests;
 mod value;

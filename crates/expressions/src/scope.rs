@@ -3,9 +3,9 @@
 
 use cel::common::ast::{CallExpr, ComprehensionExpr, Expr, IdedExpr, LiteralValue, operators};
 
+use crate::excerpt::excerpt;
 use crate::functions;
 use crate::meter::parts;
-use crate::shown::shown;
 
 /// Deepest expression, with loops expanded.
 pub const DEPTH_MAX: usize = 48;
@@ -67,7 +67,7 @@ impl<'e> Walk<'_, 'e> {
         }
         Err(format!(
             "names \"{}\", which is not there: rules see {}, and loops their own variable",
-            shown(name),
+            excerpt(name),
             enumerated(self.variables)
         ))
     }
@@ -92,7 +92,7 @@ impl<'e> Walk<'_, 'e> {
         if !is_known {
             return Err(format!(
                 "calls \"{}\" in a way that is not known: see docs/guides/derived-conditions.md for the functions",
-                shown(name)
+                excerpt(name)
             ));
         }
         if name == "matches" {

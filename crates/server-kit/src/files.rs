@@ -1,4 +1,4 @@
-//! Reads whole files up to a maximum size.
+//! Reads files up to a maximum size.
 
 use std::fs::File;
 use std::io::{self, Read as _};

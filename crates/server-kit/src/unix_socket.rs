@@ -44,8 +44,8 @@ pub fn listen(path: &Path, mode: u32) -> anyhow::Result<(UnixListener, SocketFil
 
 fn make(path: &Path, mode: u32) -> anyhow::Result<(UnixListener, SocketFile)> {
     if let Some(folder) = path.parent() {
-        let shown = folder.display();
-        fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {shown}"))?;
+        let path = folder.display();
+        fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {path}"))?;
     }
     let lock = locked(path)?;
     remove_left_over(path)?;

@@ -1,4 +1,4 @@
-//! A change as watchers are shown it. Its text is written once for all watchers that write events alike.
+//! A change as watchers receive it. Its text is serialized once for all watchers with the same format.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

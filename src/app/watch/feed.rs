@@ -26,7 +26,7 @@ pub(super) struct Progress {
     pub(super) era: i64,
     /// Every change up to here is visible, and was published.
     pub(super) horizon: i64,
-    /// The highest position that was drawn, at the last poll.
+    /// The highest allocated position, as of the last poll.
     pub(super) latest: i64,
     /// Up to which position changes may not be stored any more.
     pub(super) removed: i64,
@@ -165,7 +165,7 @@ impl Feed {
         self.progress.send_replace(Some(Progress {
             era: end.era,
             horizon,
-            latest: end.drawn,
+            latest: end.allocated,
             removed: end.removed,
         }));
         // Last: a watch that counts polls must not see the progress of the one before.
@@ -297,10 +297,10 @@ mod tests {
         }
     }
 
-    fn end(drawn: i64) -> PolledEnd {
+    fn end(allocated: i64) -> PolledEnd {
         PolledEnd {
             era: 0,
-            drawn,
+            allocated,
             removed: 0,
             writers: [].into(),
         }

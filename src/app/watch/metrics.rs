@@ -45,7 +45,7 @@ pub(super) fn ended(reason: &'static str) {
     metrics::counter!(ENDED, "reason" => reason).increment(1);
 }
 
-/// How long the oldest change that was not handed on has waited.
+/// How long the oldest change that is not yet dispatched has waited.
 pub(super) fn lag(time: Duration) {
     metrics::gauge!(LAG).set(time);
 }

@@ -58,11 +58,11 @@ impl Tail<'_> {
         let end = source.end().await?;
         let known = self.feed.progress();
         if self.horizon.observe(&end) == HorizonMove::Reset
-            || known.is_some_and(|known| known.era != end.era || known.latest > end.drawn)
+            || known.is_some_and(|known| known.era != end.era || known.latest > end.allocated)
         {
             tracing::warn!(
                 era = end.era,
-                position = end.drawn,
+                position = end.allocated,
                 "database set back: every watch ends"
             );
             self.feed.reset();

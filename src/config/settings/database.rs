@@ -12,7 +12,7 @@ use hyperfleet_server_kit::settings::Secret;
 pub struct Database {
     /// Only `postgres`.
     pub dialect: String,
-    /// The whole address in one URL. The TLS mode may be set beside it, unless the URL has one.
+    /// The address as one URL. The TLS mode may be set beside it, unless the URL has one.
     pub url: Option<Secret>,
     /// Host name, address, or folder of a Unix socket.
     pub host: String,

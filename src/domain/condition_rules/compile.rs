@@ -8,7 +8,7 @@ use super::config::{ExpressionConfig, RuleConfig, TYPE_BYTES_MAX};
 use super::rules::Rule;
 use super::view::VARIABLES;
 use crate::domain::aggregation::{LAST_KNOWN_RECONCILED, RECONCILED};
-use crate::domain::shown;
+use crate::domain::excerpt;
 
 /// Compiles the rules of a kind. Every fault goes to `fault`, as the part of a sentence after the name of the kind.
 /// `reserved` are the condition types of required adapters.
@@ -43,7 +43,7 @@ fn type_fault(kind: &str, reserved: &BTreeSet<String>) -> Option<String> {
     } else if kind.len() > TYPE_BYTES_MAX || !is_name {
         Some(format!(
             "has a condition \"{}\", a type that is not usable: give a letter followed by letters, digits, - or _, {TYPE_BYTES_MAX} at most",
-            shown(kind)
+            excerpt(kind)
         ))
     } else if kind == RECONCILED || kind == LAST_KNOWN_RECONCILED {
         Some(format!(
@@ -60,15 +60,15 @@ fn type_fault(kind: &str, reserved: &BTreeSet<String>) -> Option<String> {
 
 fn compile_one(config: &RuleConfig, fault: &mut impl FnMut(String)) -> Option<Rule> {
     let RuleConfig { kind, when, output } = config;
-    let label = shown(kind);
+    let label = excerpt(kind);
     let mut compile = |part: &str, config: &ExpressionConfig| {
         let compiled = Expression::compile(&config.expression, VARIABLES);
-        let told = compiled.map_err(|problem| {
+        let compiled = compiled.map_err(|problem| {
             fault(format!(
                 "has the condition \"{label}\", whose {part} {problem}"
             ));
         });
-        told.ok()
+        compiled.ok()
     };
     // All four, so that all their faults are reported.
     let when = compile("when.expression", when);

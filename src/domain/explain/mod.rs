@@ -126,7 +126,7 @@ fn waits_since(input: &ExplainInput<'_>) -> DateTime<Utc> {
     })
 }
 
-/// The whole explanation in a sentence, and another one that names adapters that the kind does not require.
+/// The explanation in one sentence, and another one that names adapters that the kind does not require.
 fn summary(
     input: &ExplainInput<'_>,
     adapters: &[AdapterProgress],

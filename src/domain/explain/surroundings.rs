@@ -96,7 +96,7 @@ impl Kin {
     }
 
     /// `NodePool "workers"`.
-    pub(super) fn shown(&self) -> String {
+    pub(super) fn quoted(&self) -> String {
         format!("{} \"{}\"", self.kind, self.name)
     }
 }

@@ -51,7 +51,7 @@ pub(super) fn counted<T: AsRef<super::Kin>>(blockers: &Blockers<T>, noun: &str) 
     let plural = if *total == 1 { "" } else { "s" };
     let seen = names(
         total - hidden,
-        items.iter().map(|item| item.as_ref().shown()),
+        items.iter().map(|item| item.as_ref().quoted()),
     );
     let hidden = match hidden {
         0 => None,

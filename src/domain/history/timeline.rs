@@ -84,7 +84,7 @@ pub struct TimelineEvent {
 /// Entries of the audit trail that tell of a removal: it, and the deletion of a resource that no adapter had to finalize.
 pub const REMOVAL_ENTRIES_MAX: i64 = 2;
 
-/// Makes events of the changes of one resource, which are given newest first: an event needs the state before its change.
+/// Turns the changes of one resource, newest first, into events. An event needs the state before its change.
 #[derive(Debug, Default)]
 pub struct Timeline {
     /// With the position of each change, and the place of the event in it.
@@ -138,7 +138,7 @@ impl Timeline {
         known >= count
     }
 
-    /// Whether the audit trail has entries that tell more than the changes, given whether the history is complete.
+    /// Whether the audit trail has entries with more details than the changes. `is_complete` says whether the history is complete.
     pub fn needs_audit(&self, is_complete: bool) -> bool {
         self.removed.is_some() || !is_complete
     }

@@ -9,7 +9,7 @@ use super::{PatchFault, PatchMember, RequestedParts, no_object, spec_required};
 use crate::domain::json_limits::{bytes_of, check_document};
 use crate::domain::reference::{RequestedReference, RequestedReferences};
 use crate::domain::{
-    Constraint, EntityRegistry, Labels, References, Resource, Violation, Violations, shown,
+    Constraint, EntityRegistry, Labels, References, Resource, Violation, Violations, excerpt,
 };
 
 /// The document with the wanted members. `references` is present even if it is empty, so that an operation can add to
@@ -131,7 +131,7 @@ fn references(value: Option<Value>) -> Result<RequestedReferences, Violation> {
                 _ => return Err(wrong_type("references", "an array")),
             };
             let targets = targets.into_iter().enumerate().map(|(index, target)| {
-                let path = format!("references.{}[{index}]", shown(&ref_type));
+                let path = format!("references.{}[{index}]", excerpt(&ref_type));
                 reference(&target, &path)
             });
             let targets = targets.collect::<Result<Vec<_>, _>>()?;

@@ -1,7 +1,7 @@
 //! Patches of resources: the parts that a client sends, or computes from the stored ones.
 //!
 //! ```text
-//! application/json             ───────────────────────────────────────▶ parts, replaced whole
+//! application/json             ───────────────────────────────────────▶ parts, each replaced entirely
 //! application/merge-patch+json ─┐
 //! application/json-patch+json  ─┴▶ document ─▶ patched document ─▶ parts that differ
 //!                                  {labels, references, spec} of the stored resource

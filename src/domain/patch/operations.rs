@@ -10,7 +10,7 @@ use strum::{EnumString, IntoStaticStr};
 
 use super::{PatchFault, PatchMember};
 use crate::domain::json_limits::{DEPTH_MAX, DOCUMENT_BYTES_MAX, NESTS_MAX, Nesting, bytes_of};
-use crate::domain::{Constraint, Violation, Violations, shown};
+use crate::domain::{Constraint, Violation, Violations, excerpt};
 
 /// Operations that change patchable members only, in their order.
 #[derive(Debug, Clone)]
@@ -306,9 +306,9 @@ fn described(operation: &PatchOperation) -> String {
         PatchOperation::Copy(_) => Op::Copy,
         PatchOperation::Test(_) => Op::Test,
     };
-    let (op, path): (&str, _) = (op.into(), shown(operation.path().as_str()));
+    let (op, path): (&str, _) = (op.into(), excerpt(operation.path().as_str()));
     match from(operation) {
-        Some(from) => format!("{op} {} to {path}", shown(from.as_str())),
+        Some(from) => format!("{op} {} to {path}", excerpt(from.as_str())),
         None => format!("{op} {path}"),
     }
 }

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use jsonschema::{Draft, PatternOptions, Validator, draft202012};
 use serde_json::{Map, Value, json};
 
-use super::{Constraint, Violation, Violations, shown};
+use super::{Constraint, Violation, Violations, excerpt};
 pub use keywords::{COMPONENTS, find};
 
 /// The `components.schemas` of an OpenAPI document, as JSON Schema.
@@ -64,7 +64,7 @@ impl SchemaDocument {
         if let Some(name) = schemas.keys().find(|name| !is_name(name)) {
             return Err(InvalidSchema(format!(
                 "the component \"{}\" must be renamed: letters, digits, \".\", \"-\" and \"_\" may be in names",
-                shown(name)
+                excerpt(name)
             )));
         }
         let originals = Arc::new(schemas.clone());
@@ -162,8 +162,8 @@ impl SpecSchema {
         let found = self.0.validator.iter_errors(&spec);
         let found = found.flat_map(|error| violations::violations(&error, &spec));
         // Several schemas may have the same violation.
-        let mut told = BTreeSet::new();
-        let found = found.filter(|v| told.insert((v.field.clone(), v.message.clone())));
+        let mut reported = BTreeSet::new();
+        let found = found.filter(|v| reported.insert((v.field.clone(), v.message.clone())));
         faults.extend(found.take(Violations::COUNT_MAX));
     }
 

@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_looks_like_a_schema_is_left_alone() {
+    fn data_that_looks_like_a_schema_is_unchanged() {
         let same = json!({
             "properties": {"nullable": {"type": "boolean"}, "properties": {"type": "object"}, "allOf": {}},
             "example": {"nullable": true}, "default": {"nullable": true}, "enum": [{"nullable": true}],

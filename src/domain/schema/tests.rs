@@ -271,23 +271,24 @@ fn keywords_without_a_meaning_are_refused_with_their_place() {
 }
 
 #[test]
-fn of_a_spec_that_is_too_much_work_no_place_is_told() {
+fn a_spec_that_costs_too_much_has_one_violation_without_a_path() {
     let plain = json!({"properties": {"a": {"items": {"type": "string"}}}});
     let several = json!({"properties": {"a": {"anyOf": [{"items": {"type": "string"}}, {"items": {"type": "object"}}]}}});
-    let told = |schema: &Value, items: usize| faults(schema, &json!({"a": vec![0; items]}));
+    let violations_of =
+        |schema: &Value, items: usize| faults(schema, &json!({"a": vec![0; items]}));
     // The spec and its one member are values, too.
     let most = SpecSchema::FAULTS_WORK_MAX - 2;
-    assert_eq!(told(&plain, most).len(), Violations::COUNT_MAX);
-    assert_eq!(told(&plain, most + 1).len(), 1);
+    assert_eq!(violations_of(&plain, most).len(), Violations::COUNT_MAX);
+    assert_eq!(violations_of(&plain, most + 1).len(), 1);
     for schema in [plain, several] {
-        let vague = told(&schema, SpecSchema::FAULTS_WORK_MAX);
+        let vague = violations_of(&schema, SpecSchema::FAULTS_WORK_MAX);
         assert_eq!(vague.len(), 1);
         assert_eq!(vague[0].0, "spec");
         assert_eq!(
             vague[0].2,
             "spec does not fit the schema \"S\", and is too large to say where"
         );
-        assert!(told(&schema, 10)[0].0.starts_with("spec.a"));
+        assert!(violations_of(&schema, 10)[0].0.starts_with("spec.a"));
     }
 }
 

@@ -14,7 +14,7 @@ pub const VALUE_BYTES_MAX: usize = 63;
 pub const KEY_BYTES_MAX: usize = 63;
 pub const DIMENSIONS_MAX: usize = 8;
 
-/// Headers that carry secrets: their values would be stored and shown.
+/// Headers that carry secrets, which responses would expose.
 const FORBIDDEN: [&str; 7] = [
     "Authorization",
     "Cookie",

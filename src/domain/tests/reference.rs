@@ -144,13 +144,13 @@ fn a_refusal_repeats_no_more_of_a_clients_text_than_fits() {
     let long = "ä".repeat(500);
     let links = requested(&[("channel", &[("Channel", &long)])]);
     let refused = check(&version(), &links).unwrap_err();
-    let shown = "ä".repeat(100);
-    let message = format!(r#"reference type "channel": target Channel "{shown}" not found"#);
+    let excerpt = "ä".repeat(100);
+    let message = format!(r#"reference type "channel": target Channel "{excerpt}" not found"#);
     assert_eq!(refused.message, message);
 }
 
 #[test]
-fn good_links_are_kept_in_order_and_empty_ones_are_not() {
+fn valid_references_stay_in_order_and_empty_ones_are_dropped() {
     let (one, two, three) = (uuid(1), uuid(2), uuid(3));
     let links = requested(&[
         ("channel", &[("Channel", &three)]),

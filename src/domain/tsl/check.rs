@@ -8,7 +8,7 @@ use super::filter::{Filter, Predicate, Test};
 use super::lexer::date_length;
 use super::number::Number;
 use super::{Fault, PATTERN_BYTES_MAX, SPEC_VALUES_MAX, TESTS_MAX};
-use crate::domain::{ConditionStatus, moment, shown};
+use crate::domain::{ConditionStatus, excerpt, moment};
 
 /// The filter of an expression, or of its negation.
 pub(super) fn filter(expression: &Expression, negated: bool) -> Result<Filter, Fault> {
@@ -246,7 +246,7 @@ fn no_comparison(expression: &Expression) -> Fault {
         }
         other => Fault::meaning(format!(
             "expected a comparison, such as name = 'x', found: {}",
-            shown(&source_text(other))
+            excerpt(&source_text(other))
         )),
     }
 }
@@ -333,7 +333,7 @@ fn of_condition(part: ConditionPart, literal: Literal<'_>) -> Result<Value, Faul
             }
             Err(Fault::meaning(format!(
                 "condition status '{}' is invalid: must be True, False, or Unknown",
-                shown(&text)
+                excerpt(&text)
             )))
         }
         ConditionPart::LastUpdatedTime | ConditionPart::LastTransitionTime => match literal {
@@ -362,7 +362,7 @@ fn observed_generation(literal: Literal<'_>) -> Result<Value, Fault> {
             };
         }
         Literal::Number(number) => number.to_string(),
-        other => shown(&other.text()),
+        other => excerpt(&other.text()),
     };
     let message = format!("expected integer value for {FIELD}, got {got}");
     Err(Fault::meaning(message))

@@ -5,7 +5,7 @@ use strum::{EnumDiscriminants, EnumString, IntoStaticStr};
 
 use super::Fault;
 use super::number::Number;
-use crate::domain::shown;
+use crate::domain::excerpt;
 
 /// A field of a resource. Closed, and checked letter by letter: no user text names a column.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -131,7 +131,7 @@ impl Field {
         }
         match name.parse() {
             Ok(property) => Ok(Self::Property(property)),
-            Err(_) => Err(Fault::UnknownField(shown(name))),
+            Err(_) => Err(Fault::UnknownField(excerpt(name))),
         }
     }
 

@@ -54,7 +54,7 @@ pub const DEPTH_MAX: usize = 64;
 pub const ELEMENTS_MAX: usize = 1000;
 /// Tests in one search at most: each runs on every row that the others leave.
 pub const TESTS_MAX: usize = 100;
-/// Values of specs in one search at most: for each of them the whole spec is read.
+/// Most values of specs in one search: each one reads the entire spec.
 pub const SPEC_VALUES_MAX: usize = 16;
 /// Longest pattern, in bytes: its cost grows with its length times that of the text.
 pub const PATTERN_BYTES_MAX: usize = 256;

@@ -4,7 +4,7 @@ use super::expression::{Comparison, Expression};
 use super::lexer::{Lexer, SyntaxFault, Token, unexpected};
 use super::{DEPTH_MAX, ELEMENTS_MAX};
 
-/// Parses a whole search.
+/// Parses a complete search.
 pub(super) fn parse(text: &str) -> Result<Expression, SyntaxFault> {
     // No text in the database has one, and none could be sent there.
     if let Some(at) = text.find('\0') {

@@ -1,4 +1,4 @@
-//! Facts about the language as a whole.
+//! Tests of complete searches.
 
 mod evaluate;
 

@@ -83,7 +83,7 @@ pub(in crate::http) fn responses(registry: &EntityRegistry) -> Map<String, Value
 fn response(status: u16, text: &str, registry: &EntityRegistry) -> Value {
     let examples = examples_of(status, registry).into_iter();
     let examples = examples.map(|(name, problem)| {
-        let example = json!({"summary": name, "value": shown(&problem)});
+        let example = json!({"summary": name, "value": example_body(&problem)});
         (name.replace(' ', "-"), example)
     });
     let more: &[&str] = match status {
@@ -201,7 +201,7 @@ fn child_kind(registry: &EntityRegistry) -> Option<Problem> {
     Some(error.into())
 }
 
-fn shown(problem: &Problem) -> Value {
+fn example_body(problem: &Problem) -> Value {
     let arrival = Arrival {
         path: format!("{BASE}/resources"),
         request_id: examples::REQUEST_ID.to_owned(),

@@ -501,9 +501,9 @@ fn only_list_parameters_may_have_two_values() {
     let operations = items.flat_map(|item| item.as_object().unwrap().values());
     let own = operations.filter_map(|operation| operation["parameters"].as_array());
     let queries = shared.values().chain(own.flatten());
-    let queries = queries.filter(|given| given["in"] == "query");
+    let queries = queries.filter(|parameter| parameter["in"] == "query");
     let names: BTreeSet<_> = queries
-        .map(|given| given["name"].as_str().unwrap())
+        .map(|parameter| parameter["name"].as_str().unwrap())
         .collect();
     assert!(names.len() > 15, "{names:?}");
     for name in names {
@@ -517,11 +517,11 @@ fn only_list_parameters_may_have_two_values() {
 /// In its description if the page would fill it in and find nothing.
 #[test]
 fn every_parameter_and_header_shows_a_value() {
-    let shows = |name: &str, given: &Value| {
-        let text = given["description"].as_str().unwrap_or_default();
+    let shows = |name: &str, parameter: &Value| {
+        let text = parameter["description"].as_str().unwrap_or_default();
         let has = |example: &Value| !example.is_null();
-        let is_told = text.contains("such as `") || text.contains(&format!("`{name}="));
-        is_told || has(&given["example"]) || has(&given["schema"]["example"])
+        let is_explained = text.contains("such as `") || text.contains(&format!("`{name}="));
+        is_explained || has(&parameter["example"]) || has(&parameter["schema"]["example"])
     };
     for registry in registries() {
         let document = document(&registry);
@@ -529,17 +529,17 @@ fn every_parameter_and_header_shows_a_value() {
         let mut seen = 0;
         let headers = components["headers"].as_object().unwrap().iter();
         let shared = components["parameters"].as_object().unwrap().iter();
-        for (name, given) in headers.chain(shared) {
-            let name = given["name"].as_str().unwrap_or(name);
-            assert!(shows(name, given), "{name}: {given}");
+        for (name, parameter) in headers.chain(shared) {
+            let name = parameter["name"].as_str().unwrap_or(name);
+            assert!(shows(name, parameter), "{name}: {parameter}");
             seen += 1;
         }
         let items = document["paths"].as_object().unwrap().values();
         for operation in items.flat_map(|item| item.as_object().unwrap().values()) {
             let own = operation["parameters"].as_array().into_iter().flatten();
-            for given in own.filter(|given| given["$ref"].is_null()) {
-                let name = given["name"].as_str().unwrap();
-                assert!(shows(name, given), "{name}: {given}");
+            for parameter in own.filter(|parameter| parameter["$ref"].is_null()) {
+                let name = parameter["name"].as_str().unwrap();
+                assert!(shows(name, parameter), "{name}: {parameter}");
                 seen += 1;
             }
         }

@@ -39,8 +39,8 @@ pub(crate) struct AdapterPlan {
 }
 
 impl AdapterPlan {
-    /// The adapter that `serve` runs, if the settings enable it. Workloads are checked in any case: `config check`
-    /// thus finds their faults for an adapter that runs alone.
+    /// The adapter that `serve` runs, if the settings enable it. Workloads are always checked, so that `config check`
+    /// also finds their errors for a standalone adapter.
     ///
     /// # Errors
     ///
@@ -83,7 +83,7 @@ impl AdapterPlan {
     /// # Errors
     ///
     /// Every fault, with its setting.
-    pub(super) fn alone(
+    pub(super) fn standalone(
         settings: &Settings,
         kinds: Option<&EntityRegistry>,
     ) -> anyhow::Result<Self> {

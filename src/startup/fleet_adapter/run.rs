@@ -79,7 +79,7 @@ impl Program {
         settings.server.tls.enabled = false;
         let mut faults = Faults::default();
         let kinds = faults.part(settings.registry());
-        let adapter = faults.part(AdapterPlan::alone(&settings, kinds.as_ref()));
+        let adapter = faults.part(AdapterPlan::standalone(&settings, kinds.as_ref()));
         let fleet = faults.part(fleet::registry_location(&settings.fleet));
         let tls = faults.part(tls::load(&settings));
         loaded.refuse(faults.0)?;
@@ -151,7 +151,7 @@ fn sides(
     let connections = ConnectionBudget::of(&Needs {
         connections_max: 1,
         key: "fleet.adapter.workers",
-        is_given: true,
+        is_configured: true,
         others: settings.fleet.adapter.workers,
         has_sides: true,
     });

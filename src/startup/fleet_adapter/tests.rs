@@ -34,9 +34,9 @@ fn embedded(settings: &Settings) -> Result<Option<AdapterPlan>, String> {
     AdapterPlan::embedded(settings, Some(&kinds)).map_err(|fault| fault.to_string())
 }
 
-fn alone(settings: &Settings) -> Result<AdapterPlan, String> {
+fn standalone(settings: &Settings) -> Result<AdapterPlan, String> {
     let kinds = settings.registry().unwrap();
-    AdapterPlan::alone(settings, Some(&kinds)).map_err(|fault| fault.to_string())
+    AdapterPlan::standalone(settings, Some(&kinds)).map_err(|fault| fault.to_string())
 }
 
 #[test]
@@ -132,16 +132,16 @@ fn every_faulty_workload_is_named_even_where_the_adapter_is_off() {
 }
 
 #[test]
-fn alone_the_adapter_needs_a_url_and_not_fleet_enabled() {
+fn a_standalone_adapter_needs_a_url_and_not_fleet_enabled() {
     let mut settings = settings();
     settings.fleet.enabled = false;
-    let said = alone(&settings).map(|_| ()).unwrap_err();
+    let said = standalone(&settings).map(|_| ()).unwrap_err();
     assert!(
         said.starts_with("fleet.adapter.api_url is not set"),
         "{said}"
     );
     settings.fleet.adapter.api_url = "http://127.0.0.1:8000".to_owned();
-    let plan = alone(&settings).unwrap();
+    let plan = standalone(&settings).unwrap();
     assert_eq!(plan.api_url(None), "http://127.0.0.1:8000");
 }
 

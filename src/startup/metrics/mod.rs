@@ -24,8 +24,8 @@ impl ApiMetrics {
     /// Adds the gauges of [`ApiMetrics::refresh`] to these.
     pub fn new(metrics: Metrics) -> Self {
         let unreconciled: Arc<Mutex<Vec<GaugeFamily>>> = Arc::default();
-        let shown = Arc::clone(&unreconciled);
-        metrics.add_source(move || lock(&shown).clone());
+        let source = Arc::clone(&unreconciled);
+        metrics.add_source(move || lock(&source).clone());
         Self {
             metrics,
             unreconciled,

@@ -5,7 +5,7 @@ use sqlx::types::Json;
 use sqlx::{FromRow, Row as _};
 use uuid::Uuid;
 
-use crate::domain::audit::{AuditEntry, SettledTrail, TrailPosition};
+use crate::domain::audit::{AuditEntry, StableTrail, TrailPosition};
 
 /// The columns of an [`AuditEntry`].
 pub(super) const ENTRY_COLUMNS: &str = "sequence, at, actor, request_id, action, kind, resource_id, name, \
@@ -31,7 +31,7 @@ pub(super) fn entry_of(row: &PgRow) -> Result<AuditEntry, sqlx::Error> {
     })
 }
 
-impl FromRow<'_, PgRow> for SettledTrail {
+impl FromRow<'_, PgRow> for StableTrail {
     fn from_row(row: &PgRow) -> Result<Self, sqlx::Error> {
         Ok(Self {
             era: row.try_get("current_era")?,

@@ -214,7 +214,7 @@ impl<Q: BatchItem> Batcher<Q> {
             self.send_away(batch);
             return;
         };
-        // What a request has given up must not happen after it.
+        // An abandoned request must have no effect.
         batch.retain(|waiting| !waiting.answer.is_closed());
         let Some(first) = batch.first() else {
             return;
@@ -253,8 +253,8 @@ impl<Q: BatchItem> Batcher<Q> {
 impl<Q: BatchItem> Queue<Q> {
     /// Whether an item that has just joined the queue gets a task of its own.
     fn needs_task(&self, limits: BatchLimits) -> bool {
-        let is_alone = self.waiting.len() == 1 && self.gathering == 0 || limits.items == 1;
-        self.tasks == 0 || is_alone && self.tasks < limits.side_by_side
+        let is_first = self.waiting.len() == 1 && self.gathering == 0 || limits.items == 1;
+        self.tasks == 0 || is_first && self.tasks < limits.side_by_side
     }
 
     /// The items of the next statement of a task; none if the task ends. It also ends if another one gathers: that one

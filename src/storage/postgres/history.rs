@@ -231,7 +231,7 @@ fn past_record(row: &PgRow) -> Result<PastRecord, sqlx::Error> {
         is_complete: row.try_get(AFTER_STATE + 1)?,
         generation: row.try_get(AFTER_STATE + 2)?,
         first_at: row.try_get(AFTER_STATE + 3)?,
-        kept_since: row.try_get(AFTER_STATE + 4)?,
+        stored_since: row.try_get(AFTER_STATE + 4)?,
     })
 }
 

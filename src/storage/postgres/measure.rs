@@ -1,4 +1,4 @@
-//! Measures statements: metrics, a span for each if traces are kept, a log line for slow ones. Shows their texts,
+//! Measures statements: metrics, a span for each if traces are exported, a log line for slow ones. Shows their texts,
 //! never their values.
 
 use std::time::{Duration, Instant};

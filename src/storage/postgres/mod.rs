@@ -3,7 +3,7 @@
 //! ```text
 //! Store ── session() ──▶ Session   one statement at a time, each its own transaction
 //!   ├─ slow_session() ─▶ Session   the same for searches: at most half of the connections
-//!   └──── begin() ─────▶ Tx        several statements, kept by finish(Ok) only
+//!   └──── begin() ─────▶ Tx        several statements, committed only by finish(Ok)
 //!                          both give Db: every statement is a method of it, in the file of its table
 //! ```
 //!
@@ -82,7 +82,7 @@ pub use transactions::{Turn, Tx};
 pub use unreconciled::Unreconciled;
 
 use crate::domain::ResourceId;
-use error::{Doing as _, is_connection_lost, is_late, is_timeout};
+use error::{Context as _, is_connection_lost, is_late, is_timeout};
 use guarded::GuardedConnection;
 use lane::{Lane, LanePermit, Lanes};
 use measure::SqlOperation::{self, Begin};
@@ -274,8 +274,8 @@ impl Store {
         }
     }
 
-    /// Closes this store's own idle connections, but not those of shares: connections that were needed once need
-    /// not be kept beside them.
+    /// Closes the idle connections of this store, but not of its shares: connections of a peak are no longer needed
+    /// beside them.
     pub fn close_idle(&self) {
         self.pool.retain(|_, _| false);
     }
@@ -339,16 +339,16 @@ impl Drop for Session {
 impl Db<'_> {
     /// The connection, for one statement whose result must go through [`Db::complete`].
     fn connection(&mut self) -> GuardedConnection<'_> {
-        self.wire_for(false)
+        self.guarded(false)
     }
 
-    /// The same for a statement that may be carried out twice without harm: a request that begins with it does not
-    /// fail because its connection was closed before.
+    /// The same for an idempotent statement: if it is the first of its request, it is retried on a new connection when
+    /// the server has closed the pooled one.
     fn repeatable_connection(&mut self) -> GuardedConnection<'_> {
-        self.wire_for(self.link.is_unused)
+        self.guarded(self.link.is_unused)
     }
 
-    fn wire_for(&mut self, is_repeatable: bool) -> GuardedConnection<'_> {
+    fn guarded(&mut self, is_repeatable: bool) -> GuardedConnection<'_> {
         if self.link.health == Health::Good {
             self.link.health = Health::Busy;
         }
@@ -379,11 +379,10 @@ impl Db<'_> {
         if let Some(statement) = self.link.statement.take() {
             statement.end(operation, doing, result.as_ref().err());
         }
-        result.doing(doing)
+        result.context(doing)
     }
 
-    /// The same for a statement that waits for no locks and so takes its whole time by itself: one that the server has ended is
-    /// too slow.
+    /// The same for a statement that waits for no locks: if the server cancels it, the statement itself was too slow.
     fn complete_slow<T>(
         &mut self,
         result: Result<T, sqlx::Error>,
@@ -404,11 +403,11 @@ impl Db<'_> {
         operation: SqlOperation,
         doing: &'static str,
     ) -> Result<(), Error> {
-        let wire = match operation {
+        let connection = match operation {
             Begin => self.repeatable_connection(),
             _ => self.connection(),
         };
-        let result = sqlx::raw_sql(sql).execute(wire).await;
+        let result = sqlx::raw_sql(sql).execute(connection).await;
         self.complete(result.map(drop), operation, doing)
     }
 }

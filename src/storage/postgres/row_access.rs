@@ -28,7 +28,7 @@ use crate::domain::audit::{Change, ChangeOrigin};
 use crate::domain::tenancy::TenantScope;
 use crate::domain::{Condition, Report, Resource, ResourceSnapshot, ResourceState, StoredResource};
 
-/// Time for a new connection, after those of shared statements were waited for in vain.
+/// Timeout of a new connection, if no connection for shared statements became free.
 const CONNECT_TIME: Duration = Duration::from_secs(1);
 
 /// The batchers of one thread.
@@ -41,7 +41,7 @@ pub(super) struct Batchers {
     reports: Batcher<SaveReport>,
 }
 
-/// Connections for shared statements alone. Statements without any use those for everything, one item each.
+/// Connections for shared statements. Without any, every item has a statement of its own, on the common connections.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct SharedConnections {
     /// For single resources that are read for an answer.
@@ -130,7 +130,7 @@ impl Store {
             .await
     }
 
-    /// Runs a statement for an item, together with others. If that fails, for the item alone.
+    /// Runs a statement for an item, in a batch with others. If the batch fails, runs a statement for this item only.
     async fn run_shared<Q: BatchItem>(
         &self,
         batcher: &Batcher<Q>,

@@ -13,7 +13,7 @@ use super::measure::SqlOperation::{self, Begin, Commit, Rollback};
 use super::pool::Health;
 use super::{Db, Error, Session, Store};
 
-/// Each is one message to the server. A kept plan must not read a whole table because the table was small when it was made.
+/// Each is one message to the server. A cached plan must not scan a table because the table was small when the plan was made.
 const BEGIN_CHANGE: ByTurn = ByTurn {
     first: "BEGIN; SET LOCAL lock_timeout = '10ms'; \
             SET LOCAL plan_cache_mode = force_generic_plan; SET LOCAL enable_seqscan = off",

@@ -105,7 +105,7 @@ impl<'a> Examples<'a> {
 
     /// The answer to a create.
     fn created(self) -> Value {
-        self.shown(self.resource())
+        self.view(self.resource())
     }
 
     /// The answer to a delete.
@@ -119,7 +119,7 @@ impl<'a> Examples<'a> {
         if let Ok((state, _)) = lifecycle::delete(&family, &[], self.registry, &origin()) {
             resource.state = state;
         }
-        self.shown(resource)
+        self.view(resource)
     }
 
     /// The explanation of a new resource.
@@ -148,7 +148,7 @@ impl<'a> Examples<'a> {
         }
     }
 
-    fn shown(self, resource: Resource) -> Value {
+    fn view(self, resource: Resource) -> Value {
         json!(Views(self.registry).resource(&resource.into()))
     }
 

@@ -60,12 +60,12 @@ fn choices() -> Value {
 /// Members of answers, and events of watches.
 fn conditions() -> Value {
     json!({
-        "AdapterCondition": object("One condition of a report, as it is kept.", &["last_transition_time", "status", "type"], json!({
+        "AdapterCondition": object("One condition of a report, as it is stored.", &["last_transition_time", "status", "type"], json!({
             "last_transition_time": time("Since when the adapter has been saying this status."),
             "message": text("For people."),
             "reason": text("For programs."),
             "status": named("AdapterConditionStatus"),
-            "type": shown("`Available`, `Applied`, `Health`, `Finalized`, or another.", "Available"),
+            "type": text_with_example("`Available`, `Applied`, `Health`, `Finalized`, or another.", "Available"),
         })),
         "ResourceCondition": object("One fact about a resource, aggregated from reports.", &[
             "created_time", "last_transition_time", "last_updated_time", "observed_generation", "status", "type",
@@ -75,9 +75,9 @@ fn conditions() -> Value {
             "last_updated_time": time("How old the oldest evidence for it is."),
             "message": text("For people."),
             "observed_generation": {"type": "integer", "format": "int32", "description": "The generation that the status speaks of."},
-            "reason": shown("For programs.", "ReconciledAll"),
+            "reason": text_with_example("For programs.", "ReconciledAll"),
             "status": named("ResourceConditionStatus"),
-            "type": shown("What it is about, unique within the resource.", "Reconciled"),
+            "type": text_with_example("What it is about, unique within the resource.", "Reconciled"),
         })),
         "WatchEvent": object("One event of a watch: a line of `application/x-ndjson`, or the `data` of a server-sent event.", &["type"], json!({
             "etag": text("The tag of the resource, as in `ETag`."),
@@ -200,7 +200,7 @@ fn text(description: &str) -> Value {
     json!({"type": "string", "description": description})
 }
 
-fn shown(description: &str, example: &str) -> Value {
+fn text_with_example(description: &str, example: &str) -> Value {
     json!({"type": "string", "description": description, "example": example})
 }
 

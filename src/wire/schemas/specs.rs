@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_would_be_alike_are_told_apart() {
+    fn specs_of_similar_kinds_have_distinct_names() {
         let found = bundled(
             "S",
             &json!({

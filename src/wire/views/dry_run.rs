@@ -104,14 +104,14 @@ pub(in crate::wire) struct FailedRuleView<'a> {
 
 #[derive(Serialize, ToSchema)]
 #[schema(as = DryRunAnswer, description = "The answer to the dry run of a request whose real answer has no body.")]
-pub(in crate::wire) struct PlanAlone<'a> {
+pub(in crate::wire) struct PlanBody<'a> {
     dry_run: DryRunView<'a>,
 }
 
-/// The body of the answer to a dry run: `real`, the object that the real answer has, with the member `dry_run` after
-/// its own. `status` is that of the real answer.
+/// The body of the answer to a dry run: the object of the real answer (`real`), with `dry_run` as its last member.
+/// `status` is that of the real answer.
 pub fn dry_run(real: Option<&[u8]>, status: u16, plan: &DryRunPlan) -> serde_json::Result<Vec<u8>> {
-    let plan = PlanAlone {
+    let plan = PlanBody {
         dry_run: DryRunView::new(status, plan),
     };
     let plan = serde_json::to_vec(&plan)?;
@@ -183,11 +183,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_real_answer_is_kept_byte_for_byte() {
+    fn the_real_answer_is_unchanged_byte_for_byte() {
         let plan = DryRunPlan::default();
-        let alone = dry_run(None, 204, &plan).unwrap();
+        let without_body = dry_run(None, 204, &plan).unwrap();
         assert_eq!(
-            String::from_utf8(alone).unwrap(),
+            String::from_utf8(without_body).unwrap(),
             r#"{"dry_run":{"conditions":[],"conditions_total":0,"effects":[],"effects_total":0,"status":204}}"#
         );
         let real = br#"{"spec":{"a": 1.50}}"#;

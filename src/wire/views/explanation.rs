@@ -45,7 +45,7 @@ pub(in crate::wire) struct ResourceExplanationView<'a> {
     /// Name of the resource.
     name: &'a str,
     referrers: BlockingReferrersView<'a>,
-    /// The whole explanation in one sentence.
+    /// The explanation in one sentence.
     summary: &'a str,
     /// Whether the resource waits for anything.
     waits: bool,

@@ -56,7 +56,7 @@ async fn who_has_no_token_is_told_so_in_fleets_words() {
     let issuers = [of_file(ISSUER, &folder, &[&signer])];
     let clock = clock();
     let authenticator = authenticator(&issuers, slow(), &clock);
-    authenticator.settle(Duration::from_secs(20)).await;
+    authenticator.fetch_keys_once(Duration::from_secs(20)).await;
     let api = TestApi::spawn_beside(&fleet.fleet, clock, |api| {
         api.authentication = Authentication::On(authenticator);
     });

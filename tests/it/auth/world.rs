@@ -68,7 +68,7 @@ pub(super) fn with(member: &str, value: impl Into<Value>) -> Value {
 pub(super) async fn service(configs: &[IssuerConfig], pace: Pace) -> TestApi {
     let clock = TestClock::at("2026-01-01T10:00:00Z");
     let authenticator = authenticator(configs, pace, &clock);
-    authenticator.settle(Duration::from_secs(20)).await;
+    authenticator.fetch_keys_once(Duration::from_secs(20)).await;
     let registry = entity_config::registry(&entity_config::built_in()).unwrap();
     let database = TestDatabase::create().await;
     let store = database.store();

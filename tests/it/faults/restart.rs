@@ -41,7 +41,7 @@ impl Server {
                 }
                 let mut url = String::new();
                 if order == Order::Start {
-                    let server = PrivatePostgres::start(&path, Durability::Kept).unwrap();
+                    let server = PrivatePostgres::start(&path, Durability::Persistent).unwrap();
                     url = server.url("postgres");
                     running = Some(server);
                 }

@@ -106,7 +106,7 @@ fn answer_before_routes(request: &ServiceRequest) -> Option<Result<HttpResponse,
     }
     if !surface.fleet.is_connected() {
         // Not logged again: clients that retry would fill the log with it.
-        RequestLog::of(request).entry_mut().is_told_elsewhere = true;
+        RequestLog::of(request).entry_mut().is_logged_elsewhere = true;
         return Some(Err(Fault::unconnected()));
     }
     ResponseHeaders::add(request, surface.server());

@@ -1,6 +1,6 @@
 //! Reads the body of a request before its handler runs, with limits of time and size.
 //!
-//! The rest of an unread body is kept until the response is sent. actix then closes the connection; otherwise
+//! The rest of an unread body is buffered until the response is sent. actix then closes the connection; otherwise
 //! it would read a chunked body for as long as the client sends it.
 
 use std::pin::Pin;

@@ -1,4 +1,4 @@
-//! Builds OpenAPI documents from tables: rows of operations, whole documents, conversion of schemas from 3.1 to 3.0, and
+//! Builds OpenAPI documents from tables: rows of operations, complete documents, conversion of schemas from 3.1 to 3.0, and
 //! YAML for version control.
 
 mod convert;

@@ -17,15 +17,15 @@ pub struct Loaded<S> {
     /// Warnings about the sources, to be logged.
     pub notes: Vec<String>,
     pub(super) table: &'static SettingTable,
-    pub(super) given: Values,
+    pub(super) values: Values,
 }
 
 /// The values of sources, by the keys of their settings.
-pub(super) type Values = BTreeMap<&'static str, Given>;
+pub(super) type Values = BTreeMap<&'static str, Configured>;
 
 /// A valid value from a source.
 #[derive(Clone)]
-pub(super) struct Given {
+pub(super) struct Configured {
     pub(super) setting: &'static Setting,
     pub(super) value: Value,
     /// The text to show, unless it is a secret.
@@ -35,9 +35,9 @@ pub(super) struct Given {
 }
 
 /// Without the value, which may be a secret.
-impl fmt::Debug for Given {
+impl fmt::Debug for Configured {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Given({})", self.origin)
+        write!(f, "Configured({})", self.origin)
     }
 }
 
@@ -53,7 +53,7 @@ pub struct Changed {
 impl<S> Loaded<S> {
     /// The source of a setting that is not at its default.
     pub fn origin(&self, key: &str) -> Option<&str> {
-        self.given.get(key).map(|given| given.origin.as_str())
+        self.values.get(key).map(|value| value.origin.as_str())
     }
 
     /// Refuses settings with these faults, which begin with a setting.
@@ -62,7 +62,7 @@ impl<S> Loaded<S> {
     /// All faults, each with the source of its setting.
     pub fn refuse(&self, faults: impl IntoIterator<Item = String>) -> anyhow::Result<()> {
         let faults = faults.into_iter();
-        let faults: Vec<_> = faults.map(|fault| located(&fault, &self.given)).collect();
+        let faults: Vec<_> = faults.map(|fault| located(&fault, &self.values)).collect();
         refused(&faults)
     }
 
@@ -80,9 +80,9 @@ impl<S> Loaded<S> {
     /// Settings whose values differ from earlier ones.
     pub fn changed_since(&self, before: &Self) -> Changed {
         let text = |loaded: &Self, setting: &Setting| {
-            let given = loaded.given.get(setting.key);
-            given
-                .map_or(setting.default, |given| &given.text)
+            let configured = loaded.values.get(setting.key);
+            configured
+                .map_or(setting.default, |value| &value.text)
                 .to_owned()
         };
         let changed = |status| {
@@ -98,7 +98,7 @@ impl<S> Loaded<S> {
 }
 
 /// A fault with the source of the setting or section that it begins with.
-pub(super) fn located(fault: &str, given: &Values) -> String {
+pub(super) fn located(fault: &str, values: &Values) -> String {
     let end = fault.find([' ', ':', ',']).unwrap_or(fault.len());
     let (path, said) = fault.split_at(end);
     let is_of = |key: &str| {
@@ -106,8 +106,8 @@ pub(super) fn located(fault: &str, given: &Values) -> String {
         let mut rests = rests.into_iter().flatten();
         rests.any(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
     };
-    match given.iter().find(|(key, _)| is_of(key)) {
-        Some((_, given)) => format!("{path} (from {}){said}", given.origin),
+    match values.iter().find(|(key, _)| is_of(key)) {
+        Some((_, value)) => format!("{path} (from {}){said}", value.origin),
         None => fault.to_owned(),
     }
 }

@@ -166,9 +166,9 @@ fn directives(level: Level, verbose_target: Option<(&'static str, bool)>) -> Str
         Level::Warn => "warn",
         Level::Error => "error",
     };
-    let verbose = verbose_target.map_or_else(String::new, |(target, is_shown)| {
-        // Warnings are shown at every level except `error`; everything only on request.
-        let most = match (is_shown, level) {
+    let verbose = verbose_target.map_or_else(String::new, |(target, is_verbose)| {
+        // Warnings are logged at every level except `error`, everything else only on request.
+        let most = match (is_verbose, level) {
             (true, _) => "debug",
             (false, "error") => "error",
             (false, _) => "warn",

@@ -206,7 +206,7 @@ fn install(build: &Build, tables: &[MetricTable]) -> PrometheusHandle {
     }
     let recorder = builder.build_recorder();
     let handle = recorder.handle();
-    // Fails only if the process has another recorder already, as in some tests: nothing is shown then.
+    // Fails only if the process already has another recorder, as in some tests. These metrics are then empty.
     let _ = metrics::set_global_recorder(recorder);
     for metric in tables.iter().copied().flatten() {
         metric.describe();

@@ -38,7 +38,7 @@ pub fn client_span(request: &mut Request, asked_by: &TraceContext) -> Span {
         url.path = url.path(),
         error.type = Empty,
     );
-    // Fails where no traces are kept.
+    // Fails if no traces are exported.
     let _ = span.set_parent(asked_by.0.clone());
     let context = span.context();
     let context = Context::new().with_remote_span_context(context.span().span_context().clone());

@@ -107,8 +107,8 @@ impl Watched {
         match &mut self.trouble {
             Some(trouble) if trouble.found == found => {
                 self.is_logged = true;
-                let was_told = std::mem::replace(&mut trouble.is_logged, true);
-                (!was_told).then_some(CertificateChange::Fault(fault))
+                let was_logged = std::mem::replace(&mut trouble.is_logged, true);
+                (!was_logged).then_some(CertificateChange::Fault(fault))
             }
             other => {
                 let is_logged = false;

@@ -75,7 +75,7 @@ fn the_deepest_rule_and_the_deepest_data_fit_a_small_stack() {
 }
 
 #[test]
-fn more_than_rules_may_be_given_fails_them_and_only_them() {
+fn input_above_the_limit_fails_only_the_rules_that_read_it() {
     let numbers = |count: usize| numbers(count).resource.spec["n"].clone();
     let text = |bytes: usize| Value::from("t".repeat(bytes));
     for (what, spec, fits) in [
@@ -90,8 +90,8 @@ fn more_than_rules_may_be_given_fails_them_and_only_them() {
         };
         scene.resource.spec.insert("s".to_owned(), spec);
         let derived = scene.derive(vec![rule("false", "true", "\"\"", "\"\"")]);
-        let kept = if fits { vec![] } else { scene.previous };
-        assert_eq!(derived.conditions, kept, "{what}");
+        let expected = if fits { vec![] } else { scene.previous };
+        assert_eq!(derived.conditions, expected, "{what}");
         assert_eq!(derived.failures.is_empty(), fits, "{what}");
     }
     let data = |bytes: usize| json!({ "t": "t".repeat(bytes - "{'t':''}".len()) });
@@ -105,7 +105,7 @@ fn more_than_rules_may_be_given_fails_them_and_only_them() {
 }
 
 #[test]
-fn a_rule_that_costs_too_much_is_told_even_if_it_swallows_the_error() {
+fn a_rule_over_its_cost_fails_even_if_it_handles_the_error() {
     let swallowing = "[1].exists(x, resource.spec.n.map(a, resource.spec.n) == []) || true";
     let scene = numbers(10_000);
     let said = scene.one(rule(swallowing, "true", "\"\"", "\"\""));
@@ -208,9 +208,9 @@ proptest! {
             prop_assert_eq!(&derived, &scene.derive(rules));
             prop_assert_eq!(derived.conditions[0].kind.as_str(), "Good");
             for failure in &derived.failures {
-                let kept = derived.conditions.iter().find(|c| c.kind == failure.rule);
+                let stored = derived.conditions.iter().find(|c| c.kind == failure.rule);
                 let before = scene.previous.iter().find(|c| c.kind == failure.rule);
-                prop_assert_eq!(kept, before);
+                prop_assert_eq!(stored, before);
                 prop_assert!(!failure.error.ends_with("the interpreter gave up"));
             }
         }

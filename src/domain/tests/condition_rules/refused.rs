@@ -17,7 +17,7 @@ fn fault(expression: &str) -> Option<String> {
 }
 
 #[test]
-fn what_the_language_lacks_is_told_with_what_to_change() {
+fn unsupported_syntax_is_reported_with_a_replacement() {
     for (expression, expected) in [
         ("", "is empty: write an expression"),
         (
@@ -150,7 +150,7 @@ fn an_ordinary_rule_is_far_within_the_limits() {
 }
 
 #[test]
-fn types_are_checked_and_all_faults_are_told_at_once() {
+fn types_are_checked_and_all_errors_are_reported_together() {
     let typed = |kind: &str| RuleConfig {
         kind: kind.to_owned(),
         ..saying("\"m\"")

@@ -119,9 +119,9 @@ fn m10_a_reason_that_is_too_long_takes_its_condition_away() {
     let derived = scene.derive(vec![reason(257)]);
     assert_eq!(derived.conditions, []);
     assert!(derived.failures[0].error.contains("longer than 256 bytes"));
-    let kept = rule("true", "true", &format!("\"{}\"", "r".repeat(256)), "\"m\"");
-    let kept = scene.one(kept).unwrap().unwrap();
-    assert_eq!(kept.reason.map(|r| r.len()), Some(256));
+    let longest = rule("true", "true", &format!("\"{}\"", "r".repeat(256)), "\"m\"");
+    let longest = scene.one(longest).unwrap().unwrap();
+    assert_eq!(longest.reason.map(|r| r.len()), Some(256));
 }
 
 #[test]

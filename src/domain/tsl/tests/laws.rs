@@ -58,7 +58,7 @@ fn of_fault(text: &str, fault: &Fault) -> Result<(), String> {
     if message.is_empty() {
         return Err("a fault without a message".to_owned());
     }
-    // The text may be quoted whole; the mark below it is as far to the right as the text is long.
+    // The text may be quoted in full; the mark below it is as far to the right as the text is long.
     let quoted = 2 * text.len().min(TEXT_BYTES_MAX);
     at_most(
         message.len(),
@@ -68,10 +68,10 @@ fn of_fault(text: &str, fault: &Fault) -> Result<(), String> {
     match fault {
         Fault::Syntax {
             position,
-            text: shown,
+            text: printed,
             ..
         } => {
-            same(&shown.as_str(), &text, "the text of a fault")?;
+            same(&printed.as_str(), &text, "the text of a fault")?;
             at_most(*position, text.chars().count(), "characters to a fault")
         }
         Fault::TooLong if text.len() <= TEXT_BYTES_MAX => Err("short, but too long".to_owned()),
@@ -282,8 +282,8 @@ mod tests {
     fn an_expression_that_reads_as_another_is_noticed() {
         let name = || Expression::Name("a".to_owned());
         assert_eq!(of_expression(&name()), Ok(()));
-        let alone = Expression::And(vec![name()]);
-        assert_broken(of_expression(&alone), "what is read of a");
+        let single = Expression::And(vec![name()]);
+        assert_broken(of_expression(&single), "what is read of a");
     }
 
     #[test]
