@@ -5,7 +5,7 @@ use chrono::{DateTime, Utc};
 use crate::domain::lease::HeldLease;
 use crate::domain::lifecycle::LifecycleRefusal;
 use crate::domain::moment::rfc3339;
-use crate::domain::patch::{PatchConflict, PatchFault};
+use crate::domain::patch::{PatchConflict, PatchError};
 use crate::domain::precondition::EntityTag;
 use crate::domain::{InvalidReport, ResourceId, Violation, Violations, excerpt};
 use crate::storage::postgres;
@@ -153,11 +153,11 @@ impl From<Violation> for Error {
     }
 }
 
-impl From<PatchFault> for Error {
-    fn from(fault: PatchFault) -> Self {
-        match fault {
-            PatchFault::Conflict(conflict) => Self::Patch(conflict),
-            PatchFault::Invalid(violations) => Self::Invalid(violations),
+impl From<PatchError> for Error {
+    fn from(error: PatchError) -> Self {
+        match error {
+            PatchError::Conflict(conflict) => Self::Patch(conflict),
+            PatchError::Invalid(violations) => Self::Invalid(violations),
         }
     }
 }

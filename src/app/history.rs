@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 
 use super::{Collection, Error, ListRequest, ResourcePath, Service};
 use crate::domain::history::{
-    Generation, HistoryPage, PastFault, PastMoment, REMOVAL_ENTRIES_MAX, Timeline, TimelineEvent,
+    Generation, HistoryPage, PastError, PastMoment, REMOVAL_ENTRIES_MAX, Timeline, TimelineEvent,
     Tombstone, first_time, generations,
 };
 use crate::domain::page::{Listing, PageRequest};
@@ -36,7 +36,7 @@ impl Service {
         };
         record
             .resolve(moment)
-            .map_err(|fault| past_error(fault, path, moment))
+            .map_err(|error| past_error(error, path, moment))
     }
 
     /// Returns a removed resource; `None` if it is not removed, or its removal is not stored any more.
@@ -184,21 +184,21 @@ impl Service {
     }
 }
 
-fn past_error(fault: PastFault, path: ResourcePath<'_>, moment: PastMoment) -> Error {
+fn past_error(error: PastError, path: ResourcePath<'_>, moment: PastMoment) -> Error {
     let kind = || {
         let entity = path.collection.entity();
         entity.map_or("Resource", |e| &e.kind).to_owned()
     };
-    match (fault, moment) {
-        (PastFault::TimeNotStored { since }, _) => Error::BeforeHistory { since },
-        (PastFault::NoSuchGeneration { latest }, PastMoment::Generation(generation)) => {
+    match (error, moment) {
+        (PastError::TimeNotStored { since }, _) => Error::BeforeHistory { since },
+        (PastError::NoSuchGeneration { latest }, PastMoment::Generation(generation)) => {
             Error::NoSuchGeneration {
                 kind: kind(),
                 generation,
                 latest,
             }
         }
-        (PastFault::GenerationNotStored, PastMoment::Generation(generation)) => {
+        (PastError::GenerationNotStored, PastMoment::Generation(generation)) => {
             Error::GenerationNotStored {
                 kind: kind(),
                 generation,

@@ -15,7 +15,7 @@ use super::keys::Verified;
 use super::live::Live;
 use super::pace::Pace;
 use super::refusal::reasons;
-use super::{AuthRefusal, IdentityFault, TokenFault, signature};
+use super::{AuthRefusal, IdentityError, TokenError, signature};
 use hyperfleet_server_kit::clock::Clock;
 use hyperfleet_server_kit::supervise::{PAUSE, supervise};
 
@@ -130,7 +130,7 @@ impl Authenticator {
         let outcome = match self.proven(&field).await {
             Ok((live, verified)) => {
                 let identity = identity(live, &verified, field, need);
-                identity.map_err(|fault| (Some(live), AuthRefusal::Unidentified(fault)))
+                identity.map_err(|error| (Some(live), AuthRefusal::Unidentified(error)))
             }
             Err(refused) => Err(refused),
         };
@@ -143,7 +143,7 @@ impl Authenticator {
         })
     }
 
-    /// The issuer that accepts the token; otherwise the fault, and the issuer it belongs to.
+    /// The issuer that accepts the token; otherwise the error, and the issuer it belongs to.
     async fn proven<'a>(
         &self,
         field: &impl Fn(&str) -> HeaderField<'a>,
@@ -155,7 +155,7 @@ impl Authenticator {
                 Some(Err(NotBearer)) => AuthRefusal::NotBearer,
                 Some(Ok(token)) => match live.verify(token).await {
                     Ok(verified) => return Ok((live, verified)),
-                    Err(fault) => AuthRefusal::Invalid(fault),
+                    Err(error) => AuthRefusal::Invalid(error),
                 },
             };
             if weight(&refusal) > weight(&refused.1) {
@@ -172,9 +172,9 @@ fn weight(refusal: &AuthRefusal) -> u8 {
     match refusal {
         AuthRefusal::Missing => 0,
         AuthRefusal::NotBearer => 1,
-        AuthRefusal::Invalid(TokenFault::Issuer) => 2,
-        AuthRefusal::Invalid(TokenFault::Audience) => 3,
-        AuthRefusal::Invalid(TokenFault::Expired) | AuthRefusal::Unidentified(_) => 5,
+        AuthRefusal::Invalid(TokenError::Issuer) => 2,
+        AuthRefusal::Invalid(TokenError::Audience) => 3,
+        AuthRefusal::Invalid(TokenError::Expired) | AuthRefusal::Unidentified(_) => 5,
         AuthRefusal::Invalid(_) => 4,
     }
 }
@@ -185,11 +185,11 @@ fn identity<'a>(
     verified: &Verified,
     field: impl Fn(&str) -> HeaderField<'a>,
     need: Need,
-) -> Result<Option<String>, IdentityFault> {
+) -> Result<Option<String>, IdentityError> {
     let header = live.issuer.identity.of_header(field);
     match header.unwrap_or_else(|| verified.identity.clone()) {
         Ok(identity) => Ok(Some(identity)),
         Err(_) if need == Need::Proof => Ok(None),
-        Err(fault) => Err(fault),
+        Err(error) => Err(error),
     }
 }

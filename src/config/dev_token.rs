@@ -35,6 +35,6 @@ pub struct DevTokenArgs {
 /// An issuer that settings accept; no service would accept the token of another one.
 fn issuer(text: &str) -> Result<String, String> {
     let checked = crate::auth::issuer_url(text);
-    checked.map_err(|fault| format!("no service accepts it as issuer_url: it {fault}"))?;
+    checked.map_err(|error| format!("no service accepts it as issuer_url: it {error}"))?;
     Ok(text.to_owned())
 }

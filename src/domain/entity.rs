@@ -58,9 +58,9 @@ pub struct Entity {
 
 impl Entity {
     /// Adds every violation of the kind's schema by a spec.
-    pub fn check_spec(&self, spec: &Map<String, Value>, faults: &mut Violations) {
+    pub fn check_spec(&self, spec: &Map<String, Value>, violations: &mut Violations) {
         if let Some(schema) = &self.spec_schema {
-            schema.check(spec, faults);
+            schema.check(spec, violations);
         }
     }
 

@@ -23,14 +23,14 @@ pub type RequestedReferences = BTreeMap<String, Vec<RequestedReference>>;
 /// The first broken rule: required types first, then type by type in alphabetical order.
 pub fn check(entity: &Entity, requested: &RequestedReferences) -> Result<References, Violation> {
     let kind = &entity.kind;
-    let fault = |constraint, message| Violation::new("references", constraint, message);
+    let violation = |constraint, message| Violation::new("references", constraint, message);
     for rule in &entity.references {
         let count = requested.get(&rule.ref_type).map_or(0, Vec::len);
         if count < rule.min {
             let (ref_type, min) = (&rule.ref_type, rule.min);
             let message =
                 format!("required reference type \"{ref_type}\" missing for {kind} (min {min})");
-            return Err(fault(Constraint::Required, message));
+            return Err(violation(Constraint::Required, message));
         }
     }
     let mut checked = References::new();
@@ -40,17 +40,17 @@ pub fn check(entity: &Entity, requested: &RequestedReferences) -> Result<Referen
                 "unknown reference type \"{}\" for {kind}",
                 excerpt(ref_type)
             );
-            return Err(fault(Constraint::Enum, message));
+            return Err(violation(Constraint::Enum, message));
         };
         if rule.max > 0 && targets.len() > rule.max {
             let (max, got) = (rule.max, targets.len());
             let message = format!(
                 "reference type \"{ref_type}\" for {kind} exceeds max count {max} (got {got})"
             );
-            return Err(fault(Constraint::Max, message));
+            return Err(violation(Constraint::Max, message));
         }
         let found = targets_of(ref_type, &rule.target_kind, targets)
-            .map_err(|(constraint, message)| fault(constraint, message))?;
+            .map_err(|(constraint, message)| violation(constraint, message))?;
         if !found.is_empty() {
             checked.insert(ref_type.clone(), found);
         }

@@ -251,7 +251,7 @@ pub enum Discard {
 /// Why a report is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidReport {
-    /// Only counted: the reader of bodies has the fault.
+    /// Only counted: the reader of bodies has the violation.
     #[error("the body is not a report")]
     Unreadable,
     /// It lacks a condition that every adapter must report.

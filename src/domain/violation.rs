@@ -1,4 +1,4 @@
-//! Faults of an input, one entry each, so that a user can fix all of them at once.
+//! ErrorList of an input, one entry each, so that a user can fix all of them at once.
 
 use serde_json::Value;
 use strum::{IntoStaticStr, VariantNames};
@@ -46,7 +46,7 @@ pub struct Violation {
 }
 
 impl Violation {
-    /// A fault without its value.
+    /// A violation without its value.
     pub fn new(
         field: impl Into<String>,
         constraint: Constraint,
@@ -60,7 +60,7 @@ impl Violation {
         }
     }
 
-    /// Adds the value that caused the fault.
+    /// Adds the value that caused the violation.
     pub fn with_value(mut self, value: impl Into<Value>) -> Self {
         self.value = Some(value.into());
         self
@@ -73,7 +73,7 @@ impl Violation {
 pub struct Violations(Vec<Violation>);
 
 impl Violations {
-    /// Faults that one answer names at most.
+    /// ErrorList that one answer names at most.
     pub const COUNT_MAX: usize = 50;
 
     pub fn push(&mut self, violation: Violation) {
@@ -86,12 +86,12 @@ impl Violations {
         self.0.is_empty()
     }
 
-    /// The faults in the order in which they were found.
+    /// The violations in the order in which they were found.
     pub fn into_vec(self) -> Vec<Violation> {
         self.0
     }
 
-    /// The faults in the order in which they were found.
+    /// The violations in the order in which they were found.
     pub fn as_slice(&self) -> &[Violation] {
         &self.0
     }
@@ -134,13 +134,13 @@ mod tests {
 
     #[test]
     fn violations_stay_in_order_up_to_a_limit() {
-        let fault = |n: usize| Violation::new(n.to_string(), Constraint::Min, "too small");
-        let first = Violations::from(fault(0));
-        assert_eq!(first.as_slice(), [fault(0)]);
-        let mut faults = first;
-        faults.extend((1..100).map(fault));
-        let expected: Vec<_> = (0..Violations::COUNT_MAX).map(fault).collect();
-        assert_eq!(faults.as_slice(), expected);
-        assert_eq!(faults.into_vec(), expected);
+        let violation = |n: usize| Violation::new(n.to_string(), Constraint::Min, "too small");
+        let first = Violations::from(violation(0));
+        assert_eq!(first.as_slice(), [violation(0)]);
+        let mut violations = first;
+        violations.extend((1..100).map(violation));
+        let expected: Vec<_> = (0..Violations::COUNT_MAX).map(violation).collect();
+        assert_eq!(violations.as_slice(), expected);
+        assert_eq!(violations.into_vec(), expected);
     }
 }

@@ -13,7 +13,7 @@ use crate::domain::StoredResource;
 use crate::domain::audit::ChangeOrigin;
 use crate::domain::change::ChangePosition;
 use crate::domain::idempotency::{IdempotencyKey, KeyedRequest};
-use crate::domain::precondition::{EntityTag, Preconditions, Verdict};
+use crate::domain::precondition::{EntityTag, PreconditionOutcome, Preconditions};
 use crate::wire::{self, PatchFormat};
 use hyperfleet_server_kit::http::Problem;
 
@@ -23,7 +23,7 @@ impl Call {
     /// What the request demands of the state of its resource.
     pub(super) fn preconditions(&self) -> Result<Preconditions, Problem> {
         let conditions = Preconditions::parse(self.lines(&IF_MATCH), self.lines(&IF_NONE_MATCH));
-        conditions.map_err(|fault| app::Error::from(fault).into())
+        conditions.map_err(|violation| app::Error::from(violation).into())
     }
 
     /// The key of the request, if it has one, with all that makes a repetition of it. It belongs to the tenant and the
@@ -88,9 +88,9 @@ pub(super) fn evaluate_preconditions(
 ) -> Option<Result<HttpResponse, Problem>> {
     let tag = found.tag();
     match conditions.check(tag) {
-        Verdict::Holds => None,
-        Verdict::NotModified => Some(Ok(not_modified(tag, position))),
-        Verdict::Failed => {
+        PreconditionOutcome::Holds => None,
+        PreconditionOutcome::NotModified => Some(Ok(not_modified(tag, position))),
+        PreconditionOutcome::Failed => {
             let failed = app::Error::Precondition {
                 kind: found.kind.clone(),
                 id: found.id,

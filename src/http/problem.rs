@@ -8,13 +8,13 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use crate::app::{self, WatchEnd};
-use crate::auth::{AuthRefusal, TokenFault};
+use crate::auth::{AuthRefusal, TokenError};
 use crate::domain::history::Tombstone;
 use crate::domain::page::InvalidOrder;
-use crate::domain::tenancy::Denied;
-use crate::domain::tsl::Fault;
+use crate::domain::tenancy::TenantRefusal;
+use crate::domain::tsl::SearchError;
 use crate::domain::{Constraint, StoredResource, Violation, Violations, excerpt, moment};
-use crate::wire::{BodyFault, ParamsFault, PatchFormat, schemas};
+use crate::wire::{BodyError, ParamsError, PatchFormat, schemas};
 use hyperfleet_server_kit::causes::chain;
 use hyperfleet_server_kit::http::{
     Arrival, ErrorResponse, FOR_ITS_CALLER, Problem, ProblemKind, Wording,
@@ -41,7 +41,7 @@ mod kinds {
     pub(super) const NO_CREDENTIALS: &ProblemKind = &ProblemKind::new(StatusCode::UNAUTHORIZED, "AUT-001", "authentication-error", "Authentication Required");
     pub(super) const BAD_CREDENTIALS: &ProblemKind = &ProblemKind::new(StatusCode::UNAUTHORIZED, "AUT-002", "authentication-error", "Invalid Credentials");
     pub(super) const EXPIRED: &ProblemKind = &ProblemKind::new(StatusCode::UNAUTHORIZED, "AUT-003", "authentication-error", "Invalid Token");
-    pub(super) const FORBIDDEN: &ProblemKind = &ProblemKind::new(StatusCode::FORBIDDEN, "AUZ-001", "permission-denied", "Permission Denied");
+    pub(super) const FORBIDDEN: &ProblemKind = &ProblemKind::new(StatusCode::FORBIDDEN, "AUZ-001", "permission-denied", "Permission TenantRefusal");
     pub(super) const NOT_FOUND: &ProblemKind = &ProblemKind::new(StatusCode::NOT_FOUND, "NTF-001", "not-found", "Resource Not Found");
     pub(super) const TAKEN: &ProblemKind = &ProblemKind::new(StatusCode::CONFLICT, "CNF-001", "conflict", "Resource Conflict");
     pub(super) const VERSION: &ProblemKind = &ProblemKind::new(StatusCode::PRECONDITION_FAILED, "CNF-002", "conflict", "Version Conflict");
@@ -70,7 +70,7 @@ pub(super) struct Body<'a> {
     /// This occurrence, for people.
     #[schema(required = false)]
     detail: &'a str,
-    /// One entry for each fault of a body or of parameters, 50 at most.
+    /// One entry for each error of a body or of parameters, 50 at most.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     #[schema(value_type = Vec<ViolationView<'_>>)]
     errors: &'a [Value],
@@ -214,11 +214,11 @@ pub(super) fn unavailable(cause: impl Into<String>) -> Problem {
 }
 
 /// The caller is not authenticated; the response says what is missing (RFC 6750 §3): a token, or a valid one.
-fn challenge(kind: &'static ProblemKind, detail: String, fault: Option<&str>) -> Problem {
+fn challenge(kind: &'static ProblemKind, detail: String, error: Option<&str>) -> Problem {
     let realm = "Bearer realm=\"hyperfleet\"";
-    let challenge = match fault {
+    let challenge = match error {
         None => realm.to_owned(),
-        Some(fault) => format!("{realm}, error=\"invalid_token\", error_description=\"{fault}\""),
+        Some(error) => format!("{realm}, error=\"invalid_token\", error_description=\"{error}\""),
     };
     Problem::new(kind, detail).with_header(header::WWW_AUTHENTICATE, challenge)
 }
@@ -250,23 +250,23 @@ fn naming(problem: Problem, parameter: &str, field: &str) -> Problem {
     with_errors(problem, &violation.into())
 }
 
-impl From<BodyFault> for Problem {
-    fn from(fault: BodyFault) -> Self {
-        match fault {
-            BodyFault::Malformed(detail) => Self::new(ProblemKind::MALFORMED, detail),
-            BodyFault::NothingToUpdate => Self::new(
+impl From<BodyError> for Problem {
+    fn from(error: BodyError) -> Self {
+        match error {
+            BodyError::Malformed(detail) => Self::new(ProblemKind::MALFORMED, detail),
+            BodyError::NothingToUpdate => Self::new(
                 kinds::BAD_REQUEST,
                 "at least one field must be provided for update",
             ),
-            BodyFault::Invalid(violations) => invalid_body(&violations),
+            BodyError::Invalid(violations) => invalid_body(&violations),
         }
     }
 }
 
-impl From<ParamsFault> for Problem {
-    fn from(fault: ParamsFault) -> Self {
-        match fault {
-            ParamsFault::Order(parameter, order) => {
+impl From<ParamsError> for Problem {
+    fn from(error: ParamsError) -> Self {
+        match error {
+            ParamsError::Order(parameter, order) => {
                 let problem = Self::new(kinds::BAD_REQUEST, order.to_string());
                 match order {
                     InvalidOrder::Field(name) => naming(problem, parameter, &name),
@@ -275,15 +275,17 @@ impl From<ParamsFault> for Problem {
                     | InvalidOrder::TooMany => problem,
                 }
             }
-            ParamsFault::Fields(fields) => Self::new(kinds::INVALID, fields.to_string()),
-            ParamsFault::Search(search) => {
+            ParamsError::Fields(fields) => Self::new(kinds::INVALID, fields.to_string()),
+            ParamsError::Search(search) => {
                 let problem = Self::new(kinds::BAD_REQUEST, search.to_string());
                 match search {
-                    Fault::UnknownField(name) => naming(problem, "search", &name),
-                    Fault::TooLong | Fault::Syntax { .. } | Fault::Meaning(_) => problem,
+                    SearchError::UnknownField(name) => naming(problem, "search", &name),
+                    SearchError::TooLong | SearchError::Syntax { .. } | SearchError::Meaning(_) => {
+                        problem
+                    }
                 }
             }
-            ParamsFault::Invalid(violations) => {
+            ParamsError::Invalid(violations) => {
                 let problem = Self::new(kinds::INVALID, "Invalid query parameters");
                 with_errors(problem, &violations)
             }
@@ -293,23 +295,23 @@ impl From<ParamsFault> for Problem {
 
 impl From<AuthRefusal> for Problem {
     fn from(refusal: AuthRefusal) -> Self {
-        let (kind, fault) = match &refusal {
+        let (kind, error) = match &refusal {
             AuthRefusal::Missing => (kinds::NO_CREDENTIALS, None),
             // A caller with another scheme has sent no token either.
             AuthRefusal::NotBearer => (kinds::BAD_CREDENTIALS, None),
-            AuthRefusal::Invalid(TokenFault::Expired) => {
+            AuthRefusal::Invalid(TokenError::Expired) => {
                 (kinds::EXPIRED, Some("the token has expired"))
             }
             AuthRefusal::Invalid(_) => (kinds::BAD_CREDENTIALS, Some("the token is invalid")),
             AuthRefusal::Unidentified(_) => (kinds::NO_CREDENTIALS, Some("unknown identity")),
         };
-        challenge(kind, refusal.to_string(), fault)
+        challenge(kind, refusal.to_string(), error)
     }
 }
 
-impl From<Denied> for Problem {
-    fn from(denied: Denied) -> Self {
-        Self::new(kinds::FORBIDDEN, denied.to_string())
+impl From<TenantRefusal> for Problem {
+    fn from(refusal: TenantRefusal) -> Self {
+        Self::new(kinds::FORBIDDEN, refusal.to_string())
     }
 }
 

@@ -67,7 +67,7 @@ fn milliseconds(time: Duration) -> u64 {
 ///
 /// # Errors
 ///
-/// A fault of its settings.
+/// An error of its settings.
 pub(super) fn check(database: &Database) -> anyhow::Result<()> {
     options(database)?;
     let roots = &database.ssl.root_cert_file;

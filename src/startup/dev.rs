@@ -150,11 +150,11 @@ fn data_folder(requested: Option<&Path>) -> anyhow::Result<PathBuf> {
     }
     if requested.is_some() {
         let folder = wanted.display();
-        let fault = format!(
+        let error = format!(
             "cannot keep data in {folder}: PostgreSQL does not run as root, and other users cannot enter a folder \
              above; choose another folder with --data-dir"
         );
-        return Err(anyhow!(fault).context(Misuse));
+        return Err(anyhow!(error).context(Misuse));
     }
     // Each path has a name of its own.
     let name = wanted.display().to_string();

@@ -11,7 +11,7 @@ use base64::prelude::BASE64_URL_SAFE_NO_PAD as BASE64;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use super::query::{Params, ParamsFault};
+use super::query::{Params, ParamsError};
 use crate::domain::page::Order;
 use crate::domain::position::RowPosition;
 use crate::domain::tenancy::TenantScope;
@@ -111,7 +111,7 @@ impl Params {
         &self,
         list: &ListKey,
         order: &Order,
-    ) -> Result<Option<Continuation>, ParamsFault> {
+    ) -> Result<Option<Continuation>, ParamsError> {
         let Some(text) = self.get("continue") else {
             return Ok(None);
         };
@@ -121,8 +121,9 @@ impl Params {
             Continuation::decode(text, list, order)
         };
         found.map(Some).map_err(|why| {
-            let fault = Violation::new("continue", Constraint::Format, format!("continue {why}"));
-            ParamsFault::Invalid(fault.with_value(excerpt(text)).into())
+            let violation =
+                Violation::new("continue", Constraint::Format, format!("continue {why}"));
+            ParamsError::Invalid(violation.with_value(excerpt(text)).into())
         })
     }
 }

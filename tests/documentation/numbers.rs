@@ -86,7 +86,7 @@ const CLAIMS: &[Claim] = &[
 
     // What the log and the metrics say.
     says(MONITORING, "up to 1 MiB of lines wait for it", &[(QUEUE, "WAITING_BYTES_MAX")]),
-    says(MONITORING, "of JSON bodies up to 64 KiB, the first 4 KiB", &[(REDACTION, "BODY_BYTES_MAX"), (REDACTION, "SHOWN_BYTES_MAX")]),
+    says(MONITORING, "of JSON bodies up to 64 KiB, the first 4 KiB", &[(REDACTION, "BODY_BYTES_MAX"), (REDACTION, "LOGGED_BYTES_MAX")]),
     says(MONITORING, "statements that take longer than 200 ms", &[(SLOW, "SLOW")]),
     says(MONITORING, "five seconds after a panic", &[("crates/server-kit/src/supervise.rs", "PAUSE")]),
     says("docs/operations/runbooks.md", "Statements above 200 ms", &[(SLOW, "SLOW")]),

@@ -31,7 +31,7 @@ impl Expression {
     /// Compiles an expression that may name these variables.
     ///
     /// # Errors
-    /// The first fault, with what to change, as the rest of a sentence after the expression's name.
+    /// The first error, with what to change, as the rest of a sentence after the expression's name.
     pub fn compile(source: &str, variables: &'static [&'static str]) -> Result<Self, String> {
         if source.trim().is_empty() {
             return Err("is empty: write an expression, for instance: true".to_owned());

@@ -1,7 +1,7 @@
 //! Expressions in CEL that a configuration may contain: they may neither harm nor delay the program that runs them.
 //!
 //! ```text
-//! text ─▶ parser ─▶ scope ─▶ Expression      every fault is found at start
+//! text ─▶ parser ─▶ scope ─▶ Expression      every error is found at start
 //! JSON ─▶ mask ─▶ CelValue ─▶ Evaluation ─▶ bool, text, integer, JSON
 //!                                │
 //!                         meter, guard: what an expression may cost, panics, stacks

@@ -1,4 +1,4 @@
-//! Checks the tree of an expression: its depth, names and functions. The interpreter would detect faults only at run
+//! Checks the tree of an expression: its depth, names and functions. The interpreter would detect errors only at run
 //! time.
 
 use cel::common::ast::{CallExpr, ComprehensionExpr, Expr, IdedExpr, LiteralValue, operators};
@@ -10,7 +10,7 @@ use crate::meter::parts;
 /// Deepest expression, with loops expanded.
 pub const DEPTH_MAX: usize = 48;
 
-/// Checks a parsed expression that may name these variables. Returns its patterns, or the first fault with what
+/// Checks a parsed expression that may name these variables. Returns its patterns, or the first error with what
 /// to change.
 pub(crate) fn check<'e>(
     expression: &'e IdedExpr,

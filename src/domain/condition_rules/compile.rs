@@ -10,30 +10,30 @@ use super::view::VARIABLES;
 use crate::domain::aggregation::{LAST_KNOWN_RECONCILED, RECONCILED};
 use crate::domain::excerpt;
 
-/// Compiles the rules of a kind. Every fault goes to `fault`, as the part of a sentence after the name of the kind.
+/// Compiles the rules of a kind. Every error goes to `error`, as the part of a sentence after the name of the kind.
 /// `reserved` are the condition types of required adapters.
 pub(in crate::domain) fn compile(
     configs: &[RuleConfig],
     reserved: &BTreeSet<String>,
-    mut fault: impl FnMut(String),
+    mut error: impl FnMut(String),
 ) -> Vec<Rule> {
     let mut seen = BTreeSet::new();
     let mut rules = Vec::new();
     for config in configs {
         let kind = &config.kind;
-        if let Some(problem) = type_fault(kind, reserved) {
-            fault(problem);
+        if let Some(problem) = type_error(kind, reserved) {
+            error(problem);
         } else if !seen.insert(kind) {
-            fault(format!(
+            error(format!(
                 "has the condition \"{kind}\" twice: rename or remove one of the two"
             ));
         }
-        rules.extend(compile_one(config, &mut fault));
+        rules.extend(compile_one(config, &mut error));
     }
     rules
 }
 
-fn type_fault(kind: &str, reserved: &BTreeSet<String>) -> Option<String> {
+fn type_error(kind: &str, reserved: &BTreeSet<String>) -> Option<String> {
     let is_name = kind.starts_with(|c: char| c.is_ascii_alphabetic())
         && kind
             .bytes()
@@ -58,19 +58,19 @@ fn type_fault(kind: &str, reserved: &BTreeSet<String>) -> Option<String> {
     }
 }
 
-fn compile_one(config: &RuleConfig, fault: &mut impl FnMut(String)) -> Option<Rule> {
+fn compile_one(config: &RuleConfig, error: &mut impl FnMut(String)) -> Option<Rule> {
     let RuleConfig { kind, when, output } = config;
     let label = excerpt(kind);
     let mut compile = |part: &str, config: &ExpressionConfig| {
         let compiled = Expression::compile(&config.expression, VARIABLES);
         let compiled = compiled.map_err(|problem| {
-            fault(format!(
+            error(format!(
                 "has the condition \"{label}\", whose {part} {problem}"
             ));
         });
         compiled.ok()
     };
-    // All four, so that all their faults are reported.
+    // All four, so that all their errors are reported.
     let when = compile("when.expression", when);
     let status = compile("output.status.expression", &output.status);
     let reason = compile("output.reason.expression", &output.reason);

@@ -45,7 +45,7 @@ pub struct PastRecord {
 
 /// Why there is no state to show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PastFault {
+pub enum PastError {
     /// The resource did not exist at that time.
     Absent,
     /// The time is before the stored changes.
@@ -62,34 +62,34 @@ impl PastRecord {
     /// # Errors
     ///
     /// There is none, or it is no longer stored.
-    pub fn resolve(self, moment: PastMoment) -> Result<StoredResource, PastFault> {
+    pub fn resolve(self, moment: PastMoment) -> Result<StoredResource, PastError> {
         match moment {
             PastMoment::At(at) => self.at(at),
             PastMoment::Generation(generation) => self.of_generation(generation),
         }
     }
 
-    fn at(self, at: DateTime<Utc>) -> Result<StoredResource, PastFault> {
+    fn at(self, at: DateTime<Utc>) -> Result<StoredResource, PastError> {
         // If the history is complete, the resource did not exist yet, whatever is stored of other resources.
         if let Some(since) = first_time(at, self.stored_since).filter(|_| !self.is_complete) {
-            return Err(PastFault::TimeNotStored { since });
+            return Err(PastError::TimeNotStored { since });
         }
         match self.state {
             Some(state) if !self.is_removal => Ok(state),
             // It existed before the first change that is stored.
-            None if !self.is_complete => Err(PastFault::TimeNotStored {
+            None if !self.is_complete => Err(PastError::TimeNotStored {
                 since: self.first_at,
             }),
-            _ => Err(PastFault::Absent),
+            _ => Err(PastError::Absent),
         }
     }
 
-    fn of_generation(self, generation: i32) -> Result<StoredResource, PastFault> {
+    fn of_generation(self, generation: i32) -> Result<StoredResource, PastError> {
         if generation > self.generation {
             let latest = self.generation;
-            return Err(PastFault::NoSuchGeneration { latest });
+            return Err(PastError::NoSuchGeneration { latest });
         }
-        self.state.ok_or(PastFault::GenerationNotStored)
+        self.state.ok_or(PastError::GenerationNotStored)
     }
 }
 
@@ -166,16 +166,16 @@ mod tests {
         };
         let since = at(100);
         assert_eq!(ask(100, &|_| {}), Ok(()));
-        assert_eq!(ask(99, &|_| {}), Err(PastFault::TimeNotStored { since }));
+        assert_eq!(ask(99, &|_| {}), Err(PastError::TimeNotStored { since }));
         assert_eq!(ask(99, &|r| r.stored_since = None), Ok(()));
         assert_eq!(ask(99, &|r| r.is_complete = true), Ok(()));
-        let absent = Err(PastFault::Absent);
+        let absent = Err(PastError::Absent);
         assert_eq!(ask(101, &|r| r.is_removal = true), absent);
         assert_eq!(
             ask(99, &|r| (r.is_complete, r.state) = (true, None)),
             absent
         );
-        let unknown = Err(PastFault::TimeNotStored { since: at(105) });
+        let unknown = Err(PastError::TimeNotStored { since: at(105) });
         assert_eq!(ask(101, &|r| r.state = None), unknown);
     }
 
@@ -188,9 +188,9 @@ mod tests {
         };
         assert_eq!(ask(3, &|_| {}), Ok(()));
         assert_eq!(ask(3, &|r| r.is_removal = true), Ok(()), "its last state");
-        let forgotten = Err(PastFault::GenerationNotStored);
+        let forgotten = Err(PastError::GenerationNotStored);
         assert_eq!(ask(2, &|r| r.state = None), forgotten);
-        let never = Err(PastFault::NoSuchGeneration { latest: 5 });
+        let never = Err(PastError::NoSuchGeneration { latest: 5 });
         assert_eq!(ask(6, &|r| r.state = None), never);
     }
 }

@@ -59,7 +59,7 @@ fn allow_null(schema: &mut Value) {
     };
     let is_composed = COMPOSING.iter().any(|name| keywords.contains_key(*name));
     if is_composed || keywords.contains_key("$ref") {
-        // Not `anyOf`: that would hide the faults of a value that is not null behind its own.
+        // Not `anyOf`: that would hide the violations of a value that is not null behind its own.
         *schema = json!({"if": {"type": "null"}, "else": schema.take()});
         return;
     }

@@ -4,10 +4,10 @@ use serde_json::{Map, Value, json};
 use strum::VariantNames as _;
 
 use crate::app;
-use crate::auth::{AuthRefusal, IdentityFault, TokenFault};
+use crate::auth::{AuthRefusal, IdentityError, TokenError};
 use crate::domain::patch::{ConflictReason, PatchConflict};
 use crate::domain::precondition::EntityTag;
-use crate::domain::tenancy::Denied;
+use crate::domain::tenancy::TenantRefusal;
 use crate::domain::{Constraint, EntityRegistry, ListFilterKind, ResourceId};
 use crate::http::problem::{Body, removed, unavailable, unsupported_patch};
 use crate::wire::schemas::derived;
@@ -116,12 +116,12 @@ fn examples_of(status: u16, registry: &EntityRegistry) -> Vec<(&'static str, Pro
         400 => bad_requests(registry),
         401 => vec![
             ("no token", Some(Auth::Missing.into())),
-            ("expired token", Some(Auth::Invalid(TokenFault::Expired).into())),
-            ("unknown identity", Some(Auth::Unidentified(IdentityFault::NotFound("email".to_owned())).into())),
+            ("expired token", Some(Auth::Invalid(TokenError::Expired).into())),
+            ("unknown identity", Some(Auth::Unidentified(IdentityError::NotFound("email".to_owned())).into())),
         ],
         403 => vec![
-            ("no tenant", Some(Denied::Missing { header: "X-Org".to_owned() }.into())),
-            ("system identity", Some(Denied::OnlyReports.into())),
+            ("no tenant", Some(TenantRefusal::Missing { header: "X-Org".to_owned() }.into())),
+            ("system identity", Some(TenantRefusal::OnlyReports.into())),
         ],
         404 => vec![("no such resource", Some(app::Error::NotFound { kind, id: id.to_owned() }.into()))],
         405 => vec![("other methods", Some(Problem::method_not_allowed("GET, HEAD, POST")))],

@@ -72,11 +72,11 @@ fn assert_valid(document: &Value) {
     let schema = include_str!("../../../tests/fixtures/openapi-3.0.schema.json");
     let schema = serde_json::from_str(schema).unwrap();
     let validator = jsonschema::draft4::new(&schema).unwrap();
-    let faults: Vec<_> = validator
+    let errors: Vec<_> = validator
         .iter_errors(document)
-        .map(|fault| format!("{}: {fault:.300}", fault.instance_path()))
+        .map(|error| format!("{}: {error:.300}", error.instance_path()))
         .collect();
-    assert!(faults.is_empty(), "{faults:#?}");
+    assert!(errors.is_empty(), "{errors:#?}");
 }
 
 /// Every operation: path, method, description.
@@ -127,7 +127,7 @@ fn every_document_is_valid() {
     for registry in registries() {
         assert_valid(&document(&registry));
     }
-    // The validator finds faults.
+    // The validator finds errors.
     let mut faulty = document(&registry(&built_in()).unwrap());
     faulty["components"]["schemas"]["Cluster"]["type"] = json!(["object", "null"]);
     let schema = include_str!("../../../tests/fixtures/openapi-3.0.schema.json");
@@ -480,11 +480,11 @@ fn examples_fit_their_schemas() {
             let several = content["examples"].as_object().into_iter().flatten();
             let several = several.map(|(_, example)| &example["value"]);
             for example in content.get("example").into_iter().chain(several) {
-                let faults: Vec<_> = validator
+                let errors: Vec<_> = validator
                     .iter_errors(example)
                     .map(|f| f.to_string())
                     .collect();
-                assert!(faults.is_empty(), "{example}: {faults:?}");
+                assert!(errors.is_empty(), "{example}: {errors:?}");
                 count += 1;
             }
         }

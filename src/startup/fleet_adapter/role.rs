@@ -45,8 +45,8 @@ impl Role {
             let running = plan.running(&fleet, &api_url, grace);
             let (mut stopped, ended) = (stopped.clone(), ended.clone());
             async move {
-                let Ok(running) = running.inspect_err(|fault| {
-                    let error = format!("{fault:#}");
+                let Ok(running) = running.inspect_err(|error| {
+                    let error = format!("{error:#}");
                     tracing::error!(error, "fleet adapter cannot run: retrying");
                 }) else {
                     return;

@@ -79,9 +79,9 @@ fn metrics_and_probes_agree_about_readiness() {
     shows(0);
     gate.open();
     shows(1);
-    gate.set_fault(Some("database unavailable".to_owned()));
+    gate.set_unready_reason(Some("database unavailable".to_owned()));
     shows(0);
-    gate.set_fault(None);
+    gate.set_unready_reason(None);
     shows(1);
     gate.stop();
     shows(0);

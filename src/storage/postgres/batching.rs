@@ -63,7 +63,7 @@ pub(super) trait BatchItem: Sized + Send + Sync + 'static {
 
 /// Why an item has no answer.
 #[derive(Debug)]
-pub(super) enum Unanswered {
+pub(super) enum BatchError {
     /// There was no connection in time. The item had no effect.
     NoConnection,
     /// The statement failed, and had no other item. The item had no effect.
@@ -109,7 +109,7 @@ struct Waiting<Q: BatchItem> {
     item: Q,
     /// How long to wait for a connection.
     until: Instant,
-    answer: oneshot::Sender<Result<Q::Answer, Unanswered>>,
+    answer: oneshot::Sender<Result<Q::Answer, BatchError>>,
     span: Span,
 }
 
@@ -135,7 +135,7 @@ impl<Q: BatchItem> Batcher<Q> {
         item: Q,
         until: Instant,
         deadline: Option<Instant>,
-    ) -> Result<Q::Answer, Unanswered> {
+    ) -> Result<Q::Answer, BatchError> {
         let (answer, mut answered) = oneshot::channel();
         let (needs_task, number) = {
             let mut queue = self.queue();
@@ -158,8 +158,8 @@ impl<Q: BatchItem> Batcher<Q> {
         }
         // The statement before may wait for a server that is silent: other connections may be better.
         match timeout_at(until, &mut answered).await {
-            Ok(answered) => return answered.unwrap_or(Err(Unanswered::Lost)),
-            Err(_) if self.withdraw(number) => return Err(Unanswered::NoConnection),
+            Ok(answered) => return answered.unwrap_or(Err(BatchError::Lost)),
+            Err(_) if self.withdraw(number) => return Err(BatchError::NoConnection),
             Err(_) => {}
         }
         let answered = match deadline {
@@ -167,11 +167,11 @@ impl<Q: BatchItem> Batcher<Q> {
             // Requests that gather may wait for each other.
             Some(deadline) => match timeout_at(deadline, answered).await {
                 Ok(answered) => answered,
-                Err(_) => return Err(Unanswered::Late),
+                Err(_) => return Err(BatchError::Late),
             },
         };
         // The task panicked, or the program ends.
-        answered.unwrap_or(Err(Unanswered::Lost))
+        answered.unwrap_or(Err(BatchError::Lost))
     }
 
     /// Takes an item back, unless its statement has begun or waits for a connection.
@@ -202,7 +202,7 @@ impl<Q: BatchItem> Batcher<Q> {
         let waiting = std::mem::take(&mut self.queue().waiting);
         for waiting in batch.into_iter().chain(waiting) {
             // The request may have left.
-            let _ = waiting.answer.send(Err(Unanswered::NoConnection));
+            let _ = waiting.answer.send(Err(BatchError::NoConnection));
         }
     }
 
@@ -290,7 +290,7 @@ impl<Q: BatchItem> Clone for Batcher<Q> {
 
 /// Answers the requests of a statement that failed.
 fn refuse<T>(
-    mut requests: Vec<oneshot::Sender<Result<T, Unanswered>>>,
+    mut requests: Vec<oneshot::Sender<Result<T, BatchError>>>,
     error: Error,
     is_lost: bool,
 ) {
@@ -298,7 +298,7 @@ fn refuse<T>(
     let is_final = !is_lost && !matches!(error, Error::Contended { .. });
     if is_final && requests.len() == 1 {
         if let Some(request) = requests.pop() {
-            let _ = request.send(Err(Unanswered::Refused(error)));
+            let _ = request.send(Err(BatchError::Refused(error)));
         }
         return;
     }
@@ -309,9 +309,9 @@ fn refuse<T>(
     );
     for request in requests {
         let why = if is_lost {
-            Unanswered::Lost
+            BatchError::Lost
         } else {
-            Unanswered::Failed
+            BatchError::Failed
         };
         let _ = request.send(Err(why));
     }

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::batching::{BATCH_MAX, BatchItem, BatchLimits, Batcher, Unanswered};
+use super::batching::{BATCH_MAX, BatchError, BatchItem, BatchLimits, Batcher};
 use super::insert_resources::InsertResource;
 use super::pool::{Pool, gathering_pool};
 use super::read_resources::ReadResource;
@@ -140,15 +140,15 @@ impl Store {
         let mut is_unknown = false;
         match batcher.submit(item(), until, self.deadline).await {
             Ok(answer) => return Ok(answer),
-            Err(Unanswered::Refused(error)) => return Err(error),
-            Err(Unanswered::Late) => return Err(without_answer(Q::DOING, error::silent())),
-            Err(Unanswered::Lost) if !Q::IS_REPEATABLE => {
+            Err(BatchError::Refused(error)) => return Err(error),
+            Err(BatchError::Late) => return Err(without_answer(Q::DOING, error::silent())),
+            Err(BatchError::Lost) if !Q::IS_REPEATABLE => {
                 return Err(without_answer(Q::DOING, connection_lost()));
             }
             // Both attempts together wait for a connection hardly longer than one; a new one takes a moment.
-            Err(Unanswered::NoConnection) => until = until.max(Instant::now() + CONNECT_TIME),
-            Err(Unanswered::Failed) => until = self.connected_by(),
-            Err(Unanswered::Lost) => {
+            Err(BatchError::NoConnection) => until = until.max(Instant::now() + CONNECT_TIME),
+            Err(BatchError::Failed) => until = self.connected_by(),
+            Err(BatchError::Lost) => {
                 until = self.connected_by();
                 is_unknown = true;
             }

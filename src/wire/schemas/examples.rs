@@ -209,9 +209,9 @@ fn fitting_example(schema: &SpecSchema) -> Option<&Value> {
     let component = schema.components().get(schema.name())?;
     let first = component.get("examples").and_then(|all| all.get(0));
     let example = component.get("example").or(first)?;
-    let mut faults = Violations::default();
-    schema.check(example.as_object()?, &mut faults);
-    faults.is_empty().then_some(example)
+    let mut violations = Violations::default();
+    schema.check(example.as_object()?, &mut violations);
+    violations.is_empty().then_some(example)
 }
 
 /// The body of a report.

@@ -155,7 +155,7 @@ impl Parts {
         request: &mut ServiceRequest,
     ) -> Result<Portion, Problem> {
         if self.gate.phase() == Phase::Starting {
-            let problem = Problem::starting(self.gate.fault());
+            let problem = Problem::starting(self.gate.unready_reason());
             return Err(refusals::count_refusal(refusals::STARTING, problem));
         }
         if let Err(problem) = identify(request).await {

@@ -35,7 +35,7 @@ pub struct Problem {
     pub kind: &'static ProblemKind,
     /// This occurrence. Never the text of an internal failure.
     pub detail: String,
-    /// One entry per fault of the input.
+    /// One entry per error of the input.
     pub errors: Vec<Value>,
     /// What the problem is about, for the products whose problems have such a member.
     pub about: Option<Box<Value>>,
@@ -118,9 +118,9 @@ impl Problem {
         Self::new(ProblemKind::PACKED, detail).with_header(header::ACCEPT_ENCODING, understood)
     }
 
-    /// The service accepts no requests yet; `fault` is the reason, if known.
-    pub fn starting(fault: Option<String>) -> Self {
-        let detail = fault.unwrap_or_else(|| "The service is starting".to_owned());
+    /// The service accepts no requests yet; `error` is the reason, if known.
+    pub fn starting(error: Option<String>) -> Self {
+        let detail = error.unwrap_or_else(|| "The service is starting".to_owned());
         Self::new(ProblemKind::UNAVAILABLE, detail).retry_after(STARTING_SECONDS)
     }
 

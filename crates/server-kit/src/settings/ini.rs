@@ -20,7 +20,7 @@ use crate::files;
 const BYTES_MAX: u64 = 1024 * 1024;
 
 impl Sources {
-    /// Adds an INI file. An unreadable file is a fault, and so is a line that is not a setting.
+    /// Adds an INI file. An unreadable file is an error, and so is a line that is not a setting.
     #[must_use]
     pub fn ini(mut self, path: &Path) -> Self {
         let name = path.display();
@@ -28,13 +28,13 @@ impl Sources {
             Ok(text) => parse(&text),
             Err(error) => {
                 let text = format!("cannot read {name}: {error}");
-                self.faults.push((String::new(), text));
+                self.errors.push((String::new(), text));
                 return self;
             }
         };
         for number in file.odd {
             let text = format!("{name}:{number}: it is no `key = value`");
-            self.faults.push((String::new(), text));
+            self.errors.push((String::new(), text));
         }
         for (section, number) in file.sections {
             self.notes.push(format!(

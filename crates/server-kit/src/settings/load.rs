@@ -8,7 +8,7 @@ use figment::value::Value;
 
 use super::setting::{Setting, SettingStatus};
 use super::table::SettingTable;
-use crate::faults::Faults;
+use crate::errors::ErrorList;
 
 /// Valid settings with their sources.
 #[derive(Debug, Clone)]
@@ -56,24 +56,24 @@ impl<S> Loaded<S> {
         self.values.get(key).map(|value| value.origin.as_str())
     }
 
-    /// Refuses settings with these faults, which begin with a setting.
+    /// Refuses settings with these errors, which begin with a setting.
     ///
     /// # Errors
-    /// All faults, each with the source of its setting.
-    pub fn refuse(&self, faults: impl IntoIterator<Item = String>) -> anyhow::Result<()> {
-        let faults = faults.into_iter();
-        let faults: Vec<_> = faults.map(|fault| located(&fault, &self.values)).collect();
-        refused(&faults)
+    /// All errors, each with the source of its setting.
+    pub fn refuse(&self, errors: impl IntoIterator<Item = String>) -> anyhow::Result<()> {
+        let errors = errors.into_iter();
+        let errors: Vec<_> = errors.map(|error| located(&error, &self.values)).collect();
+        refused(&errors)
     }
 
     /// What is made from the settings.
     ///
     /// # Errors
-    /// All its faults.
+    /// All its errors.
     pub fn made<T>(&self, make: impl FnOnce(&S) -> anyhow::Result<T>) -> anyhow::Result<T> {
-        let mut faults = Faults::default();
-        let part = faults.part(make(&self.settings));
-        self.refuse(faults.0)?;
+        let mut errors = ErrorList::default();
+        let part = errors.part(make(&self.settings));
+        self.refuse(errors.0)?;
         part.context("what was not made has a fault")
     }
 
@@ -97,10 +97,10 @@ impl<S> Loaded<S> {
     }
 }
 
-/// A fault with the source of the setting or section that it begins with.
-pub(super) fn located(fault: &str, values: &Values) -> String {
-    let end = fault.find([' ', ':', ',']).unwrap_or(fault.len());
-    let (path, said) = fault.split_at(end);
+/// An error with the source of the setting or section that it begins with.
+pub(super) fn located(error: &str, values: &Values) -> String {
+    let end = error.find([' ', ':', ',']).unwrap_or(error.len());
+    let (path, said) = error.split_at(end);
     let is_of = |key: &str| {
         let rests = [path.strip_prefix(key), key.strip_prefix(path)];
         let mut rests = rests.into_iter().flatten();
@@ -108,19 +108,19 @@ pub(super) fn located(fault: &str, values: &Values) -> String {
     };
     match values.iter().find(|(key, _)| is_of(key)) {
         Some((_, value)) => format!("{path} (from {}){said}", value.origin),
-        None => fault.to_owned(),
+        None => error.to_owned(),
     }
 }
 
 /// # Errors
-/// All faults, each on a line.
-pub(super) fn refused(faults: &[String]) -> anyhow::Result<()> {
-    let in_one_line = |fault: &String| {
-        let lines = fault.lines().map(str::trim).filter(|l| !l.is_empty());
+/// All errors, each on a line.
+pub(super) fn refused(errors: &[String]) -> anyhow::Result<()> {
+    let in_one_line = |error: &String| {
+        let lines = error.lines().map(str::trim).filter(|l| !l.is_empty());
         lines.collect::<Vec<_>>().join(" ")
     };
-    let faults: Vec<_> = faults.iter().map(in_one_line).collect();
-    match &faults[..] {
+    let errors: Vec<_> = errors.iter().map(in_one_line).collect();
+    match &errors[..] {
         [] => Ok(()),
         [one] => bail!("{one}"),
         several => bail!("the settings have faults:\n  - {}", several.join("\n  - ")),

@@ -16,7 +16,7 @@ pub struct Sources {
     pub(super) table: &'static SettingTable,
     values: BTreeMap<&'static str, Unchecked>,
     /// Each with the key or section that it is about; empty if it is about a source.
-    pub(super) faults: Vec<(String, String)>,
+    pub(super) errors: Vec<(String, String)>,
     /// Warnings.
     pub(super) notes: Vec<String>,
 }
@@ -32,7 +32,7 @@ impl Sources {
         Self {
             table,
             values: BTreeMap::new(),
-            faults: Vec::new(),
+            errors: Vec::new(),
             notes: Vec::new(),
         }
     }
@@ -69,8 +69,8 @@ impl Sources {
 
     /// Notes an invalid value or key. The text follows its name.
     pub(super) fn refuse(&mut self, key: &str, origin: &str, text: &str) {
-        let fault = format!("{key} (from {origin}): {text}");
-        self.faults.push((key.to_owned(), fault));
+        let error = format!("{key} (from {origin}): {text}");
+        self.errors.push((key.to_owned(), error));
     }
 
     /// Whether a source has this setting.
@@ -83,7 +83,7 @@ impl Sources {
     pub fn only(mut self, section: &str) -> Self {
         let is_inside = |key: &str| key.split('.').next() == Some(section);
         self.values.retain(|key, _| is_inside(key));
-        self.faults
+        self.errors
             .retain(|(key, _)| key.is_empty() || is_inside(key));
         self
     }
@@ -91,7 +91,7 @@ impl Sources {
     /// Checks the values, and merges them over the defaults.
     ///
     /// # Errors
-    /// Every fault of every source; of a list of entries only the first, because types find it.
+    /// Every error of every source; of a list of entries only the first, because types find it.
     pub fn load<S: DeserializeOwned>(mut self, defaults: &Figment) -> anyhow::Result<Loaded<S>> {
         let mut values = self.checked();
         let settings = loop {
@@ -106,8 +106,8 @@ impl Sources {
                     .for_each(|error| self.take_out(&error, &mut values)),
             }
         };
-        let faults = self.faults.into_iter().map(|(_, fault)| fault);
-        refused(&faults.collect::<Vec<_>>())?;
+        let errors = self.errors.into_iter().map(|(_, error)| error);
+        refused(&errors.collect::<Vec<_>>())?;
         Ok(Loaded {
             settings,
             notes: self.notes,
@@ -116,17 +116,17 @@ impl Sources {
         })
     }
 
-    /// Notes a fault that the types have found, and drops its setting, so that the types find the next one.
+    /// Notes an error that the types have found, and drops its setting, so that the types find the next one.
     fn take_out(&mut self, error: &figment::Error, values: &mut Values) {
-        let fault = located(&described(error), values);
+        let message = located(&described(error), values);
         let path = error.path.join(".");
         let count = values.len();
-        values.retain(|_, values| {
-            let place = values.setting.place();
+        values.retain(|_, configured| {
+            let place = configured.setting.place();
             !place.is_some_and(|place| path.starts_with(place))
         });
-        assert!(values.len() < count, "the defaults do not fit: {fault}");
-        self.faults.push((String::new(), fault));
+        assert!(values.len() < count, "the defaults do not fit: {message}");
+        self.errors.push((String::new(), message));
     }
 
     /// The valid values, under the current names of their settings.
@@ -159,8 +159,8 @@ impl Sources {
             let written = written_form(&value);
             let value = match current.check(value) {
                 Ok(value) => value,
-                Err(fault) => {
-                    self.refuse(key, &origin, &fault);
+                Err(error) => {
+                    self.refuse(key, &origin, &error);
                     continue;
                 }
             };
@@ -184,7 +184,7 @@ impl Sources {
     }
 }
 
-/// A fault that the types have found, with the path of the member and the likeliest name.
+/// An error that the types have found, with the path of the member and the likeliest name.
 fn described(error: &figment::Error) -> String {
     let step = |step: &String| match step.parse::<usize>() {
         Ok(index) => format!("[{index}]"),

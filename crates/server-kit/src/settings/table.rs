@@ -107,7 +107,7 @@ pub fn default_layers(settings: &[Setting]) -> Figment {
     placed.fold(Figment::new(), |layers, (path, setting)| {
         match setting.check(Value::from(setting.default)) {
             Ok(value) => layers.merge((path, value)),
-            Err(fault) => unreachable!("the default of {}: {fault}", setting.key),
+            Err(error) => unreachable!("the default of {}: {error}", setting.key),
         }
     })
 }
@@ -118,7 +118,7 @@ pub fn default_layers(settings: &[Setting]) -> Figment {
 /// A default is missing or invalid, which a test of the product detects.
 pub fn defaults<S: DeserializeOwned>(settings: &[Setting]) -> S {
     let defaults = default_layers(settings).extract();
-    defaults.unwrap_or_else(|fault| unreachable!("the defaults: {fault}"))
+    defaults.unwrap_or_else(|error| unreachable!("the defaults: {error}"))
 }
 
 /// The known name that was most likely meant, if one is similar.

@@ -106,7 +106,7 @@ impl Sources {
         };
         match value {
             Ok(value) => self.put(setting, value, origin),
-            Err(fault) => self.refuse(setting.key, &origin, &fault),
+            Err(error) => self.refuse(setting.key, &origin, &error),
         }
     }
 }

@@ -143,7 +143,7 @@ pub(super) fn check_shows_program() {
 
 /// The directives in `RUST_LOG`, if they are valid.
 fn named(text: Result<String, VarError>, notes: &mut Vec<String>) -> Option<EnvFilter> {
-    let fault = match text {
+    let error = match text {
         Err(VarError::NotPresent) => return None,
         Ok(text) if text.trim().is_empty() => return None,
         Ok(text) => match EnvFilter::builder().parse(&text) {
@@ -153,7 +153,7 @@ fn named(text: Result<String, VarError>, notes: &mut Vec<String>) -> Option<EnvF
         Err(VarError::NotUnicode(_)) => "it is no text".to_owned(),
     };
     notes.push(format!(
-        "{VARIABLE} is ignored: {fault}; using logging.level"
+        "{VARIABLE} is ignored: {error}; using logging.level"
     ));
     None
 }

@@ -63,7 +63,7 @@ impl Traces {
     }
 }
 
-/// Starts traces if a collector is configured. Returns warnings: a fault here stops nothing.
+/// Starts traces if a collector is configured. Returns warnings: an error here stops nothing.
 pub(super) fn start(settings: &Tracing, version: &'static str) -> (Traces, Vec<String>) {
     let variables = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let mut notes = Vec::new();

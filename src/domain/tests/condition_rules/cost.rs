@@ -5,7 +5,7 @@ use hyperfleet_expressions::{TEXTS_BYTES_MAX, VALUES_MAX};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{Scene, faults, previously, rule, saying};
+use super::{Scene, errors, previously, rule, saying};
 use crate::domain::ConditionStatus::True;
 use crate::domain::condition_rules::Data;
 
@@ -29,7 +29,7 @@ fn the_deepest_rule_and_the_deepest_data_fit_a_small_stack() {
     // As many loops as pass: in each other, and each over what the one before it gives.
     let deepest = |loops: &dyn Fn(usize) -> String| {
         let passing = (1..).map(loops);
-        let passing = passing.take_while(|e| faults(vec![saying(e)]).is_empty());
+        let passing = passing.take_while(|e| errors(vec![saying(e)]).is_empty());
         passing.last().expect("one loop passes")
     };
     let open = |open: &str, n: usize| open.repeat(n) + "[1]" + &")".repeat(n);
@@ -203,7 +203,7 @@ proptest! {
         let mut rules = vec![rule(&when, "true", "\"\"", &said), saying(&said), saying("\"m\"")];
         rules[1].kind = "Said".to_owned();
         rules[2].kind = "Good".to_owned();
-        if faults(rules.clone()).is_empty() {
+        if errors(rules.clone()).is_empty() {
             let derived = scene.derive(rules.clone());
             prop_assert_eq!(&derived, &scene.derive(rules));
             prop_assert_eq!(derived.conditions[0].kind.as_str(), "Good");
@@ -220,21 +220,21 @@ proptest! {
     #[test]
     fn no_rule_does_any_harm_in_a_long_loop(a in expression(), b in expression()) {
         let said = saying(&format!("resource.spec.n.exists(x, [{a}] == [{b}])"));
-        if faults(vec![said.clone()]).is_empty() {
+        if errors(vec![said.clone()]).is_empty() {
             let failures = numbers(3000).derive(vec![said]).failures;
             let gave_up = failures.iter().any(|f| f.error.ends_with("the interpreter gave up"));
             prop_assert!(!gave_up, "{failures:?}");
         }
     }
 
-    /// Any text is either a rule or has one fault, which names the expression and stays short.
+    /// Any text is either a rule or has one error, which names the expression and stays short.
     #[test]
-    fn any_text_has_one_short_fault_at_most(text in "([()\\[\\]{}?:.,+!a-z0-9'\"\\\\ ]|statuses|map|x,){0,60}") {
-        let faults = faults(vec![saying(&text)]);
-        prop_assert!(faults.len() <= 1, "{faults:?}");
-        for fault in faults {
-            prop_assert!(fault.contains("whose output.message.expression "), "{fault}");
-            prop_assert!(fault.len() < 400, "{fault}");
+    fn any_text_has_one_short_error_at_most(text in "([()\\[\\]{}?:.,+!a-z0-9'\"\\\\ ]|statuses|map|x,){0,60}") {
+        let errors = errors(vec![saying(&text)]);
+        prop_assert!(errors.len() <= 1, "{errors:?}");
+        for error in errors {
+            prop_assert!(error.contains("whose output.message.expression "), "{error}");
+            prop_assert!(error.len() < 400, "{error}");
         }
     }
 }

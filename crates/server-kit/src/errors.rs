@@ -1,14 +1,14 @@
-//! Collects faults of the start, so that all are reported at once.
+//! Collects errors of the start, so that all are reported at once.
 
 use anyhow::Error;
 
-/// One text per fault, which begins with its setting if it has one.
+/// One text per error, which begins with its setting if it has one.
 #[derive(Debug, Default, thiserror::Error)]
 #[error("{}", .0.join("\n"))]
-pub struct Faults(pub Vec<String>);
+pub struct ErrorList(pub Vec<String>);
 
-impl Faults {
-    /// The value of one part, unless it has faults.
+impl ErrorList {
+    /// The value of one part, unless it has errors.
     pub fn part<T>(&mut self, made: anyhow::Result<T>) -> Option<T> {
         match made.map_err(Error::downcast) {
             Ok(value) => return Some(value),
@@ -19,7 +19,7 @@ impl Faults {
     }
 
     /// # Errors
-    /// All faults, which [`part`](Self::part) takes one by one.
+    /// All errors, which [`part`](Self::part) takes one by one.
     pub fn refuse(self) -> anyhow::Result<()> {
         if self.0.is_empty() {
             return Ok(());
@@ -35,9 +35,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_faults_of_a_part_are_faults_of_the_whole() {
-        let part = Faults(vec!["a is 1".to_owned(), "b is 2".to_owned()]);
-        let mut whole = Faults::default();
+    fn errors_of_a_part_join_those_of_the_list() {
+        let part = ErrorList(vec!["a is 1".to_owned(), "b is 2".to_owned()]);
+        let mut whole = ErrorList::default();
         whole.part(part.refuse());
         whole.part::<()>(Err(anyhow!("no such file").context("c")));
         assert_eq!(whole.part(Ok(3)), Some(3));
