@@ -63,7 +63,7 @@ pub enum Error {
         /// Its state.
         tag: EntityTag,
     },
-    /// A request with this key was carried out that asked for something else.
+    /// The key was used for another request.
     #[error("this Idempotency-Key was used for another request: use a new key for each change")]
     KeyReused,
     /// A request with this key is still in progress.
@@ -91,7 +91,7 @@ pub enum Error {
         "changes after this position are not stored any more: list the resources again, or watch with initial=true"
     )]
     PositionGone,
-    /// Changes since the time are not stored any more, or were not recorded yet.
+    /// Changes since the time are no longer stored, or were not recorded yet.
     #[error("the history is not kept from then on: the earliest time is {}", rfc3339(*.since))]
     BeforeHistory { since: DateTime<Utc> },
     /// The resource has never had the generation.

@@ -39,7 +39,7 @@ impl Service {
             .map_err(|error| past_error(error, path, moment))
     }
 
-    /// Returns a removed resource; `None` if it is not removed, or its removal is not stored any more.
+    /// Returns a removed resource; `None` if it is not removed, or its removal is no longer stored.
     pub async fn tombstone(&self, path: ResourcePath<'_>) -> Result<Option<Tombstone>, Error> {
         let Some(scope) = path.scope() else {
             return Ok(None);
@@ -145,7 +145,7 @@ impl Service {
     ///
     /// # Errors
     ///
-    /// Changes since the moment are not stored any more; or the request searches, which needs present states.
+    /// Changes since the moment are no longer stored; or the request searches, which needs present states.
     pub async fn list_at(
         &self,
         tenants: &TenantScope,

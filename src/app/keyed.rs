@@ -9,7 +9,8 @@ use crate::domain::idempotency::{KeyedRequest, StoredAnswer};
 use crate::storage::postgres::{ClaimedKey, Tx};
 
 impl Service {
-    /// Claims the key of a request, in the transaction of its change. Returns the answer if it was carried out before.
+    /// Claims the key of a request, in the transaction of its change. Returns the response if the request was completed
+    /// before.
     pub(super) async fn claim(
         &self,
         tx: &mut Tx,

@@ -93,7 +93,7 @@ impl Service {
         }
     }
 
-    /// The conditions of a list: those of the request, its kind, and whether it includes finalizing resources.
+    /// The filters of a list: the request's, the kind, and whether it includes finalizing resources.
     pub(super) fn conditions(
         &self,
         collection: Collection<'_>,

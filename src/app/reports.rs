@@ -19,7 +19,7 @@ pub(super) struct Reporting<'a> {
     pub(super) sent: ConditionalReport<'a>,
     pub(super) origin: &'a ChangeOrigin,
     pub(super) is_dry_run: bool,
-    /// Whether the last decision completes a deletion: then the owners are locked, too.
+    /// Whether the last decision completes a deletion, for which the owners are also locked.
     pub(super) completes: bool,
 }
 
@@ -67,7 +67,8 @@ impl Service {
         Ok(None)
     }
 
-    /// Decides on a report, and locks its resource if it is saved. The owners are locked only if the report may complete a deletion.
+    /// Decides on a report, and locks its resource if it is saved. The owners are locked only if the report may
+    /// complete a deletion.
     pub(super) async fn report_in(
         &self,
         tx: &mut Tx,

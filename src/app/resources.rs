@@ -27,7 +27,7 @@ pub(super) struct Patching<'a> {
     pub(super) origin: &'a ChangeOrigin,
 }
 
-/// A resource before and after a patch that is carried out.
+/// A resource before and after an executed patch.
 struct PatchedResource {
     before: Resource,
     /// With the rules that failed; unset if the patch changes nothing.

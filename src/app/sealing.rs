@@ -33,8 +33,8 @@ impl Service {
         })
     }
 
-    /// Seals stable entries, in one transaction; returns their number, or `None` if another instance is sealing. No other
-    /// transaction waits for it.
+    /// Seals stable entries, in one transaction; returns their number, or `None` if another instance is sealing. No
+    /// other transaction waits for it.
     pub async fn seal_audit(&self, now: DateTime<Utc>) -> Result<Option<usize>, Error> {
         let mut tx = self.store.begin().await?;
         let result = seal(&mut tx.db(), now).await;

@@ -35,7 +35,7 @@ pub enum Authentication {
 pub enum Need {
     /// That the caller is authenticated.
     Proof,
-    /// The caller's identity, too: the request changes something.
+    /// The caller's identity is also required, because the request changes something.
     Identity,
 }
 
@@ -136,7 +136,7 @@ impl Authenticator {
         };
         outcome.map_err(|(live, refusal)| {
             let (reason, issuer) = (refusal.reason(), live.map(|live| &live.issuer.url));
-            // The log line of the request has the reason, too.
+            // The log line of the request also has the reason.
             tracing::debug!(issuer, reason, "caller refused");
             metrics::counter!(FAILURES, "reason" => reason).increment(1);
             refusal

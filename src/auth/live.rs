@@ -22,7 +22,7 @@ use hyperfleet_server_kit::clock::Clock;
 #[derive(Debug)]
 pub(super) struct Live {
     pub(super) issuer: Issuer,
-    /// Whether another entry of the settings names the issuer, too.
+    /// Whether another entry of the settings has the same issuer.
     is_named_again: bool,
     gauges: EntryGauges,
     pub(super) pace: Pace,
@@ -87,7 +87,8 @@ impl Live {
         if !claims::is_of(&token.claims, &self.issuer.url) {
             return Err(TokenError::Issuer);
         }
-        // Another entry may be for this audience, or none. Either way this entry fetches and tries no key for the token.
+        // Another entry may be for this audience, or none. Either way this entry fetches and tries no key for the
+        // token.
         if self.is_named_again && !self.is_for(&token) {
             return Err(TokenError::Audience);
         }

@@ -134,7 +134,7 @@ pub struct CheckArgs {
 
 #[derive(Debug, clap::Args)]
 pub struct DevArgs {
-    /// Folder for the private PostgreSQL and its data: a new or empty one, or that of an earlier run
+    /// Folder for the private PostgreSQL and its data: a new or empty one, or the folder of an earlier run
     /// [default: .dev/postgres]
     #[arg(long, value_name = "FOLDER")]
     pub data_dir: Option<PathBuf>,

@@ -1,5 +1,5 @@
-//! Which settings a command uses. Its help shows only the flags of these. It accepts the flags of all others, too, so
-//! that the same flags work with several commands.
+//! Which settings a command uses. Its help lists only the flags of these settings. It also accepts the flags of all
+//! others, so that the same flags work with several commands.
 
 use std::ffi::OsString;
 

@@ -17,7 +17,7 @@ use ring::rand::SystemRandom;
 use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _};
 use serde_json::{Value, json};
 
-/// The default issuer. Its scheme and host are those that settings accept for this machine.
+/// The default issuer. Settings accept its scheme and host for this machine.
 pub const ISSUER: &str = "http://localhost/dev-token";
 /// Name of the key set in the folder.
 pub const KEY_SET_FILE: &str = "jwks.json";

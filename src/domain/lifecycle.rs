@@ -38,7 +38,7 @@ pub struct LifecycleRefusal {
 /// Why the state of a resource does not allow an operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RefusalReason {
-    /// It is finalizing: nothing about it may be changed any more.
+    /// It is finalizing and can no longer be changed.
     MarkedForDeletion,
     /// It has active children of a kind that must be deleted first.
     ActiveChildren { child_kind: String },
@@ -321,7 +321,7 @@ pub struct Outcome {
     pub saved: Vec<ResourceState>,
     /// Rows to remove, children before parents.
     pub removed: Vec<ResourceId>,
-    /// Rows that became finalizing: their references are dropped at once, so that targets can be deleted too.
+    /// Rows that became finalizing. Their references are dropped immediately, so that the targets can be deleted.
     pub released: Vec<ResourceId>,
     /// The entries of the audit trail.
     pub changes: Vec<Change>,
@@ -331,7 +331,7 @@ pub struct Outcome {
 
 /// Deletes a resource and, by the policies of the kinds, its descendants.
 ///
-/// Resources that wait for nothing are removed at once; the others become finalizing. A resource that is finalizing
+/// Resources that wait for nothing are removed immediately. The others become finalizing. A resource that is finalizing
 /// already keeps its generation, time and author, and is removed if it is done. Returns the resource as it is (or was,
 /// when removed) and what to write.
 ///

@@ -15,8 +15,8 @@ pub struct RequestedReference {
 /// All requested references: type to targets.
 pub type RequestedReferences = BTreeMap<String, Vec<RequestedReference>>;
 
-/// Checks requested references against those that `entity` declares. [`check_targets`] checks the targets once they
-/// are locked.
+/// Checks requested references against the references that `entity` declares. [`check_targets`] checks the targets once
+/// they are locked.
 ///
 /// # Errors
 ///

@@ -11,7 +11,7 @@
 //!
 //! The order matters: a stale report that also lacks a condition is discarded, not rejected. Generations and report
 //! times only grow. So a report that is stale in one committed snapshot stays stale, and discarding it needs no lock.
-//! A report of a future generation is discarded, too, but the adapter may send it again later.
+//! A report of a future generation is also discarded, but the adapter can send it again later.
 //!
 //! Adapters that report times in whole seconds may send two different reports of one second. The stored one stays, as in
 //! the Go HyperFleet API, with one exception: `Finalized=True` replaces another report while the resource is being

@@ -38,8 +38,8 @@ pub enum TenantRefusal {
     OnlySystem,
 }
 
-/// The tenant of a request. Made by [`TenancyRules::resolve`]; the default is that of a service without tenancy, which sees
-/// and may change everything.
+/// The tenant of a request. Made by [`TenancyRules::resolve`]; the default is the tenant of a service without tenancy,
+/// which sees and may change everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tenant {
     tenancy: Tenancy,

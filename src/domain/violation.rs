@@ -1,4 +1,4 @@
-//! ErrorList of an input, one entry each, so that a user can fix all of them at once.
+//! Violations of an input, one entry each, so that a user can fix all of them together.
 
 use serde_json::Value;
 use strum::{IntoStaticStr, VariantNames};
@@ -73,7 +73,7 @@ impl Violation {
 pub struct Violations(Vec<Violation>);
 
 impl Violations {
-    /// ErrorList that one answer names at most.
+    /// Most violations in one response.
     pub const COUNT_MAX: usize = 50;
 
     pub fn push(&mut self, violation: Violation) {

@@ -62,26 +62,26 @@ mod kinds {
 /// A problem (RFC 9457). Members marked `required = false` are always present, except `errors`: the older document
 /// calls them optional, and clients' types are generated from it.
 #[derive(Serialize, ToSchema)]
-#[schema(as = Error, description = "What went wrong (RFC 9457, application/problem+json).")]
+#[schema(as = Error, description = "An error (RFC 9457, application/problem+json).")]
 pub(super) struct Body<'a> {
-    /// Stable; programs compare it.
+    /// Stable code, for programs.
     #[schema(required = false, example = "HYPERFLEET-VAL-000")]
     code: String,
-    /// This occurrence, for people.
+    /// Description of this occurrence, for people.
     #[schema(required = false)]
     detail: &'a str,
-    /// One entry for each error of a body or of parameters, 50 at most.
+    /// One entry for each violation in the body or the parameters, at most 50.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     #[schema(value_type = Vec<ViolationView<'_>>)]
     errors: &'a [Value],
     /// The path of the request.
     #[schema(required = false)]
     instance: &'a str,
-    /// Of a removed resource: who removed it, when and why, and its last state.
+    /// The tombstone of a removed resource: who removed it, when and why, and its last state.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<schemas::Tombstone>)]
     removal: Option<&'a Value>,
-    /// The status of the answer.
+    /// HTTP status code.
     #[schema(value_type = i32)]
     status: u16,
     /// Time of the error.
@@ -98,7 +98,7 @@ pub(super) struct Body<'a> {
 }
 
 #[derive(Serialize, ToSchema)]
-#[schema(as = ValidationError, description = "One fault of an input.")]
+#[schema(as = ValidationError, description = "A violation of a rule by an input.")]
 pub(super) struct ViolationView<'a> {
     /// The kind of the broken rule.
     #[schema(required = false, value_type = ValidationErrorConstraint)]
@@ -162,7 +162,7 @@ fn write(error: &Error, arrival: &Arrival) -> ErrorResponse {
     }
 }
 
-/// The body of a patch has another media type than those of [`PatchFormat`].
+/// The body of a patch has a media type that [`PatchFormat`] does not have.
 pub(super) fn unsupported_patch(content_type: &str) -> Problem {
     let types = PatchFormat::media_types();
     let detail = format!(
@@ -382,7 +382,7 @@ mod tests {
         };
         let server = HttpServer::new(app).workers(1).disable_signals();
         tokio::spawn(server.listen(listener).unwrap().run());
-        // One connection: it must outlive the panic, too.
+        // A single connection, which must also survive the panic.
         let client = http_client();
         for round in ["first", "second"] {
             let url = format!("{base}/bad");

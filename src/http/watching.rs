@@ -26,7 +26,7 @@ use hyperfleet_server_kit::http::{
 };
 use strum::IntoEnumIterator as _;
 
-/// Where a watch begins that misses nothing after this answer.
+/// Resume position: a watch from here misses nothing after this response.
 pub(super) const POSITION: HeaderName = HeaderName::from_static("hyperfleet-position");
 /// Longest time without an event: a bookmark is sent then.
 const HEARTBEAT: Duration = Duration::from_secs(15);

@@ -14,7 +14,7 @@ pub enum Error {
         "the source is not a database of the older service at its last version: {missing}; check its URL, and run the \
          older service's own `migrate` on it first"
     )]
-    NotOlderService { missing: String },
+    UnknownSource { missing: String },
     #[error("another import into this database is running: wait for its end")]
     Busy,
     #[error(
@@ -55,7 +55,7 @@ impl Error {
                     .as_database_error()
                     .map(sqlx::error::DatabaseError::message);
                 let missing = missing.unwrap_or_default().to_owned();
-                Self::NotOlderService { missing }
+                Self::UnknownSource { missing }
             }
             _ => self,
         }

@@ -196,7 +196,8 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// Compares resources by their digests. Returns those that differ, and names those that must stay as they are.
+    /// Compares resources by their digests. Returns the differing resources, and reports resources that must not be
+    /// changed.
     fn compare(
         &mut self,
         ids: &[ResourceId],

@@ -46,7 +46,7 @@ const ORPHANS: &str = "SELECT s.resource_type, s.resource_id, s.adapter FROM ada
 pub(super) struct Source(PgConnection);
 
 impl Source {
-    /// Connects, opens the transaction, and checks that the tables are those of the older service.
+    /// Connects, opens the transaction, and checks that the tables are the tables of the Go HyperFleet API.
     pub(super) async fn open(options: &PgConnectOptions) -> Result<Self, Error> {
         let own = [
             ("default_transaction_read_only", "on"),

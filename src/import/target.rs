@@ -107,8 +107,9 @@ impl ImportTarget {
         Ok(rows.into_iter().map(|row| (row.id.into(), row)).collect())
     }
 
-    /// Writes resources with their reports, where they differ. Returns those that were written. A resource is left as it
-    /// is if it was changed or removed here since it was imported, if it was not imported, or if its parent is gone.
+    /// Writes resources with their reports, where they differ. Returns the ids of the written resources. A resource is
+    /// left as it is if it was changed or removed here since it was imported, if it was not imported, or if its parent
+    /// is gone.
     pub(super) async fn save_resources(
         &mut self,
         resources: &[ImportedResource],
@@ -216,8 +217,9 @@ impl ImportTarget {
         Ok(set(written.context("write imported references")?))
     }
 
-    /// Removes imported resources with the references to them, and returns those that it removed. A resource stays if it
-    /// was changed here, if it has a child, or if a resource that was changed here or not imported references it.
+    /// Removes imported resources with the references to them, and returns the ids of the removed resources. A resource
+    /// stays if it was changed here, if it has a child, or if a resource that was changed here or not imported
+    /// references it.
     pub(super) async fn remove(
         &mut self,
         ids: &[ResourceId],

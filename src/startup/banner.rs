@@ -53,7 +53,7 @@ HyperFleet API     {base}
   authentication   {authentication}
   database         {database}
   demo adapter     {demo}
-  stop             Ctrl-C; data is kept
+  stop             Ctrl-C; data persists
 
 Try it:
 {token}{first}  {curl} '{base}/audit?action=create'

@@ -42,7 +42,7 @@ pub(super) fn registry_location(
     let mut errors = ErrorList::default();
     let parts = errors.part(etcd).zip(errors.part(prefix));
     errors.refuse()?;
-    let (etcd, prefix) = parts.context("what was not had has a fault")?;
+    let (etcd, prefix) = parts.context("every missing part has an error")?;
     Ok(RegistryLocation {
         etcd,
         prefix,

@@ -39,7 +39,7 @@ pub(super) async fn run(args: &ImportArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::from(report.exit_code()))
 }
 
-/// The older service's database. ErrorList of its URL do not repeat it: it may hold a password.
+/// The older service's database. Errors do not repeat its URL, which may contain a password.
 fn source(args: &ImportArgs, settings: &Settings) -> anyhow::Result<PgConnectOptions> {
     let flag = args.options.from.as_ref().map(|url| ("--from", url));
     let setting = settings.import.from.as_ref();

@@ -54,7 +54,7 @@ impl Plan {
         let (Some(kinds), Some(issuers), Some(tenancy), Some(fleet), Some(adapter), Some(mut tls)) =
             (kinds, issuers, tenancy, fleet, adapter, tls)
         else {
-            unreachable!("what was not had has a fault");
+            unreachable!("every missing part has an error");
         };
         let Attached {
             registry,

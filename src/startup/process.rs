@@ -79,7 +79,7 @@ pub(super) struct Process {
 }
 
 impl Process {
-    /// Binds every listener and answers on those of health and metrics.
+    /// Binds every listener, and serves health and metrics.
     ///
     /// # Errors
     ///

@@ -88,7 +88,7 @@ async fn child() {
     let server = process::bind(listener, &api(), &options).unwrap();
     tracing::info!(%address, "serving");
     server.start();
-    // Until nobody wants it any more.
+    // Until it is dropped.
     let wanted = tokio::task::spawn_blocking(|| std::io::stdin().read_to_end(&mut Vec::new()));
     wanted.await.unwrap().unwrap();
 }

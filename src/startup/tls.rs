@@ -52,7 +52,7 @@ pub(super) fn load(settings: &Settings) -> anyhow::Result<Configs> {
     Ok(configs)
 }
 
-/// The files of a listener; those of the API if it has none, as in the older service.
+/// The files of a listener, or the files of the API if it has none, as in the Go HyperFleet API.
 fn or_inherited<'a>(path: &str, tls: &'a Tls, server: &'a Tls, notes: &mut Vec<String>) -> &'a Tls {
     let is_unset = |file: &Path| file.as_os_str().is_empty();
     let is_inherited = path != "server.tls" && is_unset(&tls.cert_file) && is_unset(&tls.key_file);

@@ -62,7 +62,7 @@ impl ListKey {
             values.filter(|v| !v.is_empty()).collect::<Vec<_>>()
         });
         (path, order, filters, view.tenancy()).hash(&mut digest);
-        // Absent from most lists, whose tokens stay those of the release before.
+        // Absent from most lists, so that their tokens are the same as in the previous release.
         if let Some(at) = params.get("at") {
             at.hash(&mut digest);
         }
@@ -106,7 +106,7 @@ impl Params {
     ///
     /// # Errors
     ///
-    /// It is not a token of this list; or a page number is present, too.
+    /// It is not a token of this list, or there is also a page number.
     pub fn continuation(
         &self,
         list: &ListKey,

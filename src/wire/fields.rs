@@ -52,7 +52,7 @@ pub struct UnknownFields {
     names: Vec<String>,
 }
 
-/// The selected members of a resource: always the id, and those that the client names.
+/// The selected members of a resource: always the id, and the members that the client names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Fields(BTreeMap<Member, Parts>);
 

@@ -139,7 +139,8 @@ impl<'a> Members<'a> {
         }
     }
 
-    /// Takes a member. `null` counts as absent. Of a repeated member the first one counts, and the second is a violation.
+    /// Takes a member. `null` counts as absent. Of a repeated member the first one counts, and the second is a
+    /// violation.
     pub(super) fn take(&mut self, name: &str) -> Option<&'a RawValue> {
         self.take_even_null(name).filter(|raw| !is_null(raw))
     }
@@ -257,8 +258,8 @@ impl ViolationSink {
         self.decode(raw, path, Shape::Text)
     }
 
-    /// Reads an object that is stored unchanged, with its numbers as the database will return them: the same object sent
-    /// again must equal the stored one.
+    /// Reads an object that is stored unchanged, with its numbers as the database will return them: the same object
+    /// sent again must equal the stored one.
     pub(super) fn document(&self, raw: &RawValue, path: &str) -> Option<Map<String, Value>> {
         let mut document: Map<String, Value> = self.decode(raw, path, Shape::Object)?;
         document.values_mut().for_each(normalize_numbers);

@@ -10,18 +10,18 @@ use crate::domain::{Constraint, Violations, moment};
 
 /// A lease.
 #[derive(Serialize, ToSchema)]
-#[schema(as = Lease, description = "Which of several copies of a program works, and until when.")]
+#[schema(as = Lease, description = "A lease: which copy of a program is active, and until when.")]
 pub(super) struct LeaseView<'a> {
-    /// Since when the holder has held it without a break.
+    /// Since when the holder has held the lease without interruption.
     #[serde(serialize_with = "moment::serialize")]
     acquired_time: DateTime<Utc>,
-    /// How long it lasts after each renewal.
+    /// Duration after each renewal.
     #[schema(value_type = i32, minimum = 1, maximum = 3600)]
     duration_seconds: i64,
-    /// When another holder may acquire it, unless it is renewed.
+    /// When another holder can acquire the lease, unless it is renewed.
     #[serde(serialize_with = "moment::serialize")]
     expires_time: DateTime<Utc>,
-    /// The copy that works.
+    /// The active copy.
     #[schema(example = "dns-adapter-7c9f-1")]
     holder: &'a str,
     #[schema(example = "Lease")]

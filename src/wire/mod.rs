@@ -1,7 +1,7 @@
 //! Request and response bodies: their form on the wire, and their conversion to domain values.
 //!
-//! Bodies are read member by member instead of by derive, so that every violation of a body is found at once, with its
-//! path. Answers have their members in alphabetical order.
+//! Bodies are read member by member instead of by derive, so that all violations of a body are found together, each
+//! with its path. Answers have their members in alphabetical order.
 
 mod continuation;
 mod fields;

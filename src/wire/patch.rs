@@ -32,7 +32,7 @@ impl PatchFormat {
         }
     }
 
-    /// The format of a `Content-Type`, whose parameters do not matter. A blank one is that of a request without the
+    /// The format of a `Content-Type`, whose parameters do not matter. A blank one belongs to a request without the
     /// header.
     pub fn of(content_type: &str) -> Option<Self> {
         let media_type = content_type.split(';').next().unwrap_or_default().trim();

@@ -110,7 +110,7 @@ impl Params {
         self.page_among(violations)
     }
 
-    /// Adds further violations, which come after those of values that are not integers.
+    /// Adds further violations, which come after violations by values that are not integers.
     fn page_among(&self, others: Violations) -> Result<PageRequest, ParamsError> {
         let size_name = if self.get("pageSize").is_some() {
             "pageSize"
@@ -372,8 +372,8 @@ fn is_like_dry_run(name: &str) -> bool {
     letters.map(|c| c.to_ascii_lowercase()).eq("dryrun".chars())
 }
 
-/// The target of a request without the parameter of dry runs: that of the request that would make the change. `params`
-/// decodes one pair of the query.
+/// The target of a request without the parameter of dry runs: the target of the request that would make the change.
+/// `params` decodes one pair of the query.
 pub fn real_target(target: &str, params: impl Fn(&str) -> Params) -> String {
     let Some((path, query)) = target.split_once('?') else {
         return target.to_owned();

@@ -100,7 +100,7 @@ const CLAIMS: &[Claim] = &[
     says(DATABASE, "polls every 25 ms on a connection of its own", &[(TAIL, "PERIOD")]),
     says(DATABASE, "every 500 ms without watchers", &[(TAIL, "PERIOD_IDLE")]),
     says(DATABASE, "Every two seconds an instance reads", &[("src/startup/sealing.rs", "PERIOD")]),
-    says(DATABASE, "at most 5,000 settled entries", &[("src/app/sealing.rs", "ENTRIES_MAX")]),
+    says(DATABASE, "at most 5,000 stable entries", &[("src/app/sealing.rs", "ENTRIES_MAX")]),
 
     // Requests of the REST API.
     says(API, "at most 1 MiB uncompressed, 64 levels, 20,000 arrays and objects", &[(KIT_PROBLEM, "BODY_BYTES_MAX"), (JSON, "DEPTH_MAX"), (JSON, "NESTS_MAX")]),

@@ -1,7 +1,8 @@
 //! Readers that follow the audit trail: each entry comes once, none is missed, and changes of a resource come in their
 //! order.
 //!
-//! Entries become stable only when older transactions of the server end, those of other tests included, so these tests wait.
+//! Entries become stable only when older transactions of the server end, those of other tests included, so these tests
+//! wait.
 
 use std::collections::BTreeMap;
 

@@ -37,7 +37,7 @@ pub(crate) fn depth(expression: &IdedExpr) -> usize {
 
 struct Walk<'a, 'e> {
     variables: &'a [&'e str],
-    /// The variables, and those of enclosing loops.
+    /// The variables, including the variables of enclosing loops.
     names: Vec<&'e str>,
     patterns: Vec<&'e str>,
 }

@@ -1,4 +1,4 @@
-//! Collects errors of the start, so that all are reported at once.
+//! Collects errors of the start, so that all are reported together.
 
 use anyhow::Error;
 
@@ -37,10 +37,10 @@ mod tests {
     #[test]
     fn errors_of_a_part_join_those_of_the_list() {
         let part = ErrorList(vec!["a is 1".to_owned(), "b is 2".to_owned()]);
-        let mut whole = ErrorList::default();
-        whole.part(part.refuse());
-        whole.part::<()>(Err(anyhow!("no such file").context("c")));
-        assert_eq!(whole.part(Ok(3)), Some(3));
-        assert_eq!(whole.0, ["a is 1", "b is 2", "c: no such file"]);
+        let mut list = ErrorList::default();
+        list.part(part.refuse());
+        list.part::<()>(Err(anyhow!("no such file").context("c")));
+        assert_eq!(list.part(Ok(3)), Some(3));
+        assert_eq!(list.0, ["a is 1", "b is 2", "c: no such file"]);
     }
 }

@@ -28,7 +28,7 @@ pub(super) struct Progress {
     pub(super) horizon: i64,
     /// The highest allocated position, as of the last poll.
     pub(super) latest: i64,
-    /// Up to which position changes may not be stored any more.
+    /// Up to which position changes may no longer be stored.
     pub(super) removed: i64,
 }
 
@@ -58,7 +58,7 @@ struct Ring {
 pub(super) enum Taken {
     /// Changes in their order, and the position that is reached with them.
     Changes(Vec<Arc<SharedChange>>, i64),
-    /// Not every change after the position is in the ring any more. All up to this later position can be read.
+    /// The ring no longer contains every change after the position. All changes up to this later position can be read.
     Behind(i64),
     /// The database was set back.
     Over,
@@ -168,7 +168,7 @@ impl Feed {
             latest: end.allocated,
             removed: end.removed,
         }));
-        // Last: a watch that counts polls must not see the progress of the one before.
+        // Last: a watch that counts polls must not see the progress of the previous poll.
         self.polls.fetch_add(1, Ordering::SeqCst);
         (horizon < visible).then_some(horizon)
     }

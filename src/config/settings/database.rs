@@ -30,7 +30,7 @@ pub struct Database {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Ssl {
-    /// `None`: that of the URL, otherwise no TLS.
+    /// `None`: the mode of the URL, or no TLS without one.
     pub mode: Option<SslMode>,
     /// PEM file with the authorities to trust; empty for the system's.
     pub root_cert_file: PathBuf,

@@ -7,7 +7,7 @@ use super::{EntityConfig, KIND_BYTES_MAX, PLURALS_RESERVED};
 use crate::domain::aggregation::{LAST_KNOWN_RECONCILED, RECONCILED, adapter_condition_type};
 use crate::domain::condition_rules::{self, Rule};
 
-/// Path segments below every resource, beside those of child kinds.
+/// Path segments below every resource, beside the plurals of child kinds.
 const SUFFIXES: [&str; 5] = ["events", "explain", "force-delete", "history", "statuses"];
 
 /// Checks every kind; returns the rules of each.

@@ -1,4 +1,4 @@
-//! The configured registry of kinds, and its checks at the start. All errors are reported at once, each with what to
+//! The configured registry of kinds, and its checks at the start. All errors are reported together, each with what to
 //! change.
 
 mod checks;
@@ -63,7 +63,7 @@ pub struct ReferenceConfig {
     pub max: usize,
 }
 
-/// The errors of the configured kinds. One sentence each, which begins with the setting and says how to mend it.
+/// The errors of the configured kinds. One sentence each, which begins with the setting and says how to fix it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InvalidEntities(pub Vec<String>);
 

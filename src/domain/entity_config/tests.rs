@@ -238,7 +238,7 @@ fn all_errors_are_named_at_once() {
 }
 
 #[test]
-fn kinds_get_the_schemas_that_they_name_or_somebody_is_told() {
+fn missing_schemas_of_kinds_are_errors_or_warnings() {
     let kind = |name: &str, required: bool| EntityConfig {
         kind: "A".to_owned(),
         plural: "as".to_owned(),
@@ -247,8 +247,8 @@ fn kinds_get_the_schemas_that_they_name_or_somebody_is_told() {
         ..EntityConfig::default()
     };
     let schemas = json!({"S": {}, "Bad": {"type": "strin"}});
-    let given = json!({"openapi": "3.0.3", "components": {"schemas": schemas}});
-    let given = SchemaDocument::parse(given).unwrap();
+    let document = json!({"openapi": "3.0.3", "components": {"schemas": schemas}});
+    let document = SchemaDocument::parse(document).unwrap();
     // Whether the kind then has a schema, and its note.
     for (name, required, has_document, has_schema, note) in [
         ("", false, true, false, None),
@@ -272,7 +272,7 @@ fn kinds_get_the_schemas_that_they_name_or_somebody_is_told() {
         ),
     ] {
         let configs = [kind(name, required)];
-        let document = Some(&given).filter(|_| has_document);
+        let document = Some(&document).filter(|_| has_document);
         let attached = attach(registry(&configs).unwrap(), &configs, document).unwrap();
         let entity = attached.registry.get("A").unwrap();
         let case = format!("{name} {required} {has_document}: {:?}", attached.notes);
@@ -288,7 +288,7 @@ fn kinds_get_the_schemas_that_they_name_or_somebody_is_told() {
         ("Bad", "cannot be used"),
     ] {
         let configs = [kind(name, true)];
-        let errors = attach(registry(&configs).unwrap(), &configs, Some(&given)).unwrap_err();
+        let errors = attach(registry(&configs).unwrap(), &configs, Some(&document)).unwrap_err();
         let begin = "entities[0].spec_schema_name: entity kind \"A\" ";
         assert!(
             errors.0.len() == 1 && errors.0[0].starts_with(begin) && errors.0[0].contains(said),

@@ -120,7 +120,7 @@ fn referrers(input: &ExplainInput<'_>) -> Blockers<BlockingReferrer> {
     let descendants = &input.surroundings.descendants;
     let of_id: HashMap<ResourceId, &Descendant> =
         descendants.iter().map(|d| (d.kin.id, d)).collect();
-    // A finalizing resource has no references to it any more; a DELETE of its owner does not check for them.
+    // A finalizing resource is no longer referenced, and a DELETE of its owner does not check for references to it.
     let is_checked = |source: &&SourceOfReference| {
         if source.target == state.id {
             !state.is_finalizing()

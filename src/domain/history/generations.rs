@@ -12,7 +12,7 @@ pub struct GenerationAuthor {
     pub at: DateTime<Utc>,
     /// Unset for a writer other than the service.
     pub actor: Option<String>,
-    /// Unset as well if the change itself is not stored any more.
+    /// Also unset if the change is no longer stored.
     pub request_id: Option<String>,
 }
 

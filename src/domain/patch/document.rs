@@ -42,7 +42,7 @@ fn references_of(references: &References, registry: &EntityRegistry) -> Value {
     Value::Object(types.collect())
 }
 
-/// The named parts of a patched document that differ from those of the resource. A removed member is empty.
+/// The parts of a patched document that differ from the resource. A removed member is empty.
 pub(super) fn parts(
     document: Value,
     resource: &Resource,

@@ -128,10 +128,10 @@ impl SchemaDocument {
 }
 
 impl SpecSchema {
-    /// Limit of the work for which violations are found one by one: pairs of a value of the spec and a schema that applies
-    /// to it. The validator collects all violations, those of alternatives too, before it returns the first: half a million
-    /// took 175 MB. Without this limit, a schema that refers to itself in two alternatives would double the violations with
-    /// each level of a client's spec.
+    /// Limit of the work for which violations are found one by one: pairs of a value of the spec and a schema that
+    /// applies to it. The validator collects all violations, also of alternatives, before it returns the first one:
+    /// half a million took 175 MB. Without this limit, a schema that refers to itself in two alternatives would double
+    /// the violations with each level of a client's spec.
     pub const VIOLATIONS_WORK_MAX: usize = 100_000;
 
     pub fn name(&self) -> &str {

@@ -281,7 +281,7 @@ fn a_spec_that_costs_too_much_has_one_violation_without_a_path() {
     let several = json!({"properties": {"a": {"anyOf": [{"items": {"type": "string"}}, {"items": {"type": "object"}}]}}});
     let violations_of =
         |schema: &Value, items: usize| violations(schema, &json!({"a": vec![0; items]}));
-    // The spec and its one member are values, too.
+    // The spec and its only member also count as values.
     let most = SpecSchema::VIOLATIONS_WORK_MAX - 2;
     assert_eq!(violations_of(&plain, most).len(), Violations::COUNT_MAX);
     assert_eq!(violations_of(&plain, most + 1).len(), 1);

@@ -133,7 +133,7 @@ fn an_active_child_of_a_restricting_kind_holds_its_owner_back() {
 #[test]
 fn a_finalizing_child_of_a_restricting_kind_is_waited_for() {
     let version = finalizing(new("Version", 2, 1));
-    // With something to wait for, or it would be removed at once.
+    // With something to wait for, because otherwise it would be removed immediately.
     let kinds = registry(&[
         kind("Channel", &[]),
         child_kind("Version", "Channel", "restrict", &["a"]),

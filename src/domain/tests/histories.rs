@@ -94,7 +94,7 @@ impl Life {
         let required: Vec<_> = history.required_adapters.iter().map(|a| &**a).collect();
         let registry = given::registry(&[
             given::kind(PARENT, &required),
-            // A child that no history names: it waits for its own adapter for ever.
+            // A child that no history names: it waits for its own adapter forever.
             given::child_kind(CHILD, PARENT, "cascade", &["silent"]),
         ]);
         let draft = Draft {

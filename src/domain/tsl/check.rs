@@ -395,7 +395,7 @@ const DATE_LENGTH: usize = 10;
 
 /// The start of a day, in UTC.
 fn midnight(text: &str) -> Option<DateTime<Utc>> {
-    // `parse_from_str` accepts blanks, signs and fewer digits, too.
+    // `parse_from_str` also accepts blanks, signs and fewer digits.
     if text.len() != DATE_LENGTH || date_length(text) != Some(DATE_LENGTH) {
         return None;
     }

@@ -137,7 +137,7 @@ impl Field {
         }
     }
 
-    /// The type of its values without a comparison: those of a spec may be read as numbers, too.
+    /// The type of its values without a comparison. Values of a spec can also be read as numbers.
     pub fn value_type(&self) -> Type {
         match self {
             Self::Property(property) => property.value_type(),

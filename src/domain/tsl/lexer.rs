@@ -61,7 +61,7 @@ impl<'a> Lexer<'a> {
         Self { text, at: 0 }
     }
 
-    /// The next token and its start, in bytes. After the last one: the end, for ever.
+    /// The next token and its start, in bytes. After the last token, always the end.
     pub(super) fn next(&mut self) -> Result<(Token<'a>, usize), SyntaxError> {
         let rest = self.text[self.at..].trim_start();
         self.at = self.text.len() - rest.len();

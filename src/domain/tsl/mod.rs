@@ -56,7 +56,7 @@ pub const ELEMENTS_MAX: usize = 1000;
 pub const TESTS_MAX: usize = 100;
 /// Most values of specs in one search: each one reads the entire spec.
 pub const SPEC_VALUES_MAX: usize = 16;
-/// Longest pattern, in bytes: its cost grows with its length times that of the text.
+/// Longest pattern, in bytes: its cost grows with its length times the length of the text.
 pub const PATTERN_BYTES_MAX: usize = 256;
 
 /// Why a search was refused, in the words of the older service where it has them.

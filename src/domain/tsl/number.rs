@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use bigdecimal::{BigDecimal, ToPrimitive as _};
 use regex::Regex;
 
-/// Letters that multiply a number, in any case, each by a thousand times as much as the one before it.
+/// Letters that multiply a number, in any case, each by a thousand times as much as the previous one.
 pub(super) const SUFFIXES: &str = "kmgtp";
 /// Which texts of a spec count as numbers, as a regular expression: also in the statements for searches.
 pub const NUMBER_TEXT: &str = r"^-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]{1,3})?$";

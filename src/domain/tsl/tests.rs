@@ -30,7 +30,7 @@ fn every_text_of_the_corpus_keeps_the_laws() {
     let paths: Vec<_> = files.map(|file| file.unwrap().path()).collect();
     assert!(paths.len() >= 100, "{} texts in {folder}", paths.len());
     for path in paths {
-        // The fuzz target reads any bytes as text, too.
+        // The fuzz target also reads any bytes as text.
         let bytes = std::fs::read(&path).unwrap();
         let text = String::from_utf8_lossy(&bytes);
         assert_eq!(laws::check_search(&text), Ok(()), "{}", path.display());
@@ -405,7 +405,7 @@ const MEANINGLESS: &[(&str, &str)] = &[
         "name like 'a\\\\'",
         "a pattern must not end with an escape character",
     ),
-    // Inside what is negated, too.
+    // Also inside a negation.
     (
         "not (name = 'a' or generation = 'x')",
         "field 'generation' expects an integer",

@@ -9,7 +9,7 @@ use crate::domain::tenancy::TenantScope;
 use crate::domain::tsl::Filter;
 use crate::domain::{EntityRegistry, ListFilter, Resource, ResourceId, StoredResource};
 
-/// The resources that a watcher sees: those that the list with the same parameters shows.
+/// The resources that a watcher sees: the items of the list with the same parameters.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WatchFilter {
     /// What the caller may see.
@@ -26,7 +26,7 @@ pub enum WatchEventKind {
     /// The resource is in the list now: it is new, or matches from now on.
     Added,
     Modified,
-    /// It is not in the list any more: it was removed, or matches no longer. The event has its last state in the list.
+    /// The resource left the list: it was removed, or no longer matches. The event has its last state in the list.
     Deleted,
 }
 

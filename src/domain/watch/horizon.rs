@@ -1,4 +1,5 @@
-//! Up to which position every change is visible, although transactions commit in another order than they allocate positions.
+//! Up to which position every change is visible, although transactions commit in another order than they allocate
+//! positions.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -66,7 +67,7 @@ impl Horizon {
             });
         }
         while let Some(first) = self.waiting.front_mut() {
-            // A transaction that is in no list any more has ended. None comes back under the same name.
+            // A transaction that is no longer listed has ended. No other transaction gets the same name.
             first.writers.retain(|writer| end.writers.contains(writer));
             if !first.writers.is_empty() {
                 break;

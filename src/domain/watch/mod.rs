@@ -1,4 +1,5 @@
-//! Watches of lists: which changes a watcher receives, in which order, and as which events (`docs/decisions/0074-watch.md`).
+//! Watches of lists: which changes a watcher receives, in which order, and as which events
+//! (`docs/decisions/0074-watch.md`).
 //!
 //! ```text
 //! allocated positions, writers ──Horizon──▶ what can no longer change

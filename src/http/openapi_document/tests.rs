@@ -128,11 +128,11 @@ fn every_document_is_valid() {
         assert_valid(&document(&registry));
     }
     // The validator finds errors.
-    let mut faulty = document(&registry(&built_in()).unwrap());
-    faulty["components"]["schemas"]["Cluster"]["type"] = json!(["object", "null"]);
+    let mut invalid = document(&registry(&built_in()).unwrap());
+    invalid["components"]["schemas"]["Cluster"]["type"] = json!(["object", "null"]);
     let schema = include_str!("../../../tests/fixtures/openapi-3.0.schema.json");
     let schema = serde_json::from_str(schema).unwrap();
-    assert!(!jsonschema::draft4::new(&schema).unwrap().is_valid(&faulty));
+    assert!(!jsonschema::draft4::new(&schema).unwrap().is_valid(&invalid));
 }
 
 #[test]
@@ -492,7 +492,7 @@ fn examples_fit_their_schemas() {
     }
 }
 
-/// A new parameter must not be forgotten among those that have one value.
+/// Finds new parameters that are missing in the list of parameters with one value.
 #[test]
 fn only_list_parameters_may_have_two_values() {
     let document = document(&registry(&built_in()).unwrap());

@@ -24,7 +24,7 @@ use hyperfleet_server_kit::ending::Misuse;
 use hyperfleet_server_kit::program::print;
 use progress::TrailProgress;
 
-/// Exit code if the trail has faults.
+/// Exit code if the verification finds faults.
 const FAULTS: u8 = 3;
 /// Least timeout of a statement: some read the entire trail.
 const STATEMENT_MILLISECONDS: u64 = 600_000;

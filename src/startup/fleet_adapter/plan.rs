@@ -139,7 +139,7 @@ impl AdapterPlan {
         &self.settings.name
     }
 
-    /// The URL of the API: the configured one, or else that of a listener of this process.
+    /// The URL of the API: the configured URL, or else the URL of a listener of this process.
     pub(super) fn api_url(&self, listener: Option<SocketAddr>) -> String {
         match listener {
             Some(listener) if self.settings.api_url.is_empty() => loopback::url(listener),
@@ -254,7 +254,7 @@ fn plurals(adapter: &config::FleetAdapterSettings, kinds: &EntityRegistry) -> Ve
     reported.map(|entity| entity.plural.clone()).collect()
 }
 
-/// Name of this replica: that of the instance, or else of the machine.
+/// Name of this replica: the name of the instance, or else of the machine.
 fn instance(hostname: &str) -> String {
     if !hostname.is_empty() {
         return hostname.to_owned();

@@ -95,7 +95,7 @@ fn file(unit: &DesiredUnit) -> anyhow::Result<String> {
     Ok(Options::new(&unit.options)?.text())
 }
 
-/// A document in a file, or on standard input. JSON is YAML, too.
+/// A document in a file, or on standard input. JSON is also YAML.
 fn document(path: &Path) -> anyhow::Result<Value> {
     let text = if path == Path::new("-") {
         let mut text = String::new();

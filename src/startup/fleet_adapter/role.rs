@@ -23,7 +23,7 @@ pub(crate) struct Role {
 }
 
 impl Role {
-    /// Starts it; its end may take `end_time`. `listener` is that of the API in this process.
+    /// Starts it; its end may take `end_time`. `listener` is the API's listener in this process.
     pub(crate) fn start(
         plan: AdapterPlan,
         fleet: Prepared,

@@ -84,7 +84,7 @@ impl Program {
         let tls = errors.part(tls::load(&settings));
         loaded.refuse(errors.0)?;
         let (Some(adapter), Some(fleet), Some(tls)) = (adapter, fleet, tls) else {
-            unreachable!("what was not had has a fault");
+            unreachable!("every missing part has an error");
         };
         Ok(Self {
             adapter,

@@ -1,4 +1,4 @@
-//! The metrics of the API, beside those that every program has.
+//! The metrics of the API, beside the metrics that every program has.
 
 mod hidden_deletions;
 mod table;

@@ -185,7 +185,7 @@ impl Db<'_> {
         self.passes(query).await
     }
 
-    /// The passes with these numbers, of those that are there.
+    /// The stored passes among these numbers.
     pub async fn passes_numbered(&mut self, numbers: Vec<i64>) -> Result<Vec<Link>, Error> {
         let mut query = select_passes("WHERE number = ANY(");
         query.push_bind(numbers).push(")");
@@ -232,7 +232,7 @@ impl Db<'_> {
         Ok(done.rows_affected())
     }
 
-    /// Removes at most `count_max` of the entries up to a position; returns their number. Needs a transaction, too.
+    /// Removes at most `count_max` of the entries up to a position; returns their number. Also needs a transaction.
     pub async fn delete_entries_up_to(
         &mut self,
         end: TrailPosition,

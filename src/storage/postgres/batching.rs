@@ -8,8 +8,8 @@
 //!
 //! A single item is sent immediately, and so is a second one beside it, if there is a connection for it: two are faster
 //! side by side. Items that arrive meanwhile share the next statement: the busier the service, the more requests share a
-//! round trip and a commit. Every answer is as current as that of a separate statement, because the statement begins
-//! after the item was submitted.
+//! round trip and a commit. Every answer is as current as the answer of a separate statement, because the statement
+//! begins after the item was submitted.
 
 use std::collections::VecDeque;
 use std::error::Error as StdError;
@@ -39,7 +39,7 @@ pub(super) trait BatchItem: Sized + Send + Sync + 'static {
     const OPERATION: SqlOperation;
     /// Verb and object, for errors.
     const DOING: &'static str;
-    /// Whether the statement may be carried out twice without harm.
+    /// Whether the statement is idempotent.
     const IS_REPEATABLE: bool = false;
 
     /// Bytes that the item adds to the statement, about.
@@ -87,7 +87,7 @@ pub(super) struct BatchLimits {
 
 /// Where items of one sort wait for the next statement. Cheap to clone.
 pub(super) struct Batcher<Q: BatchItem> {
-    /// The connections that statements use, those of other batchers included.
+    /// The connections that statements use, including the connections of other batchers.
     pool: Pool,
     limits: BatchLimits,
     queue: Arc<Mutex<Queue<Q>>>,
@@ -197,7 +197,7 @@ impl<Q: BatchItem> Batcher<Q> {
         }
     }
 
-    /// Refuses the waiting items together with those of this batch: each would wait in vain in turn.
+    /// Refuses the waiting items together with this batch: each of them would run into the same timeout.
     fn send_away(&self, batch: Vec<Waiting<Q>>) {
         let waiting = std::mem::take(&mut self.queue().waiting);
         for waiting in batch.into_iter().chain(waiting) {
@@ -219,7 +219,7 @@ impl<Q: BatchItem> Batcher<Q> {
         let Some(first) = batch.first() else {
             return;
         };
-        // The statement's log and trace are those of the first request.
+        // The log and the trace of the statement belong to the first request.
         let span = first.span.clone();
         let others = batch.iter().skip(1);
         let shared: Vec<_> = others
@@ -231,7 +231,7 @@ impl<Q: BatchItem> Batcher<Q> {
             .unzip();
         let mut db = session.db();
         let answers = Q::answer(&mut db, &items).instrument(span).await;
-        // A statement that was sent twice may have been carried out once, and then have failed.
+        // A statement that was sent twice may have succeeded the first time and failed the second time.
         let is_lost = db.link.health == Health::Lost || db.link.was_repeated;
         drop(shared);
         // The requests' next statements need the connection.

@@ -19,8 +19,8 @@ use super::error::is_closed;
 use super::measure::Statement;
 use super::pool::Link;
 
-/// A statement that fails later than this is not sent again: a closed connection shows at once, and a longer statement
-/// was ended for a reason.
+/// A statement that fails later than this is not sent again: a closed connection fails immediately, and a longer
+/// statement was ended for a reason.
 const REPEATED_WITHIN: Duration = Duration::from_secs(2);
 
 /// A connection for one statement.

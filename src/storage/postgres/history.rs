@@ -85,7 +85,7 @@ static TOMBSTONE_SQL: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
-/// The oldest known state is a generation, too, although the change that made it may not be stored.
+/// The oldest stored state also is a generation, although the change that made it may not be stored.
 static GENERATIONS_SQL: LazyLock<String> = LazyLock::new(|| {
     format!(
         "{TARGET}, stored AS MATERIALIZED (

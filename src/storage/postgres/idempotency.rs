@@ -1,4 +1,4 @@
-//! Table `idempotency_keys`: requests that were carried out, with their answers.
+//! Table `idempotency_keys`: completed requests with their responses.
 
 use chrono::{DateTime, Utc};
 use sqlx::types::Json;
@@ -14,7 +14,7 @@ use crate::domain::idempotency::{Fingerprint, KeyedRequest, StoredAnswer, Stored
 pub enum ClaimedKey {
     /// The key is this transaction's until it ends.
     Fresh,
-    /// A request with this key was carried out before.
+    /// A request with this key was completed before.
     Stored(StoredRequest),
     /// Another transaction has the key, and did not end in time.
     InProgress,
@@ -74,7 +74,7 @@ impl Db<'_> {
         )
         .fetch_one(self.connection())
         .await;
-        let row = self.complete(result, Query(IdempotencyKeys), "find a kept answer")?;
+        let row = self.complete(result, Query(IdempotencyKeys), "find a stored response")?;
         row.into_stored().ok_or_else(|| Error::Corrupt {
             column: "idempotency_keys",
             value: "a request without its answer".to_owned(),

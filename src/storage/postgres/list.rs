@@ -164,7 +164,7 @@ pub(super) fn read_resources(
     Ok((total, items))
 }
 
-/// The total of an empty page has a row, too, without an entry.
+/// The total of an empty page also has a row, without an entry.
 fn read_trail(
     rows: &[PgRow],
     filter: &AuditFilter,
@@ -284,7 +284,7 @@ fn push_audit_filter(
 ///
 /// The text contains the length of the page, that the first page skips nothing, and the kind. The server keeps a plan
 /// only if it knows how few rows there will be; otherwise it plans for each request, which takes longer than the rest.
-/// Only if it knows the kind is that plan a good one for rare kinds, too.
+/// The plan is good for rare kinds only if it is made for the kind.
 ///
 /// One row more than the page holds tells whether it is the last one.
 ///

@@ -135,7 +135,7 @@ fn span(sql: &str) -> Span {
     )
 }
 
-/// The span of a statement that answers the request of `parent`, too. Its text is in the span of the request that was
+/// The span of a statement that also answers the request of `parent`. Its text is in the span of the request that was
 /// first.
 pub(super) fn shared(parent: &Span, operation: SqlOperation) -> Span {
     let span = parent.in_scope(|| span("(shared with other requests)"));

@@ -245,7 +245,7 @@ impl Store {
         self.deadline.map_or(until, |deadline| deadline.min(until))
     }
 
-    /// The use of all connections, those of shares included.
+    /// The use of all connections, including the connections of shares.
     pub fn connections(&self) -> Connections {
         let mut sum = Connections {
             max: self.settings.connections_max,
@@ -261,12 +261,12 @@ impl Store {
         sum
     }
 
-    /// Closes superfluous idle connections, those of shares included.
+    /// Closes superfluous idle connections, also of shares.
     pub fn trim(&self) {
         pool::trim(&self.pools(), &self.settings.lifetime);
     }
 
-    /// Closes all idle connections, those of shares included: their server has ended, and each would cost a request
+    /// Closes all idle connections, also of shares: their server has ended, and each would cost a request
     /// its answer. Later requests make new ones.
     pub fn forget_idle(&self) {
         for pool in self.pools().iter() {
@@ -280,7 +280,7 @@ impl Store {
         self.pool.retain(|_, _| false);
     }
 
-    /// Closes every idle connection, those of shares included; this store and its shares have no connections any more.
+    /// Closes every idle connection, also of shares. This store and its shares then have no connections.
     pub fn close(&self) {
         self.pools().iter().for_each(Pool::close);
     }

@@ -36,7 +36,7 @@ const SESSION: [(&str, &str); 9] = [
     ("idle_in_transaction_session_timeout", "60s"),
     // Idle connections are closed here, not under the next request.
     ("idle_session_timeout", "0"),
-    // Notices cost time, and nobody reads them.
+    // Notices cost time, and nothing reads them.
     ("client_min_messages", "warning"),
     // Searches return every match.
     ("gin_fuzzy_search_limit", "0"),

@@ -1,4 +1,4 @@
-//! The migrations that the database has, and those that this program needs.
+//! The migrations of the database, and the migrations that this program needs.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

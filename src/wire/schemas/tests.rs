@@ -164,7 +164,7 @@ fn null_counts_as_absent_in_every_member_but_spec() {
 #[test]
 fn members_are_of_the_type_that_the_schema_says() {
     members(|request, member, _| {
-        // No member may be a truth value, except those that nobody reads.
+        // No member may be a boolean, except members that nothing reads.
         assert_eq!(
             accepts(request, member, json!(true)),
             requests::IGNORED.contains(&member),

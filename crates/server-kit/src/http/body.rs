@@ -41,7 +41,7 @@ struct Attended<B> {
 ///
 /// # Errors
 ///
-/// 408 if it takes longer, 413 if it is too large, 415 if it is packed as nobody here unpacks it, 400 if it
+/// 408 if it takes longer, 413 if it is too large, 415 if its encoding is not supported, 400 if it
 /// ends early, 503 if too much is held for others.
 pub(super) async fn read(
     request: &mut ServiceRequest,

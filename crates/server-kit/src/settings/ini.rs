@@ -123,8 +123,8 @@ fn pair(line: &str) -> Option<(&str, &str)> {
     Some((key, value.unwrap_or_else(|| unquoted(rest))))
 }
 
-/// The text in quotes, if only a comment follows. The older reader accepted a comment after the quotes, too,
-/// but kept the quotes then, which is never intended.
+/// The text in quotes, if only a comment follows. The earlier reader also accepted a comment after the quotes,
+/// but then includes the quotes, which is never intended.
 fn quoted(text: &str, quote: char) -> Option<&str> {
     let (value, behind) = text.strip_prefix(quote)?.split_once(quote)?;
     let behind = behind.trim_start();

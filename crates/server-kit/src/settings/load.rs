@@ -74,7 +74,7 @@ impl<S> Loaded<S> {
         let mut errors = ErrorList::default();
         let part = errors.part(make(&self.settings));
         self.refuse(errors.0)?;
-        part.context("what was not made has a fault")
+        part.context("every missing part has an error")
     }
 
     /// Settings whose values differ from earlier ones.

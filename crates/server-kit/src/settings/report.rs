@@ -13,7 +13,7 @@ pub struct Effective {
     pub value: String,
     /// For people.
     pub origin: String,
-    /// Whether it says what the default says, too.
+    /// Whether it equals the default.
     pub is_default: bool,
 }
 

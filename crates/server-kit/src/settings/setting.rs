@@ -56,7 +56,7 @@ pub enum SettingStatus {
     Reloaded,
     /// This is the older name of another setting.
     Renamed(&'static str),
-    /// It has no effect any more. The text says what to do instead.
+    /// It no longer has an effect. The text says what to do instead.
     Gone(&'static str),
 }
 

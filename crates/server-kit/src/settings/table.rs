@@ -27,7 +27,7 @@ impl SettingTable {
         self.settings.iter().find(|setting| setting.key == key)
     }
 
-    /// The variable of a setting; `None` for those that only a file can set.
+    /// The variable of a setting; `None` for settings that only a file can set.
     pub fn variable(&self, setting: &Setting) -> Option<String> {
         let name = || setting.key.replace('.', "_").to_uppercase();
         let has_variable = !matches!(setting.kind, SettingKind::Objects);

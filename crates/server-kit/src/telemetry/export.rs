@@ -1,5 +1,5 @@
 //! Exports spans to a collector. An unreachable collector costs requests nothing: spans wait in a bounded
-//! queue, and those that do not fit are dropped.
+//! queue, and spans that do not fit are dropped.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};

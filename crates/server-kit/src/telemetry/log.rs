@@ -78,7 +78,7 @@ fn changing<S: tracing::Subscriber>(
     let (filter, handle) = reload::Layer::new(filter);
     let replace = move |level| {
         let filter = EnvFilter::new(directives(level, verbose_target));
-        // Fails only if nothing is logged any more.
+        // Fails only if logging has ended.
         handle.reload(filter).is_ok()
     };
     // Fails only if there is a log already, as in tests: that one stays.

@@ -160,7 +160,7 @@ impl Metrics {
         text
     }
 
-    /// Sorts observations into buckets, for ever. Run it as long as anything is counted.
+    /// Sorts observations into buckets, forever. Must run while metrics are recorded.
     pub async fn upkeep(self) {
         loop {
             tokio::time::sleep(UPKEEP_PERIOD).await;

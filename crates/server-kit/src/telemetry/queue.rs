@@ -54,7 +54,7 @@ struct State {
     dropped: u64,
     /// Failed lines that are not logged yet.
     failed: u64,
-    /// A caller has waited in vain, and nothing has left since.
+    /// A caller's wait has timed out, and nothing has been written since.
     is_stalled: bool,
 }
 
@@ -108,7 +108,7 @@ impl Queue {
     }
 
     /// Waits until all earlier lines are written, while there is progress: at most a second without a reader,
-    /// and no longer if a caller has waited in vain already. Returns whether all are written.
+    /// and not at all if an earlier wait has timed out. Returns whether all are written.
     pub(super) fn flush(&self) -> bool {
         if thread::current().name() == Some(THREAD) {
             return false;

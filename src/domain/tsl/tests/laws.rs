@@ -60,7 +60,7 @@ fn of_reading(
 fn of_error(text: &str, error: &SearchError) -> Result<(), String> {
     let message = error.to_string();
     if message.is_empty() {
-        return Err("a fault without a message".to_owned());
+        return Err("an error without a message".to_owned());
     }
     // The text may be quoted in full; the mark below it is as far to the right as the text is long.
     let quoted = 2 * text.len().min(TEXT_BYTES_MAX);
@@ -75,8 +75,8 @@ fn of_error(text: &str, error: &SearchError) -> Result<(), String> {
             text: printed,
             ..
         } => {
-            same(&printed.as_str(), &text, "the text of a fault")?;
-            at_most(*position, text.chars().count(), "characters to a fault")
+            same(&printed.as_str(), &text, "the text of an error")?;
+            at_most(*position, text.chars().count(), "characters to an error")
         }
         SearchError::TooLong if text.len() <= TEXT_BYTES_MAX => {
             Err("short, but too long".to_owned())
@@ -276,8 +276,8 @@ mod tests {
             text: text.to_owned(),
         };
         assert_eq!(of_error("ä", &syntax(1, "ä")), Ok(()));
-        assert_broken(of_error("ä", &syntax(2, "ä")), "characters to a fault");
-        assert_broken(of_error("a", &syntax(0, "b")), "text of a fault");
+        assert_broken(of_error("ä", &syntax(2, "ä")), "characters to an error");
+        assert_broken(of_error("a", &syntax(0, "b")), "text of an error");
         assert_broken(
             of_error("a", &SearchError::meaning("")),
             "without a message",
