@@ -23,7 +23,7 @@ pub enum AuditCommand {
     /// settings file or HYPERFLEET_AUDIT_RETENTION gives; without it, older than an hour. Compare
     /// with an earlier export, or with a hash that an earlier report printed, stored elsewhere, to
     /// find a trail that was rewritten together with its hashes, or whose newest part was removed.
-    /// Exit status: 0 no errors, 3 errors were found, 1 the trail could not be read. See
+    /// Exit status: 0 no faults, 3 faults were found, 1 the trail could not be read. See
     /// docs/guides/audit.md.
     Verify(Box<AuditVerifyArgs>),
     /// Print the audit trail with its hash chain, one JSON document in a line

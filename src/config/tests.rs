@@ -422,7 +422,7 @@ fn flags_win_and_are_named_as_sources() {
 }
 
 #[test]
-fn secrets_are_masked_in_output() {
+fn secrets_are_redacted_in_output() {
     let loaded = loaded("database: {password: hush-1, name: visible-name}").unwrap();
     let url = super::tests::loaded("database: {url: 'postgres://u:hush-2@h/n'}").unwrap();
     let printed = as_table(&url.effective()) + &url.summary();

@@ -41,7 +41,7 @@ mod kinds {
     pub(super) const NO_CREDENTIALS: &ProblemKind = &ProblemKind::new(StatusCode::UNAUTHORIZED, "AUT-001", "authentication-error", "Authentication Required");
     pub(super) const BAD_CREDENTIALS: &ProblemKind = &ProblemKind::new(StatusCode::UNAUTHORIZED, "AUT-002", "authentication-error", "Invalid Credentials");
     pub(super) const EXPIRED: &ProblemKind = &ProblemKind::new(StatusCode::UNAUTHORIZED, "AUT-003", "authentication-error", "Invalid Token");
-    pub(super) const FORBIDDEN: &ProblemKind = &ProblemKind::new(StatusCode::FORBIDDEN, "AUZ-001", "permission-denied", "Permission TenantRefusal");
+    pub(super) const FORBIDDEN: &ProblemKind = &ProblemKind::new(StatusCode::FORBIDDEN, "AUZ-001", "permission-denied", "Permission Denied");
     pub(super) const NOT_FOUND: &ProblemKind = &ProblemKind::new(StatusCode::NOT_FOUND, "NTF-001", "not-found", "Resource Not Found");
     pub(super) const TAKEN: &ProblemKind = &ProblemKind::new(StatusCode::CONFLICT, "CNF-001", "conflict", "Resource Conflict");
     pub(super) const VERSION: &ProblemKind = &ProblemKind::new(StatusCode::PRECONDITION_FAILED, "CNF-002", "conflict", "Version Conflict");

@@ -1,4 +1,4 @@
-//! Converts the violations of a schema to violations, in the words that clients of the older service know.
+//! Converts the errors of a schema's validator to violations, in the words that clients of the older service know.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -13,7 +13,7 @@ pub(super) fn is_base64(text: &str) -> bool {
     BASE64_STANDARD.decode(text).is_ok()
 }
 
-/// One violation for each violation, and one for each unknown member.
+/// One violation for each error of the validator, and one for each unknown member.
 pub(super) fn violations(error: &ValidationError<'_>, spec: &Value) -> Vec<Violation> {
     let field = field(error.instance_path().as_str());
     match error.kind() {

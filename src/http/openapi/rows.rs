@@ -77,7 +77,7 @@ pub(in crate::http) static DELETE: Described = Described {
 
 pub(in crate::http) static FORCE_DELETE: Described = Described {
     id: "forceDelete{One}", tag: "{Many}", summary: "Remove a {noun} although its adapters are not done",
-    text: "Permanently removes the {noun} and all resources below it. It must already be marked for deletion.",
+    text: "Permanently removes the resource and all resources below it. It must already be marked for deletion.",
     parameters: &["dryRun", "If-Match", "If-None-Match", "Idempotency-Key"],
     body: &[json("ForceDeleteRequest", "force")],
     answers: &[

@@ -78,15 +78,15 @@ pub fn as_table(effective: &[Effective]) -> String {
 fn without_users(value: &str) -> String {
     const SCHEME_END: &str = "://";
     let mut parts = value.split(SCHEME_END);
-    let mut masked = parts.next().unwrap_or_default().to_owned();
+    let mut redacted = parts.next().unwrap_or_default().to_owned();
     for part in parts {
-        masked += SCHEME_END;
+        redacted += SCHEME_END;
         match part.rfind('@') {
-            None => masked += part,
-            Some(at) => masked.extend([REDACTED, &part[at..]]),
+            None => redacted += part,
+            Some(at) => redacted.extend([REDACTED, &part[at..]]),
         }
     }
-    masked
+    redacted
 }
 
 #[cfg(test)]
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn users_in_urls_are_masked() {
+    fn users_in_urls_are_redacted() {
         for (value, expected) in [
             ("http://a:1,http://b:2", "http://a:1,http://b:2"),
             (

@@ -32,7 +32,7 @@ pub struct Setting {
 pub enum SettingKind {
     /// Any text, even one that looks like a number.
     Text,
-    /// A text that is always masked.
+    /// A text that is always redacted.
     Secret,
     File,
     /// A whole number.

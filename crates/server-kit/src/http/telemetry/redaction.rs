@@ -49,7 +49,7 @@ impl Redaction {
 
     /// `name: value` for each header, as a JSON object.
     pub(super) fn headers(&self, headers: &HeaderMap) -> String {
-        let mut masked = Map::new();
+        let mut redacted = Map::new();
         for (name, value) in headers {
             let name = name.as_str();
             let is_named = ALWAYS.contains(&name) || self.headers.iter().any(|h| h == name);
@@ -59,9 +59,9 @@ impl Redaction {
             } else {
                 self.address(&String::from_utf8_lossy(value.as_bytes()))
             };
-            masked.insert(name.to_owned(), Value::String(value));
+            redacted.insert(name.to_owned(), Value::String(value));
         }
-        shortened(&Value::Object(masked).to_string(), LOGGED_BYTES_MAX).into_owned()
+        shortened(&Value::Object(redacted).to_string(), LOGGED_BYTES_MAX).into_owned()
     }
 
     /// The value of a header. If it is an address, as that of a `Referer`, its password and secret parameters
@@ -77,19 +77,19 @@ impl Redaction {
 
     /// The query of a request. A search may contain a secret field with its value.
     pub(super) fn query(&self, query: &str) -> String {
-        let mut masked = String::new();
+        let mut redacted = String::new();
         for (index, pair) in query.split('&').enumerate() {
             if index > 0 {
-                masked.push('&');
+                redacted.push('&');
             }
             let name = pair.split('=').next().unwrap_or_default();
             if self.is_secret(&decoded(pair)) {
-                let _ = write!(masked, "{name}={REDACTED}");
+                let _ = write!(redacted, "{name}={REDACTED}");
             } else {
-                masked.push_str(pair);
+                redacted.push_str(pair);
             }
         }
-        shortened(&masked, LOGGED_BYTES_MAX).into_owned()
+        shortened(&redacted, LOGGED_BYTES_MAX).into_owned()
     }
 
     /// A body, if it is JSON and not too long; otherwise its length.
@@ -208,20 +208,20 @@ mod tests {
             let name = HeaderName::from_static(name);
             headers.append(name, HeaderValue::from_static(value));
         }
-        let masked = redaction().headers(&headers);
-        assert!(!masked.contains("hunter2"), "{masked}");
-        assert_eq!(masked.matches(REDACTED).count(), 3, "{masked}");
-        assert!(masked.contains(r#""accept":"*/*""#), "{masked}");
-        let masked = Redaction::default().headers(&headers);
-        assert_eq!(masked.matches(REDACTED).count(), 2, "{masked}");
+        let redacted = redaction().headers(&headers);
+        assert!(!redacted.contains("hunter2"), "{redacted}");
+        assert_eq!(redacted.matches(REDACTED).count(), 3, "{redacted}");
+        assert!(redacted.contains(r#""accept":"*/*""#), "{redacted}");
+        let redacted = Redaction::default().headers(&headers);
+        assert_eq!(redacted.matches(REDACTED).count(), 2, "{redacted}");
     }
 
     #[test]
     fn secret_members_are_hidden_however_deep() {
         let body = br#"{"spec": {"DbPassword": {"a": "hunter2"}, "list": [{"accessToken": ["hunter2"]}], "size": 3}}"#;
-        let masked = redaction().body(body);
-        assert!(!masked.contains("hunter2"), "{masked}");
-        assert!(masked.contains(r#""size":3"#), "{masked}");
+        let redacted = redaction().body(body);
+        assert!(!redacted.contains("hunter2"), "{redacted}");
+        assert!(redacted.contains(r#""size":3"#), "{redacted}");
         assert_eq!(
             redaction().body(b"password=hunter2"),
             "16 bytes that are no JSON"
@@ -236,19 +236,19 @@ mod tests {
     fn pairs_of_a_name_and_a_value_are_read_as_members() {
         let body = br#"{"env": [{"name": "DB_PASSWORD", "value": "hunter2"}, {"Value": ["hunter2"], "Key": "accessToken"},
             {"name": "SIZE", "value": "3"}, {"name": {"password": 1}, "value": "4"}]}"#;
-        let masked = redaction().body(body);
-        assert!(!masked.contains("hunter2"), "{masked}");
-        assert!(masked.contains(r#""name":"DB_PASSWORD""#), "{masked}");
-        assert!(masked.contains(r#""value":"3""#), "{masked}");
-        assert!(masked.contains(r#""value":"4""#), "{masked}");
+        let redacted = redaction().body(body);
+        assert!(!redacted.contains("hunter2"), "{redacted}");
+        assert!(redacted.contains(r#""name":"DB_PASSWORD""#), "{redacted}");
+        assert!(redacted.contains(r#""value":"3""#), "{redacted}");
+        assert!(redacted.contains(r#""value":"4""#), "{redacted}");
         let patch =
             br#"[{"op": "add", "path": "/spec/db~1password", "value": {"now": "hunter2"}}]"#;
-        let masked = redaction().body(patch);
-        assert!(!masked.contains("hunter2"), "{masked}");
+        let redacted = redaction().body(patch);
+        assert!(!redacted.contains("hunter2"), "{redacted}");
     }
 
     #[test]
-    fn secrets_in_addresses_of_headers_are_masked() {
+    fn secrets_in_addresses_of_headers_are_redacted() {
         let log = |value: &'static str| {
             let mut headers = HeaderMap::new();
             let name = HeaderName::from_static("referer");
@@ -262,8 +262,8 @@ mod tests {
             "https://me:hunter2@a.example",
             "/b?%74oken=hunter2",
         ] {
-            let masked = log(secret);
-            assert!(!masked.contains("hunter2"), "{masked}");
+            let redacted = log(secret);
+            assert!(!redacted.contains("hunter2"), "{redacted}");
         }
         let plain = "https://a.example/@b?page=2&search=name='c'";
         assert_eq!(log(plain), format!("{{\"referer\":\"{plain}\"}}"));
@@ -283,8 +283,8 @@ mod tests {
             let name = HeaderName::from_static(name);
             headers.append(name, HeaderValue::from_static("hunter2"));
         }
-        let masked = redaction.headers(&headers);
-        assert!(!masked.contains("hunter2"), "{masked}");
+        let redacted = redaction.headers(&headers);
+        assert!(!redacted.contains("hunter2"), "{redacted}");
     }
 
     #[test]
@@ -297,9 +297,12 @@ mod tests {
             "search=labels.password%20%3D%20%27hunter2%27",
             "search=labels.pass%77ord='hunter2'",
         ] {
-            let masked = redaction.query(&format!("{query}&page=2"));
-            assert!(!masked.contains("hunter2"), "{masked}");
-            assert!(masked.ends_with(&format!("={REDACTED}&page=2")), "{masked}");
+            let redacted = redaction.query(&format!("{query}&page=2"));
+            assert!(!redacted.contains("hunter2"), "{redacted}");
+            assert!(
+                redacted.ends_with(&format!("={REDACTED}&page=2")),
+                "{redacted}"
+            );
         }
         assert_eq!(redaction.query(""), "");
         assert_eq!(redaction.query("a=1&b"), "a=1&b");
