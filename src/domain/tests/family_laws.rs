@@ -234,15 +234,15 @@ fn the_random_requests_reach_every_end() {
     }
     let expected = [
         "active children",
-        "completed without owners",
         "completed with owners",
+        "completed without owners",
         "created",
         "deleted, all gone",
         "deleted, all waiting",
         "deleted, some gone",
         "dropped",
-        "forced without owners",
         "forced with more",
+        "forced without owners",
         "invalid",
         "marked for deletion",
         "not finalizing",

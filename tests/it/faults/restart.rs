@@ -16,7 +16,7 @@ use super::program::Program;
 use super::{assert_unavailable, until, until_only_client};
 use crate::support::{TestApi, TestDatabase, assert_sound, store};
 
-/// A server whose data is kept, on a thread that lives as long as it.
+/// A server with persistent data, on a thread that lives as long as the server.
 pub(super) struct Server {
     folder: TempDir,
     orders: mpsc::Sender<(Order, oneshot::Sender<String>)>,
