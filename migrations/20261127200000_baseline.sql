@@ -14,13 +14,13 @@ SELECT set_config('search_path', quote_ident(current_schema()) || ', pg_temp', t
 -- so that a read is one row and a report is one update.
 CREATE TABLE resources (
     id          uuid        PRIMARY KEY,
-    -- NO ACTION is checked at the end of the statement: one DELETE may remove a parent with all its children,
-    -- but never the parent alone.
+    -- NO ACTION is checked at the end of the statement: one DELETE can remove a parent together with all its children,
+    -- but never a parent without its children.
     owner_id    uuid        REFERENCES resources (id),
     created_at  timestamptz NOT NULL,
     updated_at  timestamptz NOT NULL,
     deleted_at  timestamptz,
-    -- Incremented by every write, reports included. A writer saves only if it is unchanged since the read.
+    -- Incremented by every write, reports included. A writer saves only if the revision has not changed since the read.
     revision    bigint      NOT NULL DEFAULT 1,
     generation  integer     NOT NULL,
     kind        text        NOT NULL,
@@ -32,9 +32,10 @@ CREATE TABLE resources (
     labels      jsonb       NOT NULL DEFAULT '{}',
     conditions  jsonb       NOT NULL DEFAULT '[]',
     spec        jsonb       NOT NULL,
-    -- What searches and metrics ask about conditions: set by the statement that sets `conditions`. Generated columns would
-    -- take a tenth of a change, because PostgreSQL reads their expressions again for every statement
-    -- (docs/internals/performance.md, "What a write costs"). A report that changes none of them changes no index (HOT update).
+    -- Columns for searches and metrics, computed from `conditions` by the statement that sets `conditions`. Generated
+    -- columns would take a tenth of the time of a change, because PostgreSQL parses their expressions again for every
+    -- statement (docs/internals/performance.md, "What a write costs"). A report that changes none of them changes no
+    -- index (HOT update).
     condition_states         text[] NOT NULL,
     reconciled_updated_at    timestamptz,
     reconciled_transition_at timestamptz,
@@ -137,16 +138,16 @@ END $$;
 
 -- Number of children, counted up to two. Sees the same rows as the calling statement. COST 1 as for `has_tenancy`.
 --
--- Without sequential scans, as in `has_dependents`: where most resources have the same owner, the planner expects a child of
--- any resource among the first rows of the table, and reads it from its beginning. For a resource without children that is
--- the whole table.
+-- Sequential scans are off, as in `has_dependents`: if most resources have the same owner, the planner expects a child
+-- of any resource among the first rows of the table and chooses a sequential scan. For a resource without children that
+-- is a full table scan.
 CREATE FUNCTION count_children(resource uuid) RETURNS bigint
 LANGUAGE plpgsql STABLE PARALLEL SAFE COST 1 SET enable_seqscan = off SET search_path FROM CURRENT AS $$
 BEGIN
     RETURN (SELECT count(*) FROM (SELECT FROM resources r WHERE r.owner_id = resource LIMIT 2) r);
 END $$;
 
--- Whether a resource has children, or others reference it: the last check of a deletion in one statement.
+-- Whether a resource has children or is referenced: the last check of a deletion in one statement.
 --
 -- VOLATILE, so that it sees everything that was committed before its call. By then the calling statement has locked the
 -- row of the resource, which may have taken a while; the statement itself sees only rows from before its start.
@@ -166,11 +167,12 @@ BEGIN
         FROM resource_references l WHERE l.source_id = resource), '[]');
 END $$;
 
--- The resources around one, for its explanation: those below it, and the active ones that reference any of these.
+-- The surroundings of a resource, for its explanation: its descendants, and the active resources that reference it or a
+-- descendant.
 --
--- A function, because its statements must look each owner and each target up in its index. Where most resources have
--- one owner, or most references one target, the planner expects a match among the first rows of anything: it would read
--- a table, another index or a join from its beginning. So other plans are off here, and equality is written as BETWEEN:
+-- A function, because its statements must find each owner and each target in its index. If most resources have the same
+-- owner, or most references the same target, the planner expects a match among the first rows and would scan a table,
+-- another index or a join. Other plans are therefore off in this function, and equality is written as BETWEEN, because
 -- the planner expects few rows in a range that it does not know.
 --
 -- Both lists have at most `rows_max` + 1 entries, so that the service sees whether there are more. `tenants` is the
@@ -231,7 +233,7 @@ END $$;
 -- Counts: the total of a list without a search reads no resources
 -- ---------------------------------------------------------------------------------------------------------------------
 
--- A count is the sum over 32 slots. Each connection writes one slot, so that writers seldom wait for each other.
+-- A count is the sum over 32 slots. Each connection writes one slot, so that writers seldom wait for the same row lock.
 CREATE TABLE resource_counts (
     kind  text     NOT NULL,
     slot  smallint NOT NULL,
@@ -278,7 +280,7 @@ END $$;
 CREATE TRIGGER resources_count_truncated AFTER TRUNCATE ON resources
     FOR EACH STATEMENT EXECUTE FUNCTION reset_resource_counts();
 
--- For an operator who assigns resources to another tenant by hand (docs/guides/tenancy.md). No program updates
+-- For an operator who assigns resources to another tenant in SQL (docs/guides/tenancy.md). No program updates
 -- `tenancy`, so the trigger costs requests nothing.
 CREATE FUNCTION recount_tenants() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 BEGIN
@@ -307,14 +309,15 @@ CREATE TRIGGER tenant_resource_counts_skip_restored BEFORE INSERT ON tenant_reso
 -- Changes: history and watches (docs/decisions/0074-watch.md, docs/decisions/0087-changes-are-states.md)
 -- ---------------------------------------------------------------------------------------------------------------------
 
--- Every recorded change of a resource with what it made: the state after a change is in its row, as far as it differs
--- from the state after the change before. The view `resource_states` has it whole.
+-- Every recorded change of a resource, with its after-image: the members of the state that differ from the state after
+-- the previous change. The view `resource_states` contains complete states.
 CREATE TABLE changes (
-    -- Drawn while the change holds the lock of the resource: changes of one resource are in the order of their commits.
+    -- Allocated while the change holds the row lock of the resource, so that changes of one resource are in the order
+    -- of their commits.
     position    bigint      GENERATED ALWAYS AS IDENTITY (SEQUENCE NAME changes_position) PRIMARY KEY,
     at          timestamptz NOT NULL,
     resource_id uuid        NOT NULL,
-    -- After the change; of a removal, before it.
+    -- After the change. For a removal, before it.
     revision    bigint      NOT NULL,
     generation  integer     NOT NULL,
     kind        text        NOT NULL,
@@ -325,10 +328,10 @@ CREATE TABLE changes (
     -- The adapter whose report made the change; unset for other changes.
     cause       text,
 
-    -- Unset if the conditions are those of the change before.
+    -- Unset if the conditions are the same as after the previous change.
     conditions  jsonb,
 
-    -- The declared state without the spec: these together, unless the change is a report's or a removal.
+    -- The declared state without the spec: either all of these columns are set, or, for a report or a removal, none.
     owner_id    uuid,
     created_at  timestamptz,
     updated_at  timestamptz,
@@ -340,28 +343,28 @@ CREATE TABLE changes (
     tenancy     jsonb,
     labels      jsonb,
     links       jsonb,
-    -- Unset if the spec is that of the change before.
+    -- Unset if the spec is the same as after the previous change.
     spec        jsonb
 );
 SELECT compress_with_lz4('changes', 'conditions', 'spec');
 CREATE INDEX changes_resource ON changes (resource_id, position);
--- Few changes but reports declare anything: a search for one among many reports reads no other row.
+-- Finds the few declared changes among many reports.
 CREATE INDEX changes_declared ON changes (resource_id, position) WHERE updated_at IS NOT NULL;
--- For lists of a moment. Changes are stored nearly in the order of their times, so that this index of ranges is small, and
--- writers hardly notice it.
+-- For lists as of a time. Changes are stored almost in the order of their times, so that this BRIN index is small and
+-- costs writers little.
 CREATE INDEX changes_at ON changes USING brin (at) WITH (pages_per_range = 16);
 
--- What retention has removed; at most one row. Of each resource that exists, it keeps the last change up to `position`, made
--- whole, so that every later state is known.
+-- What retention has removed; at most one row. Retention leaves the last change up to `position` of each existing
+-- resource, with the complete state, because later changes build on it.
 CREATE TABLE changes_removed (
     only_one boolean     PRIMARY KEY DEFAULT true CHECK (only_one),
-    -- Changes up to this one may be removed.
+    -- Changes up to this position may be removed.
     position bigint      NOT NULL,
-    -- The time of the latest of them: earlier moments are not known any more.
+    -- The time of the latest removed change. States as of earlier times are no longer available.
     at       timestamptz NOT NULL
 );
 
--- The state of a resource after each of its changes; of a removal, the last one.
+-- The state of a resource after each of its changes. For a removal, the last state.
 CREATE VIEW resource_states AS
 SELECT c.position, c.at, c.action, c.actor, c.request_id, c.cause, c.resource_id AS id, c.kind, d.name, d.owner_id,
        c.generation, c.revision, d.created_at, d.created_by, d.updated_at, d.updated_by, d.deleted_at, d.deleted_by,
@@ -407,12 +410,12 @@ BEGIN
 END $$;
 CREATE TRIGGER resources_fill_inserted BEFORE INSERT ON resources
     FOR EACH ROW WHEN (NEW.computed_revision = 0) EXECUTE FUNCTION fill_condition_columns();
--- The condition is short, because PostgreSQL reads it again for every statement.
+-- The condition is short, because PostgreSQL parses it again for every statement.
 CREATE TRIGGER resources_fill_updated BEFORE UPDATE ON resources
     FOR EACH ROW WHEN (NEW.computed_revision = OLD.computed_revision) EXECUTE FUNCTION fill_condition_columns();
 
--- Records an update with the whole state, and gives the row another revision, because tags name it: a client that has the state before would be
--- told that nothing has changed.
+-- Records an update with the complete state, and increments the revision. Entity tags contain the revision, so without
+-- the increment a client with the previous state would get 304.
 CREATE FUNCTION record_update_by_others() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 BEGIN
     NEW.revision := greatest(NEW.revision, OLD.revision + 1);
@@ -499,7 +502,7 @@ ALTER TABLE audit_entries ADD CONSTRAINT audit_entries_valid CHECK (is_valid_row
 CREATE INDEX audit_resource ON audit_entries (resource_id, sequence DESC);
 CREATE INDEX audit_actor ON audit_entries (actor, sequence DESC);
 CREATE INDEX audit_at ON audit_entries (at);
--- The trail of one tenant. Entries without tenancy are not in it.
+-- The trail of one tenant. The index does not contain entries without tenancy.
 CREATE INDEX audit_tenant ON audit_entries (tenancy, sequence DESC) WHERE tenancy <> '{}';
 -- For reading the trail after a position.
 CREATE INDEX audit_order ON audit_entries (era, commit_order, sequence);
@@ -537,11 +540,12 @@ BEGIN
     RETURN begun;
 END $$;
 
--- What a reader of changes needs in order to know which positions can no longer appear.
+-- The end of the changes, from which a reader derives up to which position no further change can appear.
 --
--- `drawn` is read first, and `writers` after it. A transaction locks the table before it draws a position, and gives the
--- lock back only when its end is visible. So a transaction that draws a position up to `drawn` is in `writers`, or has ended: when
--- all of `writers` have ended, every snapshot shows all changes up to `drawn` that will ever be.
+-- `drawn`, the highest allocated position, is read before `writers`. A transaction locks the table before it allocates
+-- a position, and releases the lock only when its commit is visible. A transaction that allocated a position up to
+-- `drawn` is therefore in `writers`, or has ended. When all of `writers` have ended, every snapshot contains all
+-- changes up to `drawn`, and none can be added.
 CREATE FUNCTION changes_end(OUT era bigint, OUT drawn bigint, OUT removed bigint, OUT writers text[])
 LANGUAGE plpgsql VOLATILE SET search_path FROM CURRENT AS $$
 BEGIN
@@ -556,8 +560,8 @@ END $$;
 
 -- One hash chain over the passes of the audit trail (docs/decisions/0086-audit-passes.md).
 --
--- A pass covers the entries after the end of the pass before, up to its own end. The first row covers nothing that is left:
--- it is the origin of the chain, or the last pass that retention has removed.
+-- A pass covers the entries after the end of the previous pass, up to its own end. The first row covers no remaining
+-- entries: it is the origin of the chain, or the last pass that retention has removed.
 CREATE TABLE audit_passes (
     -- 1, 2, …; 0 for the origin.
     number           bigint      CONSTRAINT audit_passes_pkey PRIMARY KEY,
@@ -565,7 +569,7 @@ CREATE TABLE audit_passes (
     end_commit_order bigint      NOT NULL,
     end_sequence     bigint      NOT NULL,
     entries          integer     NOT NULL,
-    -- Of all entries up to the end, so that it never falls from one pass to the next.
+    -- The newest time of all entries up to the end, so that it never decreases from one pass to the next.
     newest_at        timestamptz NOT NULL,
     sealed_at        timestamptz NOT NULL,
     root             bytea       NOT NULL,
@@ -582,18 +586,18 @@ CREATE TRIGGER audit_passes_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON a
 -- What else the service stores
 -- ---------------------------------------------------------------------------------------------------------------------
 
--- Requests with an Idempotency-Key that were carried out, with their answers (docs/decisions/0073-idempotency-keys.md).
+-- Completed requests with an Idempotency-Key, with their responses (docs/decisions/0073-idempotency-keys.md).
 --
--- A row is written by the transaction of the change itself, first of all: a repetition waits for that transaction at the
--- primary key. Then it finds the answer, or, if the change was rolled back, is carried out itself.
+-- The transaction of the change inserts the row first, so that a repeated request waits for that transaction at the
+-- primary key. It then finds the response, or, if the change was rolled back, makes the change itself.
 CREATE TABLE idempotency_keys (
     tenancy     jsonb       NOT NULL,
     caller      text        NOT NULL,
     key         text        NOT NULL,
     created_at  timestamptz NOT NULL,
-    -- SHA-256 of what the request asks for.
+    -- SHA-256 of the request.
     fingerprint bytea       NOT NULL,
-    -- The answer. NULL inside the transaction of the change alone.
+    -- The response. NULL only inside the transaction of the change.
     status      smallint,
     tag         text,
     body        bytea,
@@ -602,7 +606,7 @@ CREATE TABLE idempotency_keys (
 -- Retention removes the oldest rows.
 CREATE INDEX idempotency_keys_created ON idempotency_keys (created_at);
 
--- Leases of adapters: of several copies, the holder works (docs/decisions/0084-leases.md).
+-- Leases of adapters: of several copies, only the holder works (docs/decisions/0084-leases.md).
 --
 -- Times are those of the database's clock, so that instances of the service need not agree on the time.
 CREATE TABLE leases (
@@ -616,11 +620,12 @@ CREATE TABLE leases (
 );
 
 -- What `hyperfleet-api import` has copied from a database of the Go HyperFleet API (docs/decisions/0085-whole-imports.md).
--- Requests never read or write this table; once the move is over, it may be emptied.
+-- Requests never read or write this table. After the migration it can be truncated.
 --
--- No foreign key to `resources`: it would cost every removal of a resource a look into this table.
+-- No foreign key to `resources`: every removal of a resource would have to read this table.
 CREATE TABLE imported_resources (
     id       uuid   PRIMARY KEY,
-    -- As the import left it. Another one in `resources` says that the resource was changed here since.
+    -- The revision that the import wrote. If `resources` has another one, the resource has been changed in this service
+    -- since.
     revision bigint NOT NULL
 );

@@ -16,7 +16,7 @@ use hyperfleet_server_kit::settings::{CheckOptions, OpenapiOptions, OutputFormat
 /// Control plane for fleets of clusters.
 ///
 /// Clients declare clusters and nodepools over REST; adapters report what they achieved; the
-/// service aggregates the reports into conditions and runs the delete lifecycle. State is kept in
+/// service aggregates the reports into conditions and runs the delete lifecycle. State is stored in
 /// PostgreSQL.
 ///
 /// Start with `hyperfleet-api dev`: it needs nothing but PostgreSQL's programs on this machine.
@@ -42,7 +42,7 @@ pub enum Command {
     Migrate(Box<MigrateArgs>),
     /// Import the database of the older service
     ///
-    /// Reads the whole database in one read-only transaction, and writes what differs here. Run it
+    /// Reads the entire database in one read-only transaction, and writes what differs here. Run it
     /// again at any time. Ctrl-C stops after the current batch; the same command continues. Exit
     /// status: 0 everything is imported, 3 rows were refused, 4 the databases differ afterwards, 130 it
     /// was stopped. See docs/guides/moving-from-the-go-api.md.
@@ -53,7 +53,7 @@ pub enum Command {
     /// Try the service on this machine: private PostgreSQL, schema, API, no authentication unless asked for
     ///
     /// Starts a PostgreSQL of its own in a folder, on a Unix socket only, unless the settings name
-    /// a database. Data is kept between runs. Ctrl-C stops everything.
+    /// a database. Data persists between runs. Ctrl-C stops everything.
     ///
     /// A demo adapter stands in for the required adapters, so that resources become Reconciled. It
     /// needs callers without a token; otherwise start `hyperfleet-api demo-adapter` with one.
@@ -134,7 +134,7 @@ pub struct CheckArgs {
 
 #[derive(Debug, clap::Args)]
 pub struct DevArgs {
-    /// Folder for the private PostgreSQL and its data: a new or empty one, or that of an earlier run
+    /// Folder for the private PostgreSQL and its data: a new or empty one, or the folder of an earlier run
     /// [default: .dev/postgres]
     #[arg(long, value_name = "FOLDER")]
     pub data_dir: Option<PathBuf>,

@@ -21,7 +21,7 @@ pub enum AuditCommand {
     /// Reads every entry and every pass of sealing in one read-only transaction, and computes the
     /// hashes again. What retention has removed must be older than audit.retention, which the
     /// settings file or HYPERFLEET_AUDIT_RETENTION gives; without it, older than an hour. Compare
-    /// with an earlier export, or with a hash that an earlier report printed, kept elsewhere, to
+    /// with an earlier export, or with a hash that an earlier report printed, stored elsewhere, to
     /// find a trail that was rewritten together with its hashes, or whose newest part was removed.
     /// Exit status: 0 no faults, 3 faults were found, 1 the trail could not be read. See
     /// docs/guides/audit.md.

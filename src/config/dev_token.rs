@@ -11,7 +11,7 @@ use humantime_serde::re::humantime::parse_duration;
 
 #[derive(Debug, clap::Args)]
 pub struct DevTokenArgs {
-    /// Folder of the key pair, created if missing: key.pk8, readable by its owner alone, and
+    /// Folder of the key pair, created if missing: key.pk8, readable only by its owner, and
     /// jwks.json, for the service
     #[arg(long, value_name = "FOLDER", default_value = ".dev/token")]
     pub folder: PathBuf,
@@ -35,6 +35,6 @@ pub struct DevTokenArgs {
 /// An issuer that settings accept; no service would accept the token of another one.
 fn issuer(text: &str) -> Result<String, String> {
     let checked = hyperfleet_auth::issuer_url(text);
-    checked.map_err(|fault| format!("no service accepts it as issuer_url: it {fault}"))?;
+    checked.map_err(|error| format!("no service accepts it as issuer_url: it {error}"))?;
     Ok(text.to_owned())
 }

@@ -11,7 +11,7 @@ use clap::Subcommand;
 
 use super::{OutputFormat, SettingsArgs};
 
-/// Name of a link to the program. Under it the program is the fleet adapter alone.
+/// Name of a link to the program. Under this name the program is only the fleet adapter.
 const LINK: &str = "hyperfleet-fleet-adapter";
 const COMMAND: &str = "fleet-adapter";
 

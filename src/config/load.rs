@@ -27,7 +27,7 @@ const FILES: [&str; 2] = ["/etc/hyperfleet/config.yaml", "./configs/config.yaml"
 ///
 /// # Errors
 ///
-/// Every fault of the sources.
+/// Every error of the sources.
 pub fn load(args: &SettingsArgs, defaults: &Settings) -> anyhow::Result<Loaded> {
     merged(sources(args), defaults).context(Misuse)
 }
@@ -36,7 +36,7 @@ pub fn load(args: &SettingsArgs, defaults: &Settings) -> anyhow::Result<Loaded> 
 ///
 /// # Errors
 ///
-/// Every fault of this section. A fault elsewhere in a file that was edited since the start says nothing about the
+/// Every error of this section. An error elsewhere in a file that was edited since the start says nothing about the
 /// running instance.
 pub fn load_health(args: &SettingsArgs) -> anyhow::Result<Health> {
     let loaded = merged(sources(args).only("health"), &Settings::default())?;
@@ -52,7 +52,7 @@ fn sources(args: &SettingsArgs) -> Sources {
     let sources = sources
         .common_variable("tracing.service_name", "OTEL_SERVICE_NAME")
         .variables(std::env::vars_os())
-        .flags(&args.given);
+        .flags(&args.flag_values);
     sources.fallback_variable("database.url", "DATABASE_URL", &DATABASE)
 }
 
@@ -66,14 +66,14 @@ fn merged(sources: Sources, defaults: &Settings) -> anyhow::Result<Loaded> {
         .map(|(part, origin)| {
             format!("database.url and {part} (from {origin}) both name a database; leave one out")
         });
-    let faults = both
+    let errors = both
         .into_iter()
         .chain(open_passwords(&loaded.settings.server.jwt));
-    loaded.refuse(faults)?;
+    loaded.refuse(errors)?;
     Ok(loaded)
 }
 
-/// The faults of issuers whose addresses have a password: messages show them.
+/// The errors of issuers whose addresses have a password: messages show them.
 fn open_passwords(jwt: &Jwt) -> impl Iterator<Item = String> {
     let addresses = jwt.configs.iter().enumerate().flat_map(|(index, issuer)| {
         [

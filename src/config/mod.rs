@@ -21,7 +21,7 @@ use hyperfleet_domain::EntityRegistry;
 use hyperfleet_domain::entity_config;
 use hyperfleet_domain::entity_config::{Attached, EntityConfig, InvalidEntities};
 use hyperfleet_server_kit as kit;
-use hyperfleet_server_kit::faults::Faults;
+use hyperfleet_server_kit::errors::ErrorList;
 
 pub use args::{
     Args, CheckArgs, Command, ConfigCommand, DemoAdapterArgs, DevArgs, HealthcheckArgs, ImportArgs,
@@ -89,6 +89,6 @@ impl Settings {
     }
 }
 
-fn of_entities(InvalidEntities(faults): InvalidEntities) -> Faults {
-    Faults(faults)
+fn of_entities(InvalidEntities(errors): InvalidEntities) -> ErrorList {
+    ErrorList(errors)
 }

@@ -14,7 +14,7 @@ const BYTES_MAX: u64 = 16 * 1024 * 1024;
 pub(super) fn document(path: &Path) -> anyhow::Result<SchemaDocument> {
     let read = || -> anyhow::Result<SchemaDocument> {
         let text = files::read_text(path, BYTES_MAX)?;
-        // JSON is YAML, too.
+        // JSON is also YAML.
         let mut document: yaml_serde::Value = yaml_serde::from_str(&text)?;
         document.apply_merge()?;
         // Through text, where keys that are no texts, such as statuses of responses, become texts.

@@ -1,5 +1,5 @@
-//! Which settings a command uses. Its help shows only the flags of these. It accepts the flags of all others, too, so
-//! that the same flags work with several commands.
+//! Which settings a command uses. Its help lists only the flags of these settings. It also accepts the flags of all
+//! others, so that the same flags work with several commands.
 
 use std::ffi::OsString;
 
@@ -90,8 +90,8 @@ mod tests {
             command = command.find_subcommand(name).unwrap().clone();
         }
         let text = command.render_long_help().to_string();
-        let shown = command.get_arguments().filter(|arg| !arg.is_hide_set());
-        let flags = shown.filter_map(|arg| arg.get_long().map(ToOwned::to_owned));
+        let visible = command.get_arguments().filter(|arg| !arg.is_hide_set());
+        let flags = visible.filter_map(|arg| arg.get_long().map(ToOwned::to_owned));
         (text, flags.collect())
     }
 
@@ -127,7 +127,7 @@ mod tests {
             &["import"],
         ] {
             let flags = flags(path);
-            let shows = |flag: &str| flags.iter().any(|shown| shown == flag);
+            let shows = |flag: &str| flags.iter().any(|other| other == flag);
             for flag in ["db-host", "database-url", "log-level", "server-hostname"] {
                 assert!(shows(flag), "{path:?}: {flag}");
             }
@@ -176,7 +176,7 @@ mod tests {
             ("DATABASE_HOST", Some("localhost"), None),
             ("DATABASE_NAME", Some("hyperfleet"), None),
         ] {
-            let shown = |text: &str, default: Option<&str>| {
+            let shows_default = |text: &str, default: Option<&str>| {
                 let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
                 let start = format!("[env: HYPERFLEET_{variable}]");
                 let (_, rest) = text.split_once(&start).unwrap();
@@ -186,8 +186,11 @@ mod tests {
                     None => !rest.starts_with(" [default"),
                 }
             };
-            assert!(shown(&of_serve, serve), "serve {variable}: {of_serve}");
-            assert!(shown(&of_dev, dev), "dev {variable}: {of_dev}");
+            assert!(
+                shows_default(&of_serve, serve),
+                "serve {variable}: {of_serve}"
+            );
+            assert!(shows_default(&of_dev, dev), "dev {variable}: {of_dev}");
         }
     }
 }

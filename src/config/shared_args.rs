@@ -10,23 +10,27 @@ use std::path::PathBuf;
 use clap::{Arg, ArgMatches};
 
 use super::catalogue::TABLE;
-use hyperfleet_server_kit::settings::{GivenFlags, flags, given_flags};
+use hyperfleet_server_kit::settings::{FlagValues, flag_values, flags};
 
-/// Settings given as flags, which the table defines. Unset ones leave the environment, the file or the default.
+/// Settings from flags, which the table defines. Unset ones leave the environment, the file or the default.
 #[derive(Clone, Default)]
 pub struct SettingsArgs {
     /// The settings file, if one was named.
     pub config: Option<PathBuf>,
-    pub(super) given: GivenFlags,
+    pub(super) flag_values: FlagValues,
 }
 
-/// Names the given flags without their values: some are secret.
+/// Names the flags without their values, because some are secret.
 impl fmt::Debug for SettingsArgs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let flags: Vec<_> = self.given.iter().filter_map(|(s, _)| s.flag).collect();
+        let flags: Vec<_> = self
+            .flag_values
+            .iter()
+            .filter_map(|(s, _)| s.flag)
+            .collect();
         f.debug_struct("SettingsArgs")
             .field("config", &self.config)
-            .field("given", &flags)
+            .field("flags", &flags)
             .finish()
     }
 }
@@ -50,7 +54,7 @@ impl clap::FromArgMatches for SettingsArgs {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         Ok(Self {
             config: matches.get_one::<PathBuf>("config").cloned(),
-            given: given_flags(&TABLE, matches),
+            flag_values: flag_values(&TABLE, matches),
         })
     }
 

@@ -41,7 +41,7 @@ fn the_catalogue_has_every_setting_and_no_other() {
 }
 
 #[test]
-fn flags_and_variables_are_told_apart() {
+fn flags_and_variables_have_distinct_origins() {
     let flags: Vec<_> = TABLE.settings.iter().filter_map(|s| s.flag).collect();
     assert_eq!(flags.iter().collect::<BTreeSet<_>>().len(), flags.len());
     let variables = || {
@@ -120,7 +120,7 @@ fn names_are_those_that_operators_know() {
     }
 }
 
-/// The settings of a file, or its faults.
+/// The settings of a file, or its errors.
 fn loaded(text: &str) -> Result<Loaded, String> {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), text).unwrap();
@@ -189,8 +189,8 @@ entities:
 }
 
 #[test]
-fn all_faults_of_a_file_are_told_at_once() {
-    let faults = loaded(
+fn all_errors_of_a_file_are_reported_together() {
+    let errors = loaded(
         "
 server:
   prt: 1
@@ -205,7 +205,7 @@ lists: {include_deleted: null}
 ",
     )
     .unwrap_err();
-    for fault in [
+    for error in [
         "server.prt (from FILE): there is no such setting; did you mean server.port?",
         "server.timeouts.read (from FILE): \"5\" is not a duration such as 30s, 5m or 1h30m",
         "server.timeouts.write (from FILE): \"soon\" is not a duration",
@@ -217,13 +217,13 @@ lists: {include_deleted: null}
         "database.password (from FILE): must be a text: put it in quotes",
         "database.name (from FILE): must be a text: put it in quotes",
     ] {
-        assert!(faults.contains(fault), "no {fault:?} in:\n{faults}");
+        assert!(errors.contains(error), "no {error:?} in:\n{errors}");
     }
-    assert!(!faults.contains("12345"), "a secret is shown:\n{faults}");
+    assert!(!errors.contains("12345"), "a secret is shown:\n{errors}");
 }
 
 #[test]
-fn what_only_types_know_is_told_with_its_place() {
+fn errors_of_types_are_reported_with_their_paths() {
     for (text, words) in [
         (
             "server: {port: 70000}",
@@ -267,9 +267,9 @@ fn what_only_types_know_is_told_with_its_place() {
             vec!["audit.retention (from FILE): \"59m\" is not between 1h"],
         ),
     ] {
-        let faults = loaded(text).unwrap_err();
+        let errors = loaded(text).unwrap_err();
         for word in words {
-            assert!(faults.contains(word), "{text}: no {word:?} in: {faults}");
+            assert!(errors.contains(word), "{text}: no {word:?} in: {errors}");
         }
     }
 }
@@ -297,8 +297,8 @@ logging: {otel: {enabled: true}}
 }
 
 #[test]
-fn faults_of_every_sort_are_told_at_once() {
-    let faults = loaded(
+fn errors_of_every_kind_are_reported_together() {
+    let errors = loaded(
         "
 entities: {kind: A}
 server: {prt: 1, port: 70000, jwt: {configs: [{issuer_url: 'https://a', jwk_cert_urll: x}]}}
@@ -307,7 +307,7 @@ metrics: {port: soon}
 ",
     )
     .unwrap_err();
-    for fault in [
+    for error in [
         "server.prt (from FILE): there is no such setting",
         "server.port (from FILE): \"70000\" is not between 0 and 65535",
         "health.port (from FILE): \"70001\" is not between",
@@ -316,21 +316,21 @@ metrics: {port: soon}
         "entities (from FILE): invalid type",
         "health.shutdown_timeout (from FILE): \"3m\"",
     ] {
-        assert!(faults.contains(fault), "no {fault:?} in:\n{faults}");
+        assert!(errors.contains(error), "no {error:?} in:\n{errors}");
     }
 }
 
 #[test]
 fn what_a_file_that_is_no_settings_file_holds_is_not_repeated() {
     for text in ["hush", "host:5432:*:user:hush", "[hush]", "'hush'\n", "12"] {
-        let faults = loaded(text).unwrap_err();
+        let errors = loaded(text).unwrap_err();
         assert!(
-            faults.starts_with("FILE is not a settings file"),
-            "{faults}"
+            errors.starts_with("FILE is not a settings file"),
+            "{errors}"
         );
         assert!(
-            !faults.contains("hush") && !faults.contains("12"),
-            "{faults}"
+            !errors.contains("hush") && !errors.contains("12"),
+            "{errors}"
         );
     }
 }
@@ -342,7 +342,7 @@ fn where_traces_were_once_switched_on_nothing_is_passed_over() {
         assert!(loaded.settings.tracing.enabled, "{text}");
         assert!(loaded.notes.is_empty(), "{text}: {:?}", loaded.notes);
     }
-    for (text, fault) in [
+    for (text, error) in [
         ("otel: true", "logging.otel (from FILE): must hold settings"),
         (
             "otel: {enabled: maybe}",
@@ -353,19 +353,19 @@ fn where_traces_were_once_switched_on_nothing_is_passed_over() {
             "logging.otel.enable (from FILE): there is no such",
         ),
     ] {
-        let faults = loaded(&format!("logging:\n  {text}")).unwrap_err();
-        assert!(faults.contains(fault), "{text}: {faults}");
+        let errors = loaded(&format!("logging:\n  {text}")).unwrap_err();
+        assert!(errors.contains(error), "{text}: {errors}");
     }
 }
 
 #[test]
 fn a_database_is_named_in_one_way() {
-    let faults = loaded("database: {url: 'postgres://u@h/n', host: other}").unwrap_err();
+    let errors = loaded("database: {url: 'postgres://u@h/n', host: other}").unwrap_err();
     assert!(
-        faults.contains(
+        errors.contains(
             "database.url (from FILE) and database.host (from FILE) both name a database"
         ),
-        "{faults}"
+        "{errors}"
     );
 }
 
@@ -422,27 +422,27 @@ fn flags_win_and_are_named_as_sources() {
 }
 
 #[test]
-fn secrets_are_left_out_of_what_is_shown() {
-    let loaded = loaded("database: {password: hush-1, name: shown-name}").unwrap();
+fn secrets_are_redacted_in_output() {
+    let loaded = loaded("database: {password: hush-1, name: visible-name}").unwrap();
     let url = super::tests::loaded("database: {url: 'postgres://u:hush-2@h/n'}").unwrap();
-    let shown = as_table(&url.effective()) + &url.summary();
+    let printed = as_table(&url.effective()) + &url.summary();
     assert!(
-        !shown.contains("hush") && shown.contains("***REDACTED***"),
-        "{shown}"
+        !printed.contains("hush") && printed.contains("***REDACTED***"),
+        "{printed}"
     );
-    let shown = format!(
+    let printed = format!(
         "{}\n{}\n{}",
         loaded.summary(),
         as_table(&loaded.effective()),
         as_json(&loaded.effective())
     );
-    assert!(!shown.contains("hush"), "{shown}");
-    assert!(shown.contains("***REDACTED***") && shown.contains("shown-name"));
+    assert!(!printed.contains("hush"), "{printed}");
+    assert!(printed.contains("***REDACTED***") && printed.contains("visible-name"));
 }
 
 #[test]
 fn secrets_are_in_nothing_that_settings_can_be_printed_as() {
-    let args = serve_args(&["--db-password=hush-1", "--db-host=shown-host"]).unwrap();
+    let args = serve_args(&["--db-password=hush-1", "--db-host=visible-host"]).unwrap();
     let settings = load(&args, &Settings::default()).unwrap().settings;
     assert_eq!(settings.database.password.expose(), "hush-1");
     let mut with_url = settings.clone();
@@ -452,7 +452,7 @@ fn secrets_are_in_nothing_that_settings_can_be_printed_as() {
         serde_json::to_string(&[&settings, &with_url]).unwrap()
     );
     assert!(!printed.contains("hush"), "{printed}");
-    assert!(printed.contains("shown-host") && printed.contains("db-password"));
+    assert!(printed.contains("visible-host") && printed.contains("db-password"));
     let none = serde_json::to_value(Settings::default()).unwrap();
     assert_eq!(none["database"]["password"], "");
 }

@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_result_settles_a_resource() {
+    fn only_a_result_completes_a_resource() {
         for is_deleted in [false, true] {
             for (progress, expected) in [
                 (Progress::Begun, false),

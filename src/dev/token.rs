@@ -17,7 +17,7 @@ use ring::rand::SystemRandom;
 use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _};
 use serde_json::{Value, json};
 
-/// The default issuer. Its scheme and host are those that settings accept for this machine.
+/// The default issuer. Settings accept its scheme and host for this machine.
 pub const ISSUER: &str = "http://localhost/dev-token";
 /// Name of the key set in the folder.
 pub const KEY_SET_FILE: &str = "jwks.json";
@@ -142,7 +142,7 @@ fn file(path: &Path) -> impl FnOnce(io::Error) -> Error {
     |source| Error::File { path, source }
 }
 
-/// The path of a new file beside another, for this process alone.
+/// The path of a new file beside another, unique to this process.
 fn part_of(path: &Path) -> PathBuf {
     path.with_extension(format!("new-{}", uuid::Uuid::now_v7()))
 }
@@ -169,7 +169,7 @@ fn make_key(folder: &Path, path: &Path) -> Result<Vec<u8>, Error> {
     }
 }
 
-/// Reads a key, which its owner alone may be able to use, as with ssh.
+/// Reads a key file. Only its owner may have access to it, as with ssh.
 fn read_key(path: &Path) -> Result<Vec<u8>, Error> {
     let mut opened = File::open(path).map_err(file(path))?;
     let mode = opened.metadata().map_err(file(path))?.mode() & 0o777;
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_made_once_and_kept_to_its_owner() {
+    fn a_key_is_created_once_and_readable_only_by_its_owner() {
         let folder = folder();
         let inner = folder.path().join("a/b");
         let first = Minter::open(&inner).unwrap();

@@ -5,7 +5,7 @@ use anyhow::bail;
 use crate::config::Jwt;
 use hyperfleet_auth::{Authentication, Authenticator, Issuer, Pace};
 use hyperfleet_server_kit::clock::Clock;
-use hyperfleet_server_kit::faults::Faults;
+use hyperfleet_server_kit::errors::ErrorList;
 
 /// The configured issuers; `None` if callers need no token.
 ///
@@ -26,9 +26,9 @@ pub(super) fn issuers(jwt: &Jwt) -> anyhow::Result<Option<Vec<Issuer>>> {
              server.jwt.enabled: false in the file"
         );
     }
-    let issuers = hyperfleet_auth::issuers(&jwt.configs, Pace::default()).map_err(|faults| {
-        let faults = faults.iter().map(|fault| format!("server.jwt.{fault}"));
-        Faults(faults.collect())
+    let issuers = hyperfleet_auth::issuers(&jwt.configs, Pace::default()).map_err(|errors| {
+        let errors = errors.iter().map(|error| format!("server.jwt.{error}"));
+        ErrorList(errors.collect())
     })?;
     Ok(Some(issuers))
 }

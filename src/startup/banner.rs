@@ -53,7 +53,7 @@ HyperFleet API     {base}
   authentication   {authentication}
   database         {database}
   demo adapter     {demo}
-  stop             Ctrl-C; data is kept
+  stop             Ctrl-C; data persists
 
 Try it:
 {token}{first}  {curl} '{base}/audit?action=create'
@@ -134,7 +134,7 @@ mod tests {
             metrics: address(3),
         };
         let kinds = settings.kinds().unwrap().registry;
-        let mut told = |api: bool, metrics: bool| {
+        let mut text_with = |api: bool, metrics: bool| {
             settings.server.tls.enabled = api;
             settings.metrics.tls.enabled = metrics;
             banner(&Started {
@@ -146,9 +146,9 @@ mod tests {
                 kinds: &kinds,
             })
         };
-        let plain = told(false, false);
+        let plain = text_with(false, false);
         assert!(!plain.contains("https:"), "{plain}");
-        let mixed = told(true, true);
+        let mixed = text_with(true, true);
         assert!(!mixed.contains("http://127.0.0.1:1/"), "{mixed}");
         for link in [
             "HyperFleet API     https://127.0.0.1:1/api",

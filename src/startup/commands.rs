@@ -103,7 +103,7 @@ fn openapi_of_kinds(args: &OpenapiArgs) -> anyhow::Result<serde_json::Value> {
     })
 }
 
-/// Prints a token alone, for use in a shell.
+/// Prints only a token, for use in a shell.
 fn dev_token(args: DevTokenArgs) -> anyhow::Result<()> {
     let minter = Minter::open(&args.folder)?;
     let claims = Claims {

@@ -59,15 +59,15 @@ pub(super) async fn trim_forever(store: Store) {
 
 /// Whole milliseconds, and at least one: only a zero duration means no limit.
 fn milliseconds(time: Duration) -> u64 {
-    let whole = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-    if time.is_zero() { 0 } else { whole.max(1) }
+    let rounded = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+    if time.is_zero() { 0 } else { rounded.max(1) }
 }
 
 /// Checks what needs no database.
 ///
 /// # Errors
 ///
-/// A fault of its settings.
+/// An error of its settings.
 pub(super) fn check(database: &Database) -> anyhow::Result<()> {
     options(database)?;
     let roots = &database.ssl.root_cert_file;
@@ -81,7 +81,7 @@ pub(super) fn check(database: &Database) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Checks each certificate: the driver refuses the whole file if it cannot read one, and does not say which.
+/// Checks each certificate: the driver refuses the file if it cannot read one of them, and does not say which.
 fn check_roots(text: &[u8]) -> anyhow::Result<()> {
     let mut roots = RootCertStore::empty();
     for (index, certificate) in CertificateDer::pem_slice_iter(text).enumerate() {
@@ -281,9 +281,9 @@ mod tests {
         ] {
             let url = with_password(url.parse().unwrap());
             let options = PgConnectOptions::from_url(&url).unwrap();
-            let shown = format!("{options:?}");
+            let printed = format!("{options:?}");
             let expected = format!("password: {password:?}");
-            assert!(shown.contains(&expected), "{url}: {shown}");
+            assert!(printed.contains(&expected), "{url}: {printed}");
         }
     }
 

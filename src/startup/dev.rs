@@ -50,8 +50,8 @@ pub(super) async fn run(args: DevArgs) -> anyhow::Result<()> {
             let folder = folder.display();
             print_to_stderr(&format!("Starting a private PostgreSQL in {folder} ..."));
         };
-        let postgres = PrivatePostgres::start_announced(folder, Durability::Kept, announce);
-        let postgres = postgres.map_err(shown)?;
+        let postgres = PrivatePostgres::start_announced(folder, Durability::Persistent, announce);
+        let postgres = postgres.map_err(with_log_excerpt)?;
         settings.database.url = Some(postgres.url("postgres").into());
         private = Some(postgres);
     }
@@ -93,7 +93,7 @@ pub(super) async fn run(args: DevArgs) -> anyhow::Result<()> {
     };
     let result = tokio::select! {
         result = served => result,
-        ended = end_of(private.as_mut()) => Err(shown(ended.into())),
+        ended = end_of(private.as_mut()) => Err(with_log_excerpt(ended.into())),
     };
     if let Some(postgres) = private {
         postgres.stop()?;
@@ -128,9 +128,8 @@ async fn end_of(postgres: Option<&mut PrivatePostgres>) -> PostgresFailed {
     }
 }
 
-/// Prints the end of the server's log on lines of its own: an error in the program's log is one line, which says where
-/// the rest is.
-fn shown(error: anyhow::Error) -> anyhow::Error {
+/// Prints the end of the server's log, because an error in the program's log is a single line. This line names the log.
+fn with_log_excerpt(error: anyhow::Error) -> anyhow::Error {
     match error.downcast::<PostgresFailed>() {
         Ok(failed) => {
             print_to_stderr(&failed.to_string());
@@ -151,11 +150,11 @@ fn data_folder(requested: Option<&Path>) -> anyhow::Result<PathBuf> {
     }
     if requested.is_some() {
         let folder = wanted.display();
-        let fault = format!(
+        let error = format!(
             "cannot keep data in {folder}: PostgreSQL does not run as root, and other users cannot enter a folder \
              above; choose another folder with --data-dir"
         );
-        return Err(anyhow!(fault).context(Misuse));
+        return Err(anyhow!(error).context(Misuse));
     }
     // Each path has a name of its own.
     let name = wanted.display().to_string();

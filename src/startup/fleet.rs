@@ -5,7 +5,7 @@ use hyperfleet_fleet::start::etcd::{self, SettingNames};
 use hyperfleet_fleet::start::{RegistryLocation, registry_prefix};
 
 use crate::config;
-use hyperfleet_server_kit::faults::Faults;
+use hyperfleet_server_kit::errors::ErrorList;
 
 /// The service's names for the settings of etcd.
 const ETCD: SettingNames = SettingNames {
@@ -21,7 +21,7 @@ const ETCD: SettingNames = SettingNames {
 ///
 /// # Errors
 ///
-/// Every fault, with its setting.
+/// Every error, with its setting.
 pub(super) fn served_registry(
     settings: &config::FleetSettings,
 ) -> anyhow::Result<Option<RegistryLocation>> {
@@ -33,16 +33,16 @@ pub(super) fn served_registry(
 ///
 /// # Errors
 ///
-/// Every fault, with its setting.
+/// Every error, with its setting.
 pub(super) fn registry_location(
     settings: &config::FleetSettings,
 ) -> anyhow::Result<RegistryLocation> {
     let etcd = etcd::settings(&settings.etcd, &config::Secret::default(), &ETCD);
     let prefix = registry_prefix("fleet.etcd.key_prefix", &settings.etcd.key_prefix);
-    let mut faults = Faults::default();
-    let parts = faults.part(etcd).zip(faults.part(prefix));
-    faults.refuse()?;
-    let (etcd, prefix) = parts.context("what was not had has a fault")?;
+    let mut errors = ErrorList::default();
+    let parts = errors.part(etcd).zip(errors.part(prefix));
+    errors.refuse()?;
+    let (etcd, prefix) = parts.context("every missing part has an error")?;
     Ok(RegistryLocation {
         etcd,
         prefix,

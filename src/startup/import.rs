@@ -39,12 +39,12 @@ pub(super) async fn run(args: &ImportArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::from(report.exit_code()))
 }
 
-/// The older service's database. Faults of its URL do not repeat it: it may hold a password.
+/// The older service's database. Errors do not repeat its URL, which may contain a password.
 fn source(args: &ImportArgs, settings: &Settings) -> anyhow::Result<PgConnectOptions> {
     let flag = args.options.from.as_ref().map(|url| ("--from", url));
     let setting = settings.import.from.as_ref();
-    let given = flag.or(setting.map(|url| ("import.from", url)));
-    let (name, url) = given.context(
+    let source = flag.or(setting.map(|url| ("import.from", url)));
+    let (name, url) = source.context(
         "name the database of the older service: --from URL, HYPERFLEET_IMPORT_FROM, \
          or a file that HYPERFLEET_IMPORT_FROM_FILE names",
     )?;

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// An address that reaches a listener on this one: a listener on every address is on the loopback, too.
+/// An address that reaches a listener on this one: a listener on every address is also on the loopback.
 pub(super) fn reachable(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V4(Ipv4Addr::UNSPECIFIED) => Ipv4Addr::LOCALHOST.into(),

@@ -20,8 +20,8 @@ const MISSING: u8 = 3;
 pub(super) async fn run(args: &MigrateArgs) -> anyhow::Result<ExitCode> {
     let command = args.command.as_ref();
     let of_status = command.map(|MigrateCommand::Status(args)| args);
-    let given = of_status.map_or(&args.settings, |args| &args.settings);
-    let mut loaded = config::load(given, &Settings::default())?;
+    let settings = of_status.map_or(&args.settings, |args| &args.settings);
+    let mut loaded = config::load(settings, &Settings::default())?;
     // Whatever the settings of the service: standard output is for the result.
     loaded.settings.logging.output = Output::Stderr;
     let telemetry = telemetry::start(&loaded.settings)?;

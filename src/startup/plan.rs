@@ -15,7 +15,7 @@ use hyperfleet_domain::entity_config::Attached;
 use hyperfleet_domain::tenancy::{Config, TenancyRules};
 use hyperfleet_fleet::start::RegistryLocation;
 use hyperfleet_server_kit::ending::Misuse;
-use hyperfleet_server_kit::faults::Faults;
+use hyperfleet_server_kit::errors::ErrorList;
 
 /// The checked settings of the service.
 pub(super) struct Plan {
@@ -37,24 +37,24 @@ impl Plan {
     ///
     /// # Errors
     ///
-    /// Every fault with the path of its setting and its source.
+    /// Every error with the path of its setting and its source.
     pub(super) fn of(loaded: &Loaded) -> anyhow::Result<Self> {
         let settings = &loaded.settings;
-        let mut faults = Faults::default();
-        let kinds = faults.part(settings.kinds());
-        let issuers = faults.part(authentication::issuers(&settings.server.jwt));
-        let tenancy = faults.part(tenancy_rules(&settings.server.tenant));
-        let tls = faults.part(tls::load(settings));
-        let fleet = faults.part(fleet::served_registry(&settings.fleet));
+        let mut errors = ErrorList::default();
+        let kinds = errors.part(settings.kinds());
+        let issuers = errors.part(authentication::issuers(&settings.server.jwt));
+        let tenancy = errors.part(tenancy_rules(&settings.server.tenant));
+        let tls = errors.part(tls::load(settings));
+        let fleet = errors.part(fleet::served_registry(&settings.fleet));
         let registry = kinds.as_ref().map(|kinds| &kinds.registry);
-        let adapter = faults.part(AdapterPlan::embedded(settings, registry));
-        faults.part(database::check(&settings.database));
-        faults.part(distinct_headers(settings));
-        loaded.refuse(faults.0)?;
+        let adapter = errors.part(AdapterPlan::embedded(settings, registry));
+        errors.part(database::check(&settings.database));
+        errors.part(distinct_headers(settings));
+        loaded.refuse(errors.0)?;
         let (Some(kinds), Some(issuers), Some(tenancy), Some(fleet), Some(adapter), Some(mut tls)) =
             (kinds, issuers, tenancy, fleet, adapter, tls)
         else {
-            unreachable!("what was not had has a fault");
+            unreachable!("every missing part has an error");
         };
         let Attached {
             registry,
@@ -77,14 +77,14 @@ impl Plan {
 ///
 /// # Errors
 ///
-/// Every fault of the kinds and the schemas of their specs.
+/// Every error of the kinds and the schemas of their specs.
 pub(super) fn kinds(loaded: &Loaded) -> anyhow::Result<Attached> {
     loaded.made(Settings::kinds).context(Misuse)
 }
 
-/// The rules of tenancy, or every fault of their settings.
+/// The rules of tenancy, or every error of their settings.
 fn tenancy_rules(settings: &Config) -> anyhow::Result<TenancyRules> {
-    Ok(TenancyRules::new(settings.clone()).map_err(Faults)?)
+    Ok(TenancyRules::new(settings.clone()).map_err(ErrorList)?)
 }
 
 /// Checks that no header carries both the caller or its token, and the tenant.
@@ -99,8 +99,8 @@ fn distinct_headers(settings: &Settings) -> anyhow::Result<()> {
         .configs
         .iter()
         .flat_map(|i| [&i.header, &i.identity_header]);
-    let mut given = of_issuers.filter(|header| !header.is_empty());
-    let twice = given.find(|header| of_tenant.iter().any(|o| o.eq_ignore_ascii_case(header)));
+    let mut set = of_issuers.filter(|header| !header.is_empty());
+    let twice = set.find(|header| of_tenant.iter().any(|o| o.eq_ignore_ascii_case(header)));
     match twice {
         Some(header) => bail!(
             "server.tenant and server.jwt.configs both use the header {header}: give one of them another"

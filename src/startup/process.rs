@@ -52,7 +52,7 @@ const CONNECTIONS_PER_THREAD_MIN: usize = 3;
 const CONNECTIONS: &str = "server.limits.max_connections";
 
 /// How long the start waits for issuers to answer; earlier requests wait themselves.
-const SETTLE_TIME_MAX: Duration = Duration::from_secs(5);
+const KEY_FETCH_TIME_MAX: Duration = Duration::from_secs(5);
 
 /// The addresses of the listeners, with the actual ports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,7 +79,7 @@ pub(super) struct Process {
 }
 
 impl Process {
-    /// Binds every listener and answers on those of health and metrics.
+    /// Binds every listener, and serves health and metrics.
     ///
     /// # Errors
     ///
@@ -104,7 +104,7 @@ impl Process {
         let connections = ConnectionBudget::of(&Needs {
             connections_max: server.limits.max_connections,
             key: CONNECTIONS,
-            is_given: loaded.origin(CONNECTIONS).is_some(),
+            is_configured: loaded.origin(CONNECTIONS).is_some(),
             others: settings.database.pool.max_connections,
             has_sides: true,
         });
@@ -167,7 +167,7 @@ impl Process {
     ) -> anyhow::Result<()> {
         let lists_include_deleted = settings.lists.include_deleted;
         let service = Service::new(store.clone(), plan.registry, lists_include_deleted)
-            .keeping_keys(settings.idempotency.retention);
+            .with_key_retention(settings.idempotency.retention);
         self.metrics.show(&service);
         service.count_from_zero();
         let authentication = authentication::start(plan.issuers, &Clock::system());
@@ -196,7 +196,7 @@ impl Process {
             readiness::wait(&mut probe, settings, &gate).await?;
             if let Authentication::On(authenticator) = &authentication {
                 // An issuer that does not answer is tolerated: its tokens are refused until it does.
-                authenticator.settle(SETTLE_TIME_MAX).await;
+                authenticator.fetch_keys_once(KEY_FETCH_TIME_MAX).await;
             }
             anyhow::Ok(())
         };
@@ -310,9 +310,9 @@ impl Process {
             let service = followed.clone();
             async move { service.follow_changes().await }
         }));
-        let (recorded, kept) = (service.clone(), settings.history.retention);
+        let (recorded, retention) = (service.clone(), settings.history.retention);
         tasks.spawn(supervise("remove expired changes", PAUSE, move || {
-            retention::expire_changes(recorded.clone(), Clock::system(), kept)
+            retention::expire_changes(recorded.clone(), Clock::system(), retention)
         }));
         let keyed = service.clone();
         tasks.spawn(supervise(
@@ -324,11 +324,11 @@ impl Process {
         tasks.spawn(supervise("seal the audit trail", PAUSE, move || {
             sealing::seal_forever(sealed.clone(), Clock::system())
         }));
-        if let Some(kept) = settings.audit.retention {
+        if let Some(retention) = settings.audit.retention {
             tasks.spawn(supervise(
                 "remove expired audit entries",
                 PAUSE,
-                move || retention::expire_audit(service.clone(), Clock::system(), kept),
+                move || retention::expire_audit(service.clone(), Clock::system(), retention),
             ));
         }
         tasks

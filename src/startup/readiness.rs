@@ -31,21 +31,21 @@ pub(super) async fn wait(
     settings: &Settings,
     gate: &Gate,
 ) -> anyhow::Result<()> {
-    gate.set_fault(Some(NO_CONNECTION.to_owned()));
+    gate.set_unready_reason(Some(NO_CONNECTION.to_owned()));
     let schema = database::reach(probe, &settings.database).await?;
-    let mut fault = lack(&schema);
-    if let Some(fault) = &fault {
-        tracing::warn!(fault, "not ready");
+    let mut lacking = lack(&schema);
+    if let Some(reason) = &lacking {
+        tracing::warn!(fault = reason, "not ready");
     }
-    while fault.is_some() {
-        gate.set_fault(fault);
+    while lacking.is_some() {
+        gate.set_unready_reason(lacking);
         sleep(PERIOD).await;
-        fault = match check(probe, settings.health.db_ping_timeout).await {
+        lacking = match check(probe, settings.health.db_ping_timeout).await {
             Ok(status) => lack(&status.schema),
             Err(reason) => Some(reason.to_owned()),
         };
     }
-    gate.set_fault(None);
+    gate.set_unready_reason(None);
     Ok(())
 }
 
@@ -55,7 +55,7 @@ pub(super) async fn wait(
 /// lead to a server that has ended.
 pub(super) async fn watch(mut probe: Probe, ping_time: Duration, gate: Gate, store: Store) {
     let mut health = Health {
-        fault: gate.fault(),
+        unready_reason: gate.unready_reason(),
         ..Health::default()
     };
     loop {
@@ -71,12 +71,12 @@ pub(super) async fn watch(mut probe: Probe, ping_time: Duration, gate: Gate, sto
         if !health.changes_after(said.map(|status| status.schema)) {
             continue;
         }
-        if let Some(fault) = &health.fault {
-            tracing::warn!(fault, "not ready");
+        if let Some(reason) = &health.unready_reason {
+            tracing::warn!(fault = reason, "not ready");
         } else {
             tracing::info!("ready again");
         }
-        gate.set_fault(health.fault.clone());
+        gate.set_unready_reason(health.unready_reason.clone());
     }
 }
 
@@ -122,13 +122,13 @@ fn lack(schema: &SchemaStatus) -> Option<String> {
 #[derive(Debug, Default)]
 struct Health {
     failures: u32,
-    fault: Option<String>,
+    unready_reason: Option<String>,
 }
 
 impl Health {
-    /// Whether another answer changes the fault.
+    /// Whether another answer changes the reason.
     fn changes_after(&mut self, said: Result<SchemaStatus, &'static str>) -> bool {
-        let fault = match said {
+        let reason = match said {
             Ok(schema) => {
                 self.failures = 0;
                 lack(&schema)
@@ -141,8 +141,8 @@ impl Health {
                 Some(reason.to_owned())
             }
         };
-        let changes = fault != self.fault;
-        self.fault = fault;
+        let changes = reason != self.unready_reason;
+        self.unready_reason = reason;
         changes
     }
 }
@@ -172,12 +172,12 @@ mod tests {
             assert!(!health.changes_after(said));
         }
         assert!(health.changes_after(Err(UNAVAILABLE)));
-        assert_eq!(health.fault.as_deref(), Some(UNAVAILABLE));
+        assert_eq!(health.unready_reason.as_deref(), Some(UNAVAILABLE));
         assert!(!health.changes_after(Err(UNAVAILABLE)));
         assert!(health.changes_after(Err(TIMEOUT)));
-        assert_eq!(health.fault.as_deref(), Some(TIMEOUT));
+        assert_eq!(health.unready_reason.as_deref(), Some(TIMEOUT));
         assert!(health.changes_after(Ok(schema(0))));
-        assert_eq!(health.fault, None);
+        assert_eq!(health.unready_reason, None);
         assert!(!health.changes_after(Ok(schema(0))));
     }
 
@@ -185,8 +185,8 @@ mod tests {
     fn a_schema_that_is_taken_away_shows_at_once() {
         let mut health = Health::default();
         assert!(health.changes_after(Ok(schema(2))));
-        let fault = health.fault.clone().unwrap();
-        assert!(fault.contains("2 migrations") && fault.contains("`hyperfleet-api migrate`"));
+        let reason = health.unready_reason.clone().unwrap();
+        assert!(reason.contains("2 migrations") && reason.contains("`hyperfleet-api migrate`"));
         assert!(lack(&schema(1)).unwrap().contains("1 migration that"));
         // A newer schema is one to serve from.
         let newer = SchemaStatus {
@@ -194,6 +194,6 @@ mod tests {
             ..schema(0)
         };
         assert!(health.changes_after(Ok(newer)));
-        assert_eq!(health.fault, None);
+        assert_eq!(health.unready_reason, None);
     }
 }

@@ -8,11 +8,11 @@ use hyperfleet_service::app::{Error, Service};
 /// How often expired rows are removed.
 const PERIOD: Duration = Duration::from_hours(1);
 
-/// Removes audit entries older than `kept`, periodically.
-pub(super) async fn expire_audit(service: Service, clock: Clock, kept: Duration) {
+/// Removes audit entries older than `retention`, periodically.
+pub(super) async fn expire_audit(service: Service, clock: Clock, retention: Duration) {
     loop {
-        let kept = chrono::TimeDelta::from_std(kept).unwrap_or(chrono::TimeDelta::MAX);
-        if let Some(before) = clock.now().checked_sub_signed(kept) {
+        let retention = chrono::TimeDelta::from_std(retention).unwrap_or(chrono::TimeDelta::MAX);
+        if let Some(before) = clock.now().checked_sub_signed(retention) {
             log("audit entries", service.expire_audit(before).await);
             service.close_idle();
         }
@@ -20,11 +20,11 @@ pub(super) async fn expire_audit(service: Service, clock: Clock, kept: Duration)
     }
 }
 
-/// Removes changes older than `kept`, periodically.
-pub(super) async fn expire_changes(service: Service, clock: Clock, kept: Duration) {
+/// Removes changes older than `retention`, periodically.
+pub(super) async fn expire_changes(service: Service, clock: Clock, retention: Duration) {
     loop {
-        let kept = chrono::TimeDelta::from_std(kept).unwrap_or(chrono::TimeDelta::MAX);
-        if let Some(before) = clock.now().checked_sub_signed(kept) {
+        let retention = chrono::TimeDelta::from_std(retention).unwrap_or(chrono::TimeDelta::MAX);
+        if let Some(before) = clock.now().checked_sub_signed(retention) {
             log("changes", service.expire_changes(before).await);
             service.close_idle();
         }

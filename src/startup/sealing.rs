@@ -7,7 +7,7 @@ use hyperfleet_service::app::{ENTRIES_MAX, Error, Service};
 
 const UNSEALED: &str = "hyperfleet_api_audit_unsealed_seconds";
 
-/// How often settled entries are sealed.
+/// How often stable entries are sealed.
 const PERIOD: Duration = Duration::from_secs(2);
 
 /// What the log has already.

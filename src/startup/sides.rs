@@ -52,7 +52,7 @@ impl SideSockets {
         gate: &Gate,
         metrics: &Metrics,
     ) -> anyhow::Result<[Side; 2]> {
-        let shown = metrics.clone();
+        let rendered = metrics.clone();
         let sides = [
             Side::start(
                 "metrics",
@@ -60,7 +60,7 @@ impl SideSockets {
                 tls.metrics,
                 connections_max,
                 http::wording,
-                kit_http::metrics(Arc::new(move || shown.render())),
+                kit_http::metrics(Arc::new(move || rendered.render())),
             )?,
             Side::start(
                 "health",

@@ -1,5 +1,5 @@
 //! Panics in a running program. The tests start their own program once more as a child, because a panic hook applies
-//! to a whole process.
+//! to the entire process.
 
 use std::io::{BufRead as _, BufReader, Lines, Read as _};
 use std::net::TcpListener;
@@ -88,7 +88,7 @@ async fn child() {
     let server = process::bind(listener, &api(), &options).unwrap();
     tracing::info!(%address, "serving");
     server.start();
-    // Until nobody wants it any more.
+    // Until it is dropped.
     let wanted = tokio::task::spawn_blocking(|| std::io::stdin().read_to_end(&mut Vec::new()));
     wanted.await.unwrap().unwrap();
 }

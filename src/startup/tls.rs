@@ -5,7 +5,7 @@ use std::path::Path;
 use rustls::ServerConfig;
 
 use crate::config::{Settings, Tls};
-use hyperfleet_server_kit::faults::Faults;
+use hyperfleet_server_kit::errors::ErrorList;
 use hyperfleet_server_kit::tls::{self, Files, Watched};
 
 /// TLS of each listener that has it.
@@ -25,7 +25,7 @@ pub(super) struct Configs {
 ///
 /// Every listener whose pair is not named, is unreadable, or does not fit together.
 pub(super) fn load(settings: &Settings) -> anyhow::Result<Configs> {
-    let (mut configs, mut faults) = (Configs::default(), Faults::default());
+    let (mut configs, mut errors) = (Configs::default(), ErrorList::default());
     let Configs {
         api,
         health,
@@ -43,16 +43,16 @@ pub(super) fn load(settings: &Settings) -> anyhow::Result<Configs> {
             continue;
         }
         let files = or_inherited(path, tls, server, notes);
-        if let Some((config, watch)) = faults.part(serve(listener, path, files)) {
+        if let Some((config, watch)) = errors.part(serve(listener, path, files)) {
             *slot = Some(config);
             watched.push(watch);
         }
     }
-    faults.refuse()?;
+    errors.refuse()?;
     Ok(configs)
 }
 
-/// The files of a listener; those of the API if it has none, as in the older service.
+/// The files of a listener, or the files of the API if it has none, as in the Go HyperFleet API.
 fn or_inherited<'a>(path: &str, tls: &'a Tls, server: &'a Tls, notes: &mut Vec<String>) -> &'a Tls {
     let is_unset = |file: &Path| file.as_os_str().is_empty();
     let is_inherited = path != "server.tls" && is_unset(&tls.cert_file) && is_unset(&tls.key_file);
@@ -66,14 +66,14 @@ fn or_inherited<'a>(path: &str, tls: &'a Tls, server: &'a Tls, notes: &mut Vec<S
 }
 
 fn serve(listener: &'static str, path: &str, tls: &Tls) -> anyhow::Result<(ServerConfig, Watched)> {
-    let mut faults = Faults::default();
+    let mut errors = ErrorList::default();
     for (name, file) in [("cert_file", &tls.cert_file), ("key_file", &tls.key_file)] {
         if file.as_os_str().is_empty() {
             let text = format!("{path}.enabled is true, but {path}.{name} is not set");
-            faults.0.push(text);
+            errors.0.push(text);
         }
     }
-    faults.refuse()?;
+    errors.refuse()?;
     let (cert, key) = (format!("{path}.cert_file"), format!("{path}.key_file"));
     tls::serve(&Files {
         listener,

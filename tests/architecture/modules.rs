@@ -23,7 +23,7 @@ struct Module {
     named: BTreeSet<Vec<String>>,
     /// What `use` brings in: its name here, and its path.
     imports: BTreeMap<String, Vec<String>>,
-    /// Paths that are imported whole.
+    /// Paths that are imported as one name.
     globs: Vec<Vec<String>>,
 }
 

@@ -17,7 +17,7 @@ const SHARED: &[(&str, &str)] = &[
     ("Error", "the failures of a crate or layer"),
     (
         "Loaded",
-        "settings with their sources and faults: each program names the type of its own",
+        "settings with their sources and errors: each program names the type of its own",
     ),
     (
         "Page",

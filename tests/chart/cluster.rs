@@ -11,7 +11,7 @@ use crate::cases;
 use crate::helm::{Helm, Objects};
 
 /// `kept`, as Secrets hold it.
-const KEPT: &str = "a2VwdA==";
+const EXISTING: &str = "a2VwdA==";
 
 const SECRET: &str = "test-hyperfleet-api-db-secrets";
 
@@ -77,7 +77,7 @@ fn stored(object: &str, namespace: Namespace) -> Option<Value> {
         ("configmaps/kube-root-ca.crt", _) => Some(map(json!({"ca.crt": "PEM"}))),
         ("configmaps/mine", Namespace::Used) => Some(map(json!({"config.yaml": "{}"}))),
         ("secrets/test-hyperfleet-api-db-secrets", Namespace::Used) => {
-            Some(json!({"kind": "Secret", "apiVersion": "v1", "data": {"db.password": KEPT}}))
+            Some(json!({"kind": "Secret", "apiVersion": "v1", "data": {"db.password": EXISTING}}))
         }
         _ => None,
     }
@@ -111,8 +111,8 @@ fn an_install_makes_a_random_password() {
 #[test]
 fn an_upgrade_keeps_the_password_that_is_in_the_cluster() {
     let Some(helm) = Helm::found() else { return };
-    for (given, expected) in [("", "kept"), ("given", "given")] {
-        let objects = render(&helm, Namespace::Used, &postgresql(given)).unwrap();
+    for (configured, expected) in [("", "kept"), ("given", "given")] {
+        let objects = render(&helm, Namespace::Used, &postgresql(configured)).unwrap();
         assert_eq!(password(&objects), expected);
     }
 }

@@ -160,7 +160,7 @@ fn a_second_release_in_a_namespace_can_have_a_service_of_its_own() {
 }
 
 #[test]
-fn pods_spread_unless_told_otherwise() {
+fn pods_spread_by_default() {
     let Some(helm) = Helm::found() else { return };
     let usual = helm.rendered("");
     let rules = usual.pod()["topologySpreadConstraints"].as_array().unwrap();

@@ -1,4 +1,4 @@
-//! What Prometheus and Grafana are given.
+//! The objects for Prometheus and Grafana.
 
 use std::path::Path;
 

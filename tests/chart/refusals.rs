@@ -13,7 +13,7 @@ fn authentication_has_to_be_decided() {
         said.contains("--set config.server.jwt.enabled=false"),
         "{said}"
     );
-    // Issuers alone decide it.
+    // Only issuers decide it.
     let issuers = "config: {server: {jwt: {enabled: null, configs: [{issuer_url: https://a.example.com, jwk_cert_url: https://a.example.com/k}]}}}";
     assert!(
         helm.rendered(issuers)
@@ -141,7 +141,7 @@ fn values_that_fit_nothing_are_refused_with_what_to_change() {
 }
 
 #[test]
-fn all_faults_are_told_at_once() {
+fn all_errors_are_reported_together() {
     let Some(helm) = Helm::found() else { return };
     let said = helm.refused("certificate: {enabled: true}");
     for expected in [

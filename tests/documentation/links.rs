@@ -110,10 +110,10 @@ fn has_anchor(document: &Path, anchor: &str) -> bool {
 /// A heading as links name it.
 fn slug(title: &str) -> String {
     let title = title.to_lowercase();
-    let kept = title
+    let characters = title
         .chars()
         .filter(|c| c.is_alphanumeric() || " -_".contains(*c));
-    kept.map(|c| if c == ' ' { '-' } else { c }).collect()
+    characters.map(|c| if c == ' ' { '-' } else { c }).collect()
 }
 
 fn names(text: &str) -> Vec<String> {

@@ -86,7 +86,7 @@ const CLAIMS: &[Claim] = &[
 
     // What the log and the metrics say.
     says(MONITORING, "up to 1 MiB of lines wait for it", &[(QUEUE, "WAITING_BYTES_MAX")]),
-    says(MONITORING, "of JSON bodies up to 64 KiB, the first 4 KiB", &[(REDACTION, "BODY_BYTES_MAX"), (REDACTION, "SHOWN_BYTES_MAX")]),
+    says(MONITORING, "of JSON bodies up to 64 KiB, the first 4 KiB", &[(REDACTION, "BODY_BYTES_MAX"), (REDACTION, "LOGGED_BYTES_MAX")]),
     says(MONITORING, "statements that take longer than 200 ms", &[(SLOW, "SLOW")]),
     says(MONITORING, "five seconds after a panic", &[("crates/server-kit/src/supervise.rs", "PAUSE")]),
     says("docs/operations/runbooks.md", "Statements above 200 ms", &[(SLOW, "SLOW")]),
@@ -100,7 +100,7 @@ const CLAIMS: &[Claim] = &[
     says(DATABASE, "polls every 25 ms on a connection of its own", &[(TAIL, "PERIOD")]),
     says(DATABASE, "every 500 ms without watchers", &[(TAIL, "PERIOD_IDLE")]),
     says(DATABASE, "Every two seconds an instance reads", &[("src/startup/sealing.rs", "PERIOD")]),
-    says(DATABASE, "at most 5,000 settled entries", &[("crates/service/src/app/sealing.rs", "ENTRIES_MAX")]),
+    says(DATABASE, "at most 5,000 stable entries", &[("crates/service/src/app/sealing.rs", "ENTRIES_MAX")]),
 
     // Requests of the REST API.
     says(API, "at most 1 MiB uncompressed, 64 levels, 20,000 arrays and objects", &[(KIT_PROBLEM, "BODY_BYTES_MAX"), (JSON, "DEPTH_MAX"), (JSON, "NESTS_MAX")]),

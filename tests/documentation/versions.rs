@@ -82,7 +82,7 @@ fn versions(line: &str) -> Vec<&str> {
 }
 
 #[test]
-fn versions_are_told_from_addresses() {
+fn versions_are_distinguished_from_addresses() {
     let line = "a_0.2.0-1_amd64.deb b:0.1.0 192.0.2.10:80 fleetd/0.2.0-dev v3.4.23 1.25";
     assert_eq!(versions(line), ["0.2.0", "0.1.0", "0.2.0-dev"]);
 }

@@ -25,7 +25,7 @@ async fn total(api: &TestApi) -> i64 {
 }
 
 #[tokio::test]
-async fn every_action_leaves_a_whole_entry() {
+async fn every_action_leaves_a_complete_entry() {
     let api = TestApi::spawn().await;
     let body = json!({"kind": "Cluster", "name": "watched", "spec": {}});
     let made = send(&api, "create-1", "POST", "/clusters", body).await;

@@ -212,7 +212,7 @@ async fn row_6_content_types_are_exact() {
 }
 
 #[tokio::test]
-async fn row_7_errors_are_whole_problems() {
+async fn row_7_errors_are_complete_problems() {
     let api = TestApi::spawn().await;
     let cluster = api.cluster("taken").await;
     let taken = json!({"kind": "Cluster", "name": "taken", "spec": {}});

@@ -1,4 +1,4 @@
-//! How long connections to the database are kept.
+//! How long connections to the database stay open.
 
 use std::net::TcpListener;
 use std::time::Duration;
@@ -35,7 +35,7 @@ async fn used(database: &TestDatabase, store: &Store, count: usize) -> Vec<i32> 
 }
 
 #[tokio::test]
-async fn connections_are_kept_between_uses() {
+async fn connections_stay_open_between_uses() {
     let database = TestDatabase::create().await;
     let store = store(&database, ConnectionLifetime::default());
     let first = used(&database, &store, 3).await;
@@ -45,7 +45,7 @@ async fn connections_are_kept_between_uses() {
 }
 
 #[tokio::test]
-async fn no_more_idle_ones_are_kept_than_may_be() {
+async fn no_more_idle_connections_stay_open_than_allowed() {
     let database = TestDatabase::create().await;
     let keep = ConnectionLifetime {
         idle_max: Some(2),
@@ -68,7 +68,7 @@ async fn by_use(database: &TestDatabase) -> Vec<i32> {
 }
 
 #[tokio::test]
-async fn those_used_last_are_kept() {
+async fn the_most_recently_used_connections_stay_open() {
     let database = TestDatabase::create().await;
     let keep = ConnectionLifetime {
         idle_max: Some(2),
@@ -88,7 +88,7 @@ async fn those_used_last_are_kept() {
 }
 
 #[tokio::test]
-async fn as_many_are_kept_over_all_threads_as_the_settings_say() {
+async fn the_number_of_idle_connections_holds_over_all_threads() {
     let database = TestDatabase::create().await;
     for (idle_max, expected) in [(8, 6), (6, 6), (5, 5), (1, 1), (0, 0)] {
         let keep = ConnectionLifetime {

@@ -80,9 +80,9 @@ async fn every_order_can_be_continued() {
         let list = random.pick(&["/resources", "/clusters", "/nodepools"]);
         let order = encoded(&keys.join(","));
         let list = format!("{list}?includeDeleted={deleted}&order={order}&search={search}");
-        let whole = page(&api, &list, 100, None).await;
-        assert_eq!(token(&whole), None, "{list}");
-        assert_eq!(walked(&api, random, &list).await, ids(&whole), "{list}");
+        let complete = page(&api, &list, 100, None).await;
+        assert_eq!(token(&complete), None, "{list}");
+        assert_eq!(walked(&api, random, &list).await, ids(&complete), "{list}");
     }
 }
 
@@ -102,7 +102,7 @@ async fn a_numbered_page_can_be_continued_and_lists_below_an_owner_and_sparse_on
     assert_eq!(third.body["total"], 9);
     assert_eq!(token(&third), None);
     let sparse = page(&api, &format!("{list}?fields=name"), 8, None).await;
-    // What is shown of a row and how many of them may change on the way.
+    // The fields and the size of pages may change between pages.
     let rest = page(&api, &list, 8, token(&sparse)).await;
     assert_eq!(rest.column("name"), ["pool-0"]);
     // A list that ends with its page has nothing after it.
@@ -178,10 +178,10 @@ async fn a_token_of_another_list_or_of_none_is_refused() {
             answer.body
         );
         assert_eq!(answer.detail(), "Invalid query parameters");
-        let fault = &answer.body["errors"][0];
-        assert_eq!(fault["field"], "continue", "{path}");
-        assert_eq!(fault["constraint"], "format", "{path}");
-        let message = fault["message"].as_str().unwrap();
+        let violation = &answer.body["errors"][0];
+        assert_eq!(violation["field"], "continue", "{path}");
+        assert_eq!(violation["constraint"], "format", "{path}");
+        let message = violation["message"].as_str().unwrap();
         assert!(message.contains(why), "{path}: {message}");
     };
     for other in [

@@ -21,20 +21,20 @@ const LINKS: &str = "
     INSERT INTO resource_references (source_id, target_id, ref_type, target_kind)
     SELECT id, owner_id, 'next', 'Cluster' FROM resources WHERE owner_id IS NOT NULL AND $1 > 0";
 
-/// How often each table was read whole.
-const WHOLE: &str = "SELECT relname::text, seq_scan FROM pg_stat_user_tables
+/// How often each table was scanned.
+const TABLE_SCANS: &str = "SELECT relname::text, seq_scan FROM pg_stat_user_tables
     WHERE relname IN ('resources', 'resource_references') ORDER BY 1";
 /// How often the indexes were read that dependents are found by.
 const BY_INDEX: &str = "SELECT min(idx_scan) FROM pg_stat_user_indexes
     WHERE indexrelname IN ('resources_newest_of_owner', 'resource_references_target')";
 
-async fn read_whole(connection: &mut PgConnection) -> Vec<(String, i64)> {
-    let counters = sqlx::query_as(WHOLE).fetch_all(connection).await;
+async fn table_scans(connection: &mut PgConnection) -> Vec<(String, i64)> {
+    let counters = sqlx::query_as(TABLE_SCANS).fetch_all(connection).await;
     counters.unwrap()
 }
 
 #[tokio::test]
-async fn deletions_beside_a_crowded_owner_read_no_table_whole() {
+async fn deletions_beside_a_crowded_owner_scan_no_table() {
     let api = TestApi::spawn().await;
     api.cluster("crowded").await;
     let mut connection = api.database.connect().await;
@@ -51,11 +51,11 @@ async fn deletions_beside_a_crowded_owner_read_no_table_whole() {
     // Its end tells the counters what it has read.
     connection.close().await.unwrap();
     let mut connection = api.database.connect().await;
-    let mut before = read_whole(&mut connection).await;
+    let mut before = table_scans(&mut connection).await;
     // They are sent with a delay.
     until("the counters stand still", async || {
         tokio::time::sleep(Duration::from_secs(2)).await;
-        let earlier = std::mem::replace(&mut before, read_whole(&mut connection).await);
+        let earlier = std::mem::replace(&mut before, table_scans(&mut connection).await);
         before == earlier
     })
     .await;
@@ -76,5 +76,5 @@ async fn deletions_beside_a_crowded_owner_read_no_table_whole() {
         api.count(BY_INDEX).await >= used + least
     })
     .await;
-    assert_eq!(read_whole(&mut connection).await, before);
+    assert_eq!(table_scans(&mut connection).await, before);
 }

@@ -184,7 +184,7 @@ async fn a_rule_that_fails_holds_nothing_up_and_leaves_its_condition_as_it_was()
         assert_eq!(seen.condition("Frail"), &before);
         assert_eq!(seen.condition("Reconciled")["status"], "True");
     }
-    // The last word of a child is settled in its owner, where the rule fails as well.
+    // The last report of a child removes its owner, where the rule fails as well.
     let deleted = api.deleted(&path).await;
     assert_eq!(deleted.condition("Frail"), &before);
     assert_eq!(deleted.condition("Zone")["observed_generation"], 5);
@@ -354,7 +354,7 @@ async fn the_worst_rules_that_pass_do_not_keep_a_report_waiting() {
     let path = format!("/clusters/{}", made.id());
     let since = std::time::Instant::now();
     reported(&api, &path, "dns", 1, json!({})).await;
-    // Alone on two cores it takes half a second in a debug build.
+    // On two idle cores it takes half a second in a debug build.
     assert!(since.elapsed().as_secs() < 15, "{:?}", since.elapsed());
     assert_eq!(types(&api.get(&path).await).last(), Some(&"DnsSuccessful"));
 }

@@ -185,7 +185,7 @@ async fn a_body_may_be_packed_by_other_names_too() {
 }
 
 #[tokio::test]
-async fn a_body_that_is_packed_in_another_way_is_refused_and_told_what_is_understood() {
+async fn unknown_encodings_are_refused_with_the_supported_ones() {
     let api = TestApi::spawn().await;
     let cluster = api.cluster("packed").await;
     let body = json!({"kind": "Cluster", "name": "readable", "spec": {"a": 1}, "reason": "r"});

@@ -128,7 +128,7 @@ async fn an_active_resource_waits_for_its_adapters() {
     }
     assert_eq!(body.get("deleted_time"), None);
 
-    // One is not available, with a message, which is shown as it is; one is done; one is not required.
+    // One is not available, with a message, which is repeated unchanged; one is done; one is not required.
     api.clock.advance(60);
     let message = "unit web@1.service: on no machine\nMachineMetadata=region=eu: 3 machines";
     let failing = json!({
@@ -628,8 +628,8 @@ const LOOKUPS: &str =
 const ENTRIES_READ: &str = "SELECT sum(idx_tup_read)::bigint FROM pg_stat_user_indexes
     WHERE relname IN ('resources', 'resource_references')";
 
-/// How often each table was read whole.
-async fn read_whole(connection: &mut PgConnection) -> Vec<(String, i64)> {
+/// How often each table was scanned.
+async fn table_scans(connection: &mut PgConnection) -> Vec<(String, i64)> {
     let counters = "SELECT relname::text, seq_scan FROM pg_stat_user_tables
         WHERE relname IN ('adapter_reports', 'resources', 'resource_references') ORDER BY 1";
     sqlx::query_as(counters)
@@ -639,11 +639,11 @@ async fn read_whole(connection: &mut PgConnection) -> Vec<(String, i64)> {
 }
 
 #[tokio::test]
-async fn a_crowd_is_counted_up_to_a_limit_without_reading_a_table_whole() {
+async fn large_counts_stop_at_a_limit_without_a_table_scan() {
     let api = spawn().await;
     let crowded = api.cluster("crowded").await;
     let linked = api.cluster("linked").await;
-    let alone = api.cluster("alone").await;
+    let unreferenced = api.cluster("alone").await;
     let mut connection = api.database.connect().await;
     for sql in SEED {
         sqlx::query(sql)
@@ -661,7 +661,7 @@ async fn a_crowd_is_counted_up_to_a_limit_without_reading_a_table_whole() {
     // The end of the connection publishes its counters.
     connection.close().await.unwrap();
     let mut connection = api.database.connect().await;
-    let before = still(async || read_whole(&mut connection).await).await;
+    let before = still(async || table_scans(&mut connection).await).await;
     let used = api.count(LOOKUPS).await;
     let read = api.count(ENTRIES_READ).await;
     for _ in 0..ROUNDS {
@@ -683,17 +683,20 @@ async fn a_crowd_is_counted_up_to_a_limit_without_reading_a_table_whole() {
             (&referrers["total"], &referrers["partial"]),
             (&json!(1000), &json!(true))
         );
-        assert_eq!(explained(&api, &alone).await["deletion"]["blocked"], false);
+        assert_eq!(
+            explained(&api, &unreferenced).await["deletion"]["blocked"],
+            false
+        );
     }
     // Each of the 1000 children was looked up as a target.
     let least = i64::try_from(ROUNDS).unwrap() * 1000;
     until("the database has counted its scans", async || {
         // It does so once a second, when it has something to do.
-        explained(&api, &alone).await;
+        explained(&api, &unreferenced).await;
         api.count(LOOKUPS).await >= used + least
     })
     .await;
-    assert_eq!(read_whole(&mut connection).await, before);
+    assert_eq!(table_scans(&mut connection).await, before);
     // Nor was an index: that of a resource without children would have 20,000 entries each time.
     let read = api.count(ENTRIES_READ).await - read;
     let most = i64::try_from(ROUNDS).unwrap() * i64::from(CROWD) / 2;

@@ -89,7 +89,7 @@ async fn active_children_of_a_restricting_kind_hold_their_owner_back() {
 }
 
 #[tokio::test]
-async fn a_restricting_grandchild_holds_the_whole_family_back() {
+async fn a_restricting_grandchild_blocks_the_deletion_of_the_family() {
     let api = TestApi::spawn_with(&[
         root("Region", "regions", &["map"]),
         child("Region", "cascade", root("Zone", "zones", &["map"])),

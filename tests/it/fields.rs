@@ -11,8 +11,8 @@ async fn a_resource_shows_what_is_asked_for_and_its_id() {
     let api = TestApi::spawn().await;
     let cluster = api.cluster("sparse").await;
     let pool = api.nodepool(&cluster, "pool").await;
-    let whole = api.get(&pool).await.body;
-    let id = &whole["id"];
+    let complete = api.get(&pool).await.body;
+    let id = &complete["id"];
     for (fields, expected) in [
         ("name", json!({"id": id, "name": "pool"})),
         (
@@ -25,7 +25,7 @@ async fn a_resource_shows_what_is_asked_for_and_its_id() {
         ),
         (
             "owner_references.href",
-            json!({"id": id, "owner_references": {"href": whole["owner_references"]["href"]}}),
+            json!({"id": id, "owner_references": {"href": complete["owner_references"]["href"]}}),
         ),
         (
             "status.conditions.type,status.conditions.status",
@@ -41,7 +41,7 @@ async fn a_resource_shows_what_is_asked_for_and_its_id() {
     for none in ["", "?fields=", "?fields=%20,"] {
         assert_eq!(
             api.get(&format!("{pool}{none}")).await.body,
-            whole,
+            complete,
             "{none}"
         );
     }
@@ -69,7 +69,7 @@ async fn a_list_shows_what_is_asked_for_of_each() {
     assert_eq!(nothing.body["items"], Value::Array(vec![]));
 }
 
-/// How often values were read that are kept outside of their rows, as large specs are.
+/// How often TOAST values were read, such as large specs.
 const READ_APART: &str = "SELECT coalesce(sum(idx_scan), 0)::bigint FROM pg_stat_all_tables t
     JOIN pg_class c ON c.reltoastrelid = t.relid WHERE c.relname = 'resources'";
 

@@ -1,7 +1,8 @@
 //! Readers that follow the audit trail: each entry comes once, none is missed, and changes of a resource come in their
 //! order.
 //!
-//! What is settled depends on every transaction of the server, those of other tests included: so these tests wait.
+//! Entries become stable only when older transactions of the server end, those of other tests included, so these tests
+//! wait.
 
 use std::collections::BTreeMap;
 
@@ -50,7 +51,7 @@ impl Follower {
 
     /// Takes pages until there are so many entries.
     pub(crate) async fn read_until(&mut self, api: &TestApi, count: usize) {
-        until("the entries are settled", async || {
+        until("the entries are stable", async || {
             self.read(api).await;
             self.seen.len() >= count
         })
@@ -96,7 +97,7 @@ async fn an_entry_that_appears_late_is_not_missed() {
         follower.read(&api).await;
         assert_eq!(follower.names(), [""; 0]);
     }
-    // A reader that does not follow sees it at once, and may begin there: nothing is settled yet.
+    // A reader that does not follow sees it immediately, and may begin there: nothing is stable yet.
     let list = api.get("/audit").await;
     assert_eq!(list.column("name"), ["quick"]);
     assert_eq!(list.body["position"], "start");
@@ -155,7 +156,7 @@ async fn a_reader_may_begin_with_what_is_new() {
     let api = TestApi::spawn().await;
     api.cluster("old").await;
     let mut position = Value::Null;
-    until("it is settled", async || {
+    until("it is stable", async || {
         position = api.get("/audit?size=1").await.body["position"].clone();
         position != "start"
     })

@@ -111,7 +111,7 @@ async fn a_reason_may_be_blank_or_long() {
 }
 
 #[tokio::test]
-async fn the_whole_tree_goes_whatever_state_it_is_in() {
+async fn force_delete_removes_the_tree_in_any_state() {
     let api = TestApi::spawn_with(&[
         root("Region", "regions", &["map"]),
         child("Region", "cascade", root("Zone", "zones", &["map"])),

@@ -1,4 +1,4 @@
-//! Two hundred whole lives of a resource, computed with the older service's own functions.
+//! Two hundred complete histories of a resource, computed with the functions of the Go HyperFleet API.
 
 use std::collections::BTreeMap;
 
@@ -168,13 +168,13 @@ impl Replay<'_> {
 
 /// A report with what the vectors leave out: `data`, which nobody sends.
 fn by_adapter(report: &Value) -> (&str, Value) {
-    let mut whole = report.clone();
-    whole
+    let mut complete = report.clone();
+    complete
         .as_object_mut()
         .unwrap()
         .entry("data")
         .or_insert(json!({}));
-    (report["adapter"].as_str().unwrap(), whole)
+    (report["adapter"].as_str().unwrap(), complete)
 }
 
 #[tokio::test]

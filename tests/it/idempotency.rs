@@ -30,8 +30,8 @@ fn cluster(name: &str) -> Value {
     json!({"kind": "Cluster", "name": name, "spec": {"a": 1}, "labels": {"b": "c"}})
 }
 
-/// What a client sees of an answer, but for what says which request it answers.
-fn shown(answer: &Answer) -> (u16, Vec<u8>, Option<&str>, Option<&str>) {
+/// The parts of a response that do not depend on its request.
+fn comparable(answer: &Answer) -> (u16, Vec<u8>, Option<&str>, Option<&str>) {
     let headers = (answer.header("etag"), answer.header("content-type"));
     (answer.status, answer.bytes.clone(), headers.0, headers.1)
 }
@@ -87,7 +87,7 @@ async fn every_change_has_one_effect_and_one_answer() {
                 format!("key-{number}")
             };
             let again = keyed(&api, &key, method, path, body).await;
-            assert_eq!(shown(&again), shown(answer), "{method} {path}");
+            assert_eq!(comparable(&again), comparable(answer), "{method} {path}");
             assert!(is_replayed(&again));
         }
     }
@@ -169,7 +169,7 @@ async fn a_refused_request_is_judged_again() {
     assert_eq!((patched.status, is_replayed(&patched)), (200, false));
     // Its own change has moved the resource on, which a repetition does not mind.
     let again = api.send_with(&headers, "PATCH", &taken, &patch).await;
-    assert_eq!(shown(&again), shown(&patched));
+    assert_eq!(comparable(&again), comparable(&patched));
     api.deleted(&taken).await;
     let made = keyed(&api, "b", "POST", "/clusters", &cluster("abc")).await;
     assert_eq!((made.status, is_replayed(&made)), (201, false));
@@ -255,7 +255,7 @@ async fn one_effect(apis: &[Arc<TestApi>; 2], key: &str, request: (&str, &str, &
     assert!(
         answers
             .iter()
-            .all(|answer| shown(answer) == shown(first[0]))
+            .all(|answer| comparable(answer) == comparable(first[0]))
     );
     let changes = apis[0].count(requests).await - before;
     // A deletion is one change of each resource.
@@ -285,7 +285,7 @@ async fn a_request_whose_key_is_in_use_for_long_is_sent_away() {
 async fn a_key_is_free_again_after_its_time() {
     let api = TestApi::spawn().await;
     let first = keyed(&api, "a", "POST", "/clusters", &cluster("abc")).await;
-    let day = i64::try_from(Service::KEYS_KEPT.as_secs()).unwrap();
+    let day = i64::try_from(Service::KEY_RETENTION.as_secs()).unwrap();
     api.clock.advance(day);
     let again = keyed(&api, "a", "POST", "/clusters", &cluster("abc")).await;
     assert!(is_replayed(&again) && again.bytes == first.bytes);
@@ -306,7 +306,7 @@ async fn retention_removes_keys_after_their_time() {
     let api = TestApi::spawn().await;
     let registry = entity_config::registry(&entity_config::built_in()).unwrap();
     let service = Service::new(api.database.store(), Arc::new(registry), false)
-        .keeping_keys(Duration::from_hours(1));
+        .with_key_retention(Duration::from_hours(1));
     for number in 0..3 {
         let body = cluster(&format!("name-{number}"));
         let made = keyed(&api, &number.to_string(), "POST", "/clusters", &body).await;
@@ -414,12 +414,12 @@ async fn a_service_that_is_killed_after_the_commit_gives_its_answer_when_it_is_b
 }
 
 #[tokio::test]
-async fn a_large_answer_is_kept_whole() {
+async fn a_large_response_is_stored_completely() {
     let api = TestApi::spawn().await;
     let mut body = cluster("large");
     body["spec"]["text"] = json!("x\u{e9}\u{1f600}".repeat(60_000));
     let made = keyed(&api, "a", "POST", "/clusters", &body).await;
     assert_eq!(made.status, 201);
     let again = keyed(&api, "a", "POST", "/clusters", &body).await;
-    assert!(is_replayed(&again) && shown(&again) == shown(&made));
+    assert!(is_replayed(&again) && comparable(&again) == comparable(&made));
 }

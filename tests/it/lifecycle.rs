@@ -17,7 +17,7 @@ fn is_uuid_v7(text: &str) -> bool {
 }
 
 #[tokio::test]
-async fn a_new_cluster_is_shown_whole() {
+async fn a_new_cluster_has_every_member() {
     let api = TestApi::spawn().await;
     let body = json!({
         "kind": "Cluster",
@@ -78,7 +78,7 @@ async fn a_resource_without_labels_has_none() {
 }
 
 #[tokio::test]
-async fn a_child_is_shown_below_its_owner() {
+async fn a_child_is_listed_below_its_owner() {
     let api = TestApi::spawn().await;
     let cluster = api.cluster("owner").await;
     let nodepool = api.nodepool(&cluster, "workers").await;
@@ -127,7 +127,7 @@ async fn a_child_is_not_there_below_another_owner() {
             assert_eq!(answer.problem(), (404, "NTF-001"), "{path}");
             assert_eq!(answer.detail(), detail, "{path}");
         }
-        // A report names what is missing by the child alone.
+        // A report names only the child as missing.
         let answer = api.report(&path, "dns", 1, &[]).await;
         assert_eq!(answer.problem(), (404, "NTF-001"), "{path}");
     }
@@ -152,7 +152,7 @@ async fn a_child_kind_cannot_be_created_without_its_owner() {
 }
 
 #[tokio::test]
-async fn a_child_kind_among_all_kinds_is_refused_before_its_other_faults() {
+async fn a_child_kind_among_all_kinds_is_refused_before_violations() {
     let api = TestApi::spawn().await;
     for body in [
         json!({"kind": "NodePool", "name": "W", "spec": {}}),
@@ -178,9 +178,9 @@ async fn a_child_needs_an_owner_that_is_there() {
         let answer = api.post(&path, body.clone()).await;
         assert_eq!(answer.problem(), (404, "NTF-001"), "{id}");
         assert_eq!(answer.detail(), format!("Cluster with id='{id}' not found"));
-        let faulty = api.post(&path, json!({"kind": "NodePool"})).await;
+        let invalid = api.post(&path, json!({"kind": "NodePool"})).await;
         assert_eq!(
-            faulty.status, 400,
+            invalid.status, 400,
             "the body is read before the owner is looked for"
         );
     }
@@ -264,7 +264,7 @@ async fn of_many_that_want_one_name_one_gets_it() {
 }
 
 #[tokio::test]
-async fn a_patch_replaces_the_spec_whole() {
+async fn a_patch_replaces_the_entire_spec() {
     let api = TestApi::spawn().await;
     let cluster = api.cluster("patched").await;
     api.patch(&cluster, json!({"spec": {"a": 1, "b": {"c": 2}}}))
@@ -283,7 +283,7 @@ async fn a_patch_replaces_the_spec_whole() {
 }
 
 #[tokio::test]
-async fn a_patch_replaces_the_labels_whole() {
+async fn a_patch_replaces_all_labels() {
     let api = TestApi::spawn().await;
     let cluster = api.cluster("labelled").await;
     for (labels, generation) in [

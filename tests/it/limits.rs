@@ -103,7 +103,7 @@ async fn a_body_that_comes_on_may_take_longer() {
 }
 
 #[tokio::test]
-async fn beyond_what_may_be_under_way_requests_are_told_to_come_back() {
+async fn requests_above_the_concurrency_limit_get_retry_after() {
     let limits = Limits {
         in_flight_max: 2,
         ..Limits::default()
@@ -199,7 +199,7 @@ fn number(answer: &Answer, header: &str) -> u64 {
 }
 
 #[tokio::test]
-async fn who_asks_too_often_is_told_when_to_come_back() {
+async fn clients_above_the_rate_get_retry_after() {
     let limits = Limits {
         rate_per_second: 1,
         rate_burst: 3,

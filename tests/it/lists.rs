@@ -62,7 +62,7 @@ async fn no_list_minds_a_parameter_that_it_does_not_know() {
     let cluster = api.cluster("listed").await;
     api.nodepool(&cluster, "pool").await;
     assert_eq!(api.report(&cluster, "dns", 1, &[]).await.status, 201);
-    // What is known to lists of resources alone is unknown to the others.
+    // Parameters that only lists of resources have are unknown to other lists.
     let of_resources = "search=%29%29&order=nothing&orderBy=-&fields=nothing&includeDeleted=maybe";
     let of_resources = format!("{of_resources}&continue=x&kind=Nothing");
     let of_audit = "actor=nobody&action=drop&since=yesterday&resource_id=x";

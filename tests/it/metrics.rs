@@ -1,6 +1,6 @@
-//! What is counted, and how it is read. One recorder serves the whole process, other tests included:
-//! kinds here are of this file alone.
-#![allow(clippy::float_cmp, reason = "what is counted is whole")]
+//! What is counted, and how it is read. One recorder serves the process, other tests included:
+//! kinds here are only of this file.
+#![allow(clippy::float_cmp, reason = "counts are integers")]
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -212,10 +212,10 @@ async fn what_is_rolled_back_is_not_counted() {
 }
 
 #[tokio::test]
-async fn pending_resources_are_shown_by_kind_and_state_while_there_are_any() {
+async fn pending_resources_are_counted_by_kind_and_state() {
     let (api, metrics, service) = spawn("Pending", "pendings").await;
     let now = || api.clock.now();
-    let shown = |name: &str, is_delete: &str| {
+    let value = |name: &str, is_delete: &str| {
         let text = metrics.render();
         let labels = [("resource_type", "pending"), ("is_delete", is_delete)];
         let series = Series::read(&text).into_iter();
@@ -225,7 +225,7 @@ async fn pending_resources_are_shown_by_kind_and_state_while_there_are_any() {
         value
     };
     metrics.refresh(&service, now(), TEN_MINUTES).await.unwrap();
-    assert_eq!(shown(PENDING, "false"), None);
+    assert_eq!(value(PENDING, "false"), None);
 
     let one = make(&api, "pendings", "Pending", "one").await;
     make(&api, "freependings", "FreePending", "free").await;
@@ -234,22 +234,22 @@ async fn pending_resources_are_shown_by_kind_and_state_while_there_are_any() {
     api.deleted(&two).await;
     api.clock.advance(360);
     metrics.refresh(&service, now(), TEN_MINUTES).await.unwrap();
-    assert_eq!(shown(PENDING, "false"), Some(1.0));
-    assert_eq!(shown(STUCK, "false"), Some(1.0));
-    assert_eq!(shown(STUCK_SECONDS, "false"), Some(660.0));
-    assert_eq!(shown(PENDING, "true"), Some(1.0));
-    assert_eq!(shown(STUCK, "true"), Some(0.0));
-    assert_eq!(shown(STUCK_SECONDS, "true"), Some(0.0));
+    assert_eq!(value(PENDING, "false"), Some(1.0));
+    assert_eq!(value(STUCK, "false"), Some(1.0));
+    assert_eq!(value(STUCK_SECONDS, "false"), Some(660.0));
+    assert_eq!(value(PENDING, "true"), Some(1.0));
+    assert_eq!(value(STUCK, "true"), Some(0.0));
+    assert_eq!(value(STUCK_SECONDS, "true"), Some(0.0));
     assert!(!metrics.render().contains("freepending\",is_delete"));
 
     assert_eq!(api.report(&one, "dns", 1, &[]).await.status, 201);
     metrics.refresh(&service, now(), TEN_MINUTES).await.unwrap();
-    assert_eq!(shown(PENDING, "false"), None, "there are none any more");
-    assert_eq!(shown(PENDING, "true"), Some(1.0));
+    assert_eq!(value(PENDING, "false"), None, "there are none any more");
+    assert_eq!(value(PENDING, "true"), Some(1.0));
 }
 
 #[tokio::test]
-async fn pending_resources_are_counted_from_their_index_alone() {
+async fn pending_resources_are_counted_by_an_index_only_scan() {
     const SEED: &str = r"
         INSERT INTO resources (id, created_at, updated_at, generation, kind, name, created_by, updated_by,
                                conditions, spec)
@@ -333,7 +333,7 @@ impl tracing::Subscriber for Warnings {
 }
 
 #[tokio::test]
-async fn deletions_that_no_list_has_included_are_shown_after_ten_minutes() {
+async fn unlisted_deletions_are_reported_after_ten_minutes() {
     let kinds = [
         root("Unseen", "unseens", &["dns"]),
         root("Beside", "besides", &["dns"]),

@@ -54,7 +54,7 @@ async fn app_at(api: &TestApi, name: &str, site: &str) -> String {
 }
 
 #[tokio::test]
-async fn links_are_shown_wherever_their_source_is() {
+async fn responses_include_references_of_every_source() {
     let api = spawn().await;
     let mut sites = [site(&api, "one").await, site(&api, "two").await];
     sites.sort();
@@ -66,10 +66,10 @@ async fn links_are_shown_wherever_their_source_is() {
     });
     let made = post_app(&api, "app", sent).await;
     assert_eq!(made.status, 201, "{}", made.body);
-    let shown = |kind: &str, plural: &str, id: &str| json!({"kind": kind, "id": id, "href": format!("/api/hyperfleet/v1/{plural}/{id}")});
+    let view = |kind: &str, plural: &str, id: &str| json!({"kind": kind, "id": id, "href": format!("/api/hyperfleet/v1/{plural}/{id}")});
     let expected = json!({
-        "site": [shown("Site", "sites", &sites[0]), shown("Site", "sites", &sites[1])],
-        "friend": [shown("App", "apps", &friend)],
+        "site": [view("Site", "sites", &sites[0]), view("Site", "sites", &sites[1])],
+        "friend": [view("App", "apps", &friend)],
     });
     let path = format!("/apps/{}", made.id());
     let read = api.get(&path).await;
@@ -184,7 +184,7 @@ async fn links_that_break_rules_are_explained() {
 }
 
 #[tokio::test]
-async fn a_required_link_is_required_at_creation_alone() {
+async fn a_required_reference_is_required_only_at_creation() {
     let api = spawn().await;
     let body = json!({"kind": "App", "name": "new", "spec": {}});
     let answer = api.post("/apps", body).await;
@@ -202,7 +202,7 @@ async fn a_required_link_is_required_at_creation_alone() {
 }
 
 #[tokio::test]
-async fn a_missing_owner_is_told_before_a_missing_target() {
+async fn a_missing_owner_is_reported_before_a_missing_target() {
     let api = spawn().await;
     let here = site(&api, "here").await;
     let body = |references: Value| json!({"kind": "Service", "name": "s", "spec": {}, "references": references});
@@ -342,7 +342,7 @@ async fn links_are_dropped_when_their_source_is_deleted() {
 }
 
 #[tokio::test]
-async fn a_linked_child_holds_its_whole_family_back() {
+async fn a_referenced_child_blocks_the_deletion_of_its_family() {
     let links = [("zone", "Zone", 1, 0)];
     let api = TestApi::spawn_with(&[
         root("Region", "regions", &["map"]),
@@ -555,7 +555,7 @@ async fn every_filter_and_every_two_count_for_the_total_as_for_the_page() {
 }
 
 #[tokio::test]
-async fn a_filter_by_link_is_whole_and_of_a_type_that_the_kind_has() {
+async fn a_reference_filter_has_all_parts_and_a_type_of_the_kind() {
     let api = spawn().await;
     let site = site(&api, "here").await;
     for list in ["/apps", "/resources", &format!("/sites/{site}/statuses")] {
@@ -575,7 +575,7 @@ async fn a_filter_by_link_is_whole_and_of_a_type_that_the_kind_has() {
             assert_eq!(answer.body["errors"][0], expected, "{list} {query}");
             assert_eq!(answer.body["errors"][1]["field"], "size");
         }
-        // What is no number is named alone.
+        // Only the value that is no number is reported.
         let answer = api.get(&format!("{list}?ref_type=site&size=x")).await;
         assert_eq!(answer.body["errors"].as_array().map(Vec::len), Some(1));
     }

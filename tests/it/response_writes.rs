@@ -19,10 +19,10 @@ fn segments_sent(connection: &TcpStream) -> usize {
     let server = connection.peer_addr().unwrap().port();
     let client = connection.local_addr().unwrap().port();
     let filter = format!("sport = :{server} and dport = :{client}");
-    let shown = Command::new("ss").args(["-tinH", &filter]).output();
-    let shown = shown.expect("ss of iproute2, which `make setup-all` installs");
-    let shown = String::from_utf8(shown.stdout).unwrap();
-    let count = shown
+    let printed = Command::new("ss").args(["-tinH", &filter]).output();
+    let printed = printed.expect("ss of iproute2, which `make setup-all` installs");
+    let printed = String::from_utf8(printed.stdout).unwrap();
+    let count = printed
         .split_whitespace()
         .find_map(|word| word.strip_prefix("data_segs_out:"));
     count.map_or(0, |count| count.parse().unwrap())
@@ -87,7 +87,7 @@ async fn a_response_of_up_to_64_kib_is_one_write() {
     let chunked = format!(
         "PATCH {cluster} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n{GO}\r\n{chunk}"
     );
-    let kept = format!("Connection: keep-alive\r\n{GO}");
+    let keep_alive = format!("Connection: keep-alive\r\n{GO}");
     let get = |path: &str, headers: &str| request("GET", path, "HTTP/1.1", headers, &Value::Null);
     let mut connection = TcpStream::connect(api.address()).await.unwrap();
     for (name, bytes, encoding) in [
@@ -119,7 +119,7 @@ async fn a_response_of_up_to_64_kib_is_one_write() {
         ("change", chunked, Some("gzip")),
         (
             "HTTP/1.0",
-            request("GET", &list, "HTTP/1.0", &kept, &Value::Null),
+            request("GET", &list, "HTTP/1.0", &keep_alive, &Value::Null),
             Some("gzip"),
         ),
         ("problem", get(&format!("{root}/clusters/none"), GO), None),

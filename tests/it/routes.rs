@@ -60,7 +60,7 @@ fn full(path: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_wrong_method_is_told_the_right_ones() {
+async fn a_wrong_method_gets_the_allowed_ones() {
     let (api, mut paths) = served().await;
     for (path, _) in &mut paths {
         *path = full(path);
@@ -287,7 +287,7 @@ async fn no_header_that_the_older_service_never_sent_is_sent() {
 }
 
 #[tokio::test]
-async fn a_sane_request_id_is_kept() {
+async fn a_valid_request_id_is_used() {
     let api = TestApi::spawn().await;
     let longest = "x".repeat(128);
     for id in ["1", "abc-DEF_0.9", "--", &longest] {
@@ -324,8 +324,8 @@ async fn the_request_id_is_the_trace_id_of_a_problem() {
         ("POST", "/clusters"),
         ("GET", "/clusters?page=x"),
     ] {
-        let given = request(&api, method, &full(path), &[("x-request-id", "given")]).await;
-        assert_eq!(given.body["trace_id"], "given", "{method} {path}");
+        let answer = request(&api, method, &full(path), &[("x-request-id", "given")]).await;
+        assert_eq!(answer.body["trace_id"], "given", "{method} {path}");
         let made = request(&api, method, &full(path), &[]).await;
         let id = made.header("x-request-id").unwrap();
         assert_eq!(made.body["trace_id"], id, "{method} {path}");

@@ -172,8 +172,8 @@ fn what_only_the_start_would_notice_is_noticed() {
     std::fs::write(folder.path().join("twice.yaml"), twice).unwrap();
     let said = refused(folder.path(), &["--config", "twice.yaml"], &[]);
     assert_eq!(said.matches("issuer_url").count(), 1, "{said}");
-    let fault = "server.jwt.configs[3].issuer_url (from twice.yaml) is that of configs[0], too";
-    assert!(said.contains(fault), "{said}");
+    let error = "server.jwt.configs[3].issuer_url (from twice.yaml) is that of configs[0], too";
+    assert!(said.contains(error), "{said}");
 }
 
 #[test]
@@ -268,7 +268,7 @@ fn secrets_can_be_read_from_files() {
 }
 
 #[test]
-fn variables_that_look_like_a_slip_are_told_and_those_of_kubernetes_are_not() {
+fn misspelt_variables_are_logged_except_those_of_kubernetes() {
     let folder = tempfile::tempdir().unwrap();
     let (_, said) = checked(
         folder.path(),
@@ -332,13 +332,13 @@ fn a_variable_that_is_no_text_is_not_passed_over() {
         let output = output.unwrap();
         let said = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(2), "{name}: {said}");
-        let fault = format!("(from {name}): must be a text in UTF-8");
-        assert!(said.contains(&fault) && !said.contains("hush"), "{said}");
+        let error = format!("(from {name}): must be a text in UTF-8");
+        assert!(said.contains(&error) && !said.contains("hush"), "{said}");
     }
 }
 
 #[test]
-fn no_password_of_an_address_is_shown() {
+fn no_password_of_an_address_is_printed() {
     let folder = tempfile::tempdir().unwrap();
     let issuer = "server: {jwt: {configs: [{issuer_url: 'https://a.example', \
                   jwk_cert_url: 'https://user:hush@a.example/k'}]}}";
@@ -351,8 +351,8 @@ fn no_password_of_an_address_is_shown() {
             let said = [output.stdout, output.stderr].concat();
             let said = String::from_utf8(said).unwrap();
             assert_eq!(output.status.code(), Some(2), "{said}");
-            let fault = "jwk_cert_url (from issuer.yaml) must not have a user or a password";
-            assert_eq!(said.matches(fault).count(), 1, "{said}");
+            let error = "jwk_cert_url (from issuer.yaml) must not have a user or a password";
+            assert_eq!(said.matches(error).count(), 1, "{said}");
             assert!(!said.contains("hush"), "{said}");
         }
     }
@@ -379,7 +379,7 @@ health: {tls: {enabled: true}, shutdown_timeout: 3m}
 database: {ssl: {root_cert_file: none.pem}}
 ";
     std::fs::write(folder.path().join("bad.yaml"), text).unwrap();
-    for (file, faults) in [
+    for (file, errors) in [
         (
             "bad.yaml",
             &[
@@ -399,10 +399,10 @@ database: {ssl: {root_cert_file: none.pem}}
     ] {
         let args = ["--config", file, "--metrics-port=x"];
         let said = refused(folder.path(), &args, &[]);
-        for fault in faults {
-            assert!(said.contains(fault), "no {fault:?} in:\n{said}");
+        for error in errors {
+            assert!(said.contains(error), "no {error:?} in:\n{said}");
         }
-        assert_eq!(said.lines().count(), 1 + faults.len(), "{said}");
+        assert_eq!(said.lines().count(), 1 + errors.len(), "{said}");
     }
 }
 
@@ -427,7 +427,7 @@ fn health_and_metrics_that_take_the_certificate_of_the_api_are_noted() {
 }
 
 #[test]
-fn what_differs_from_the_defaults_can_be_printed_alone() {
+fn only_changed_settings_can_be_printed() {
     let folder = tempfile::tempdir().unwrap();
     // The second one says what the default says.
     let flags = ["--server-port=1", "--health-port=8080", "--changed"];
@@ -443,7 +443,7 @@ fn what_differs_from_the_defaults_can_be_printed_alone() {
 }
 
 #[test]
-fn no_fault_hides_another() {
+fn no_error_hides_another() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("wrong.yaml");
     for (text, words) in [
@@ -477,7 +477,7 @@ fn no_fault_hides_another() {
 }
 
 #[test]
-fn each_fault_is_one_line_that_names_its_source() {
+fn each_error_is_one_line_that_names_its_source() {
     let folder = tempfile::tempdir().unwrap();
     let text = "\
 server:
@@ -510,7 +510,7 @@ fleet:
 ";
     std::fs::write(folder.path().join("bad.yaml"), text).unwrap();
     let said = refused(folder.path(), &["--config", "bad.yaml"], &[]);
-    let faults = [
+    let errors = [
         "server.tenant.system_header: is required",
         "server.tenant.dimensions (from bad.yaml): needs one at least",
         "server.jwt.configs[0].jwk_cert_url (from bad.yaml) or jwk_cert_file is required",
@@ -523,13 +523,13 @@ fleet:
         "fleet.etcd.endpoints (from bad.yaml): \"etcd:2379\" is no server",
         "fleet.etcd.endpoints (from bad.yaml): \"ftp://etcd\" is no server",
     ];
-    for fault in faults {
+    for error in errors {
         assert!(
-            said.contains(&format!("\n  - {fault}")),
-            "no {fault:?} in:\n{said}"
+            said.contains(&format!("\n  - {error}")),
+            "no {error:?} in:\n{said}"
         );
     }
-    assert_eq!(said.lines().count(), 1 + faults.len(), "{said}");
+    assert_eq!(said.lines().count(), 1 + errors.len(), "{said}");
 }
 
 #[test]
@@ -570,9 +570,9 @@ fn kinds_schemas_and_issuers_are_checked_too() {
     )
     .unwrap();
     let said = refused(folder.path(), &["--config", "bad.yaml"], &[]);
-    let fault = "entities[0].parent_kind (from bad.yaml): entity kind \"A\" has the parent_kind";
-    assert!(said.contains(fault), "{said}");
-    // JWT is on, and there is no issuer: both faults at once.
+    let error = "entities[0].parent_kind (from bad.yaml): entity kind \"A\" has the parent_kind";
+    assert!(said.contains(error), "{said}");
+    // JWT is on, and there is no issuer: both errors are reported.
     let said = refused(
         folder.path(),
         &["--server-openapi-schema-path", "none.yaml"],

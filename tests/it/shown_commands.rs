@@ -10,7 +10,7 @@ use crate::faults::program::{Folder, Program};
 use crate::support::TestDatabase;
 
 /// Where the pages call the service.
-const SHOWN: &str = "127.0.0.1:8000";
+const DOCUMENTED_ADDRESS: &str = "127.0.0.1:8000";
 
 /// Commands of a page, and what it shows as their output.
 struct Step {
@@ -70,7 +70,7 @@ async fn play(page: &str) -> usize {
 fn play_on(address: &str, page: &str) -> usize {
     let page = std::fs::read_to_string(page).unwrap();
     let folder = tempfile::tempdir().unwrap();
-    let steps = steps(&page.replace(SHOWN, address), folder.path());
+    let steps = steps(&page.replace(DOCUMENTED_ADDRESS, address), folder.path());
     assert!(
         steps.iter().any(|step| step.output.is_some()),
         "the page shows no output"
@@ -89,8 +89,13 @@ fn play_on(address: &str, page: &str) -> usize {
     let printed: Vec<_> = printed.split('\0').collect();
     assert_eq!(printed.len(), steps.len() + 1, "{printed:?}");
     for (step, printed) in steps.iter().zip(printed) {
-        if let Some(shown) = &step.output {
-            assert_eq!(comparable(printed), comparable(shown), "{}", step.commands);
+        if let Some(expected) = &step.output {
+            assert_eq!(
+                comparable(printed),
+                comparable(expected),
+                "{}",
+                step.commands
+            );
         }
     }
     steps.len()

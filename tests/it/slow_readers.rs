@@ -124,7 +124,7 @@ async fn clients_that_leave_large_answers_untaken_are_cut_off_when_memory_is_sho
         let mut bytes = Vec::new();
         let first = &mut readers[0];
         let read = timeout(PATIENCE, first.read_to_end(&mut bytes)).await;
-        // Either way the connection has ended, and the answer is not whole.
+        // Either way the connection has ended, and the response is incomplete.
         let _ = read.expect("its connection is closed");
         assert!(bytes.len() < 5 * MIB, "{} bytes were taken", bytes.len());
     }
@@ -141,7 +141,7 @@ async fn clients_that_go_on_reading_get_all_of_it() {
     bytes.truncate(read);
     let _readers = until_full(&api, "").await;
     let began = Instant::now();
-    // Longer than those are given that read nothing.
+    // Longer than the time limit of clients that read nothing.
     while began.elapsed() < Duration::from_secs(14) {
         let mut piece = vec![0; 16 * 1024];
         let read = slow.read(&mut piece).await.unwrap();

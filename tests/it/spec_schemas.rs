@@ -38,20 +38,20 @@ fn cluster(name: &str, spec: &Value) -> Value {
     json!({"kind": "Cluster", "name": name, "spec": spec})
 }
 
-/// `field: message (constraint)` of every fault, sorted.
-fn faults(answer: &Answer) -> Vec<String> {
+/// `field: message (constraint)` of every violation, sorted.
+fn violations(answer: &Answer) -> Vec<String> {
     assert_eq!(answer.problem(), (400, "VAL-000"), "{}", answer.body);
     assert_eq!(answer.body["title"], "Validation Failed");
-    let text = |fault: &Value, name: &str| fault[name].as_str().unwrap().to_owned();
-    let faults = answer.body["errors"].as_array().unwrap().iter();
-    let mut faults: Vec<_> = faults
+    let text = |violation: &Value, name: &str| violation[name].as_str().unwrap().to_owned();
+    let violations = answer.body["errors"].as_array().unwrap().iter();
+    let mut violations: Vec<_> = violations
         .map(|f| {
             let (field, message) = (text(f, "field"), text(f, "message"));
             format!("{field}: {message} ({})", text(f, "constraint"))
         })
         .collect();
-    faults.sort();
-    faults
+    violations.sort();
+    violations
 }
 
 #[tokio::test]
@@ -68,7 +68,7 @@ async fn the_result_of_a_computed_patch_fits_the_schema() {
             api.operate(&path, remove).await,
         ] {
             let missing = "spec.release: property \"release\" is missing (required)";
-            assert_eq!(faults(&refused), [missing]);
+            assert_eq!(violations(&refused), [missing]);
         }
     }
     let path = format!("/clusters/{}", made.id());
@@ -79,7 +79,7 @@ async fn the_result_of_a_computed_patch_fits_the_schema() {
 }
 
 #[tokio::test]
-async fn every_fault_of_a_spec_is_named_with_those_of_the_rest() {
+async fn violations_of_a_spec_are_reported_with_other_violations() {
     let api = with_example().await;
     let spec = json!({
         "platform": {"project": "p", "region": "mars"},
@@ -89,7 +89,7 @@ async fn every_fault_of_a_spec_is_named_with_those_of_the_rest() {
     });
     let answer = api.post("/clusters", cluster("A", &spec)).await;
     assert_eq!(
-        faults(&answer),
+        violations(&answer),
         [
             "name: name must be at least 3 characters (min_length)",
             "spec.maintenance.from: string doesn't match the format \"date-time\" (format)",
@@ -126,7 +126,10 @@ async fn every_way_to_write_a_spec_is_checked() {
     let bad_pool = json!({"replicas": 501, "machine_type": "n2-standard-4"});
     let create = json!({"kind": "NodePool", "name": "other", "spec": bad_pool});
     let too_many = ["spec.replicas: number must be at most 500 (max)"];
-    assert_eq!(faults(&api.post(&nested, create.clone()).await), too_many);
+    assert_eq!(
+        violations(&api.post(&nested, create.clone()).await),
+        too_many
+    );
     let change = json!({"spec": bad_pool});
     for path in [
         format!("/nodepools/{pool}"),
@@ -134,16 +137,16 @@ async fn every_way_to_write_a_spec_is_checked() {
         format!("/resources/{pool}"),
     ] {
         assert_eq!(
-            faults(&api.patch(&path, change.clone()).await),
+            violations(&api.patch(&path, change.clone()).await),
             too_many,
             "{path}"
         );
     }
     let change = json!({"spec": {}, "labels": {"-": "x"}});
-    let all = faults(&api.patch(&format!("/clusters/{id}"), change).await);
+    let all = violations(&api.patch(&format!("/clusters/{id}"), change).await);
     assert_eq!(all.len(), 3, "{all:?}");
     let bad = api.post("/resources", cluster("def", &json!({}))).await;
-    assert_eq!(faults(&bad).len(), 2);
+    assert_eq!(violations(&bad).len(), 2);
     // What was stored is what was good.
     let stored = api.get(&format!("/nodepools/{pool}")).await;
     assert_eq!(stored.body["spec"]["replicas"], 1);
@@ -177,7 +180,7 @@ async fn what_is_stored_already_can_be_labelled_reported_on_and_deleted() {
     let labelled = api.patch(&path, json!({"labels": {"a": "b"}})).await;
     assert_eq!(labelled.status, 200, "{}", labelled.body);
     let resent = api.patch(&path, json!({"spec": {}})).await;
-    assert_eq!(faults(&resent).len(), 2);
+    assert_eq!(violations(&resent).len(), 2);
     assert_eq!(api.report(&path, "dns", 2, &[]).await.status, 201);
     api.deleted(&path).await;
 }

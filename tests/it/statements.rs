@@ -354,13 +354,13 @@ async fn the_past_is_one_statement() {
     // Planned for its values.
     let path = format!("/clusters?{there}");
     let sent = meter.cost("GET", &path, Value::Null, 200).await;
-    let shown = (sent.round_trips, sent.statements, sent.prepared);
-    assert_eq!(shown, (2, 1, 1), "GET {path}");
+    let counts = (sent.round_trips, sent.statements, sent.prepared);
+    assert_eq!(counts, (2, 1, 1), "GET {path}");
 }
 
 /// With one connection reads of single resources have none of their own to share.
 #[tokio::test]
-async fn a_read_that_shares_statements_is_one_when_it_comes_alone() {
+async fn a_single_batched_read_is_one_statement() {
     let mut meter = Meter::with_connections(4, None).await;
     let cluster = meter.cluster().await;
     let pool = meter.nodepool(&cluster).await;
@@ -393,13 +393,13 @@ async fn a_search_is_prepared_and_carried_out_and_leaves_no_statement_behind() {
     let mut meter = Meter::start().await;
     meter.cluster().await;
     for number in 0..3 {
-        // Each is another statement, and prepared again: were it kept, the second time would not be.
+        // Each is another statement, and prepared again. If it were cached, the second time would not prepare it.
         let search = vec!["generation%3D1"; number + 1].join("%20and%20");
         let path = format!("/clusters?search={search}");
         for time in ["first", "second"] {
             let sent = meter.cost("GET", &path, Value::Null, 200).await;
-            let shown = (sent.round_trips, sent.statements, sent.prepared);
-            assert_eq!(shown, (2, 1, 1), "{path}, {time}");
+            let counts = (sent.round_trips, sent.statements, sent.prepared);
+            assert_eq!(counts, (2, 1, 1), "{path}, {time}");
         }
     }
 }
@@ -652,7 +652,7 @@ async fn with_plans(connections: usize) -> (Meter, PgConnection) {
 
 #[tokio::test]
 async fn statements_of_deletes_are_planned_once() {
-    // Of eight, some are for changes alone.
+    // Of eight, some are only for changes.
     let (mut meter, mut direct) = with_plans(8).await;
     for _ in 0..3 {
         let (cluster, _) = meter.finalizing(2).await;

@@ -130,7 +130,7 @@ async fn a_body_that_does_not_come_is_not_waited_for_either() {
 }
 
 #[tokio::test]
-async fn who_asks_to_go_on_is_told_to_and_not_waited_for() {
+async fn clients_with_expect_continue_get_100_immediately() {
     let api = hasty().await;
     let expect = "Expect: 100-continue\r\nContent-Length: 100\r\n";
     let mut stream = TcpStream::connect(api.address()).await.unwrap();

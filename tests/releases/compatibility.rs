@@ -301,7 +301,7 @@ mod tests {
             // Nobody sees what is in it.
             "DO $$ BEGIN PERFORM 1; END $$",
         ] {
-            assert_one_fault(sql, "may rely on it");
+            assert_one_error(sql, "may rely on it");
         }
     }
 
@@ -314,8 +314,8 @@ mod tests {
         ] {
             let found = check(&format!("-- stand-in: the index y\n{sql}"));
             assert_eq!(found, Vec::<String>::new(), "{sql}");
-            assert_one_fault(sql, "may rely on it");
-            assert_one_fault(&format!("-- stand-in: \n{sql}"), "may rely on it");
+            assert_one_error(sql, "may rely on it");
+            assert_one_error(&format!("-- stand-in: \n{sql}"), "may rely on it");
         }
         for sql in [
             "DROP TABLE a",
@@ -324,15 +324,15 @@ mod tests {
             "ALTER TABLE a ADD CONSTRAINT c CHECK (b > 0)",
             "ALTER TABLE a ADD CONSTRAINT c UNIQUE (b)",
         ] {
-            assert_one_fault(
+            assert_one_error(
                 &format!("-- stand-in: the index y\n{sql}"),
                 "may rely on it",
             );
         }
     }
 
-    /// A file has this fault, and no other.
-    fn assert_one_fault(sql: &str, words: &str) {
+    /// A file has this error, and no other.
+    fn assert_one_error(sql: &str, words: &str) {
         let found = check(sql);
         assert_eq!(found.len(), 1, "{sql}: {found:?}");
         assert!(found[0].contains(words), "{found:?}");
@@ -346,7 +346,7 @@ mod tests {
             "CREATE TRIGGER t AFTER INSERT ON a EXECUTE FUNCTION f(); CREATE INDEX x ON a (b)",
             "CREATE TABLE b (c int REFERENCES a ON DELETE CASCADE); UPDATE a SET b = 1",
         ] {
-            assert_one_fault(sql, "deadlocks");
+            assert_one_error(sql, "deadlocks");
         }
         let new = "CREATE TABLE a (b int); CREATE INDEX x ON a (b); CREATE INDEX y ON a (b);
             CREATE TRIGGER t AFTER INSERT ON a EXECUTE FUNCTION f(); INSERT INTO a VALUES (1); ALTER TABLE c ADD d int";

@@ -10,7 +10,7 @@ pub(crate) struct Release {
     pub(crate) migrations: BTreeMap<String, String>,
 }
 
-/// Releases that differ in their patches alone: 0.2.0, 0.2.1.
+/// Releases that differ only in their patches: 0.2.0, 0.2.1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Series {
     major: u32,

@@ -24,7 +24,7 @@ pub(crate) fn statements(sql: &str) -> Vec<Statement> {
             }
             '/' if rest.next_if_eq(&'*').is_some() => comments += &block_comment(&mut rest),
             '\'' => {
-                // `E'…'` alone knows backslashes.
+                // Only `E'…'` knows backslashes.
                 let escapes = words.last().is_some_and(|word| word == "E");
                 quoted(&mut rest, '\'', escapes);
                 words.push("'".to_owned());
@@ -103,7 +103,7 @@ fn dollar_quoted(rest: &mut Peekable<Chars<'_>>) {
 }
 
 #[test]
-fn statements_are_told_apart_whatever_stands_in_them() {
+fn statements_are_split_whatever_they_contain() {
     let sql = r#"
         -- First; with 'a' quote
         CREATE TABLE a (b text DEFAULT 'x;''y' -- why

@@ -1,13 +1,13 @@
-//! Exports: of the whole trail, or of one tenant, whose entries have audit paths then.
+//! Exports of the entire trail, or of one tenant. Entries of a tenant's export have audit paths.
 
 use std::mem;
 
 use super::tree::Tree;
 use super::{AuditEntry, Hash, Line, ProvenEntry, Tenancy};
 
-/// Makes an export of the lines of the whole trail.
+/// Makes an export of the lines of the entire trail.
 pub struct Export {
-    /// Empty for the whole trail.
+    /// Empty for the entire trail.
     tenancy: Tenancy,
     /// The entries of the pass in progress,
     leaves: Vec<Hash>,
@@ -16,7 +16,7 @@ pub struct Export {
 }
 
 impl Export {
-    /// The export of a tenant, or without dimensions of the whole trail, and its first line.
+    /// The export of a tenant (without dimensions: of the entire trail), and its first line.
     pub fn begin(tenancy: Tenancy) -> (Self, Option<Line>) {
         let line = Line::Tenant {
             tenancy: tenancy.clone(),

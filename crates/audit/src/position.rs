@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// A position in the order in which entries settle. An entry is settled when no further entry can appear before it
+/// A position in the order of stable entries. An entry is stable when no further entry can appear before it
 /// (`docs/internals/database.md`, "The order of the audit trail").
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]

@@ -72,7 +72,7 @@ pub struct AuditFault {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FaultKind {
-    /// The pass does not follow the one before it.
+    /// The pass does not follow the previous pass.
     Link,
     /// A link has a hash that does not fit its content.
     Hash,
@@ -117,7 +117,7 @@ impl AuditReport {
         }
     }
 
-    /// Checks the first link that is there: retention has removed everything up to its end, except `entries_left` entries.
+    /// Checks the first stored link: retention has removed everything up to its end, except `entries_left` entries.
     pub fn check_removed(&mut self, first: &Link, entries_left: i64, rule: RetentionRule) {
         let pass = &first.pass;
         if pass.number == 0 {
@@ -133,7 +133,7 @@ impl AuditReport {
         }
     }
 
-    /// Compares a link of an earlier export with the one of its number. `first` is the first link that is there.
+    /// Compares a link of an earlier export with the stored link of the same number. `first` is the first stored link.
     pub fn compare(
         &mut self,
         exported: &Link,

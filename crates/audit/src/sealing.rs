@@ -5,8 +5,8 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::tree::Tree;
 use super::{AuditEntry, Hash, Link, Pass, TrailPosition};
 
-/// Longest time between the first entry of a pass and each other one. Retention removes whole passes, so this is how much
-/// longer than configured it may keep an entry.
+/// Longest time between the first entry of a pass and each other one. Retention removes entire passes, so this is how
+/// much longer than configured it may keep an entry.
 const PASS_SPAN_MAX: TimeDelta = TimeDelta::days(1);
 
 /// Seals all of these entries, which follow the last link in the order of the trail, in one or more passes. Without a last

@@ -15,7 +15,7 @@ use super::keys::Verified;
 use super::live::Live;
 use super::pace::Pace;
 use super::refusal::reasons;
-use super::{AuthRefusal, IdentityFault, TokenFault, signature};
+use super::{AuthRefusal, IdentityError, TokenError, signature};
 use hyperfleet_server_kit::clock::Clock;
 use hyperfleet_server_kit::supervise::{PAUSE, supervise};
 
@@ -35,7 +35,7 @@ pub enum Authentication {
 pub enum Need {
     /// That the caller is authenticated.
     Proof,
-    /// The caller's identity, too: the request changes something.
+    /// The caller's identity is also required, because the request changes something.
     Identity,
 }
 
@@ -90,8 +90,8 @@ impl Authenticator {
         }
     }
 
-    /// Waits until every issuer was asked for its keys once, for at most `limit`.
-    pub async fn settle(&self, limit: Duration) {
+    /// Waits until the keys of every issuer were requested once, for at most `limit`.
+    pub async fn fetch_keys_once(&self, limit: Duration) {
         let all = self.issuers.iter();
         let fetching = all.filter(|live| live.issuer.address.is_some());
         let fetched = join_all(fetching.map(|live| live.fetch_unless_within(Duration::MAX)));
@@ -130,20 +130,20 @@ impl Authenticator {
         let outcome = match self.proven(&field).await {
             Ok((live, verified)) => {
                 let identity = identity(live, &verified, field, need);
-                identity.map_err(|fault| (Some(live), AuthRefusal::Unidentified(fault)))
+                identity.map_err(|error| (Some(live), AuthRefusal::Unidentified(error)))
             }
             Err(refused) => Err(refused),
         };
         outcome.map_err(|(live, refusal)| {
             let (reason, issuer) = (refusal.reason(), live.map(|live| &live.issuer.url));
-            // The log line of the request has the reason, too.
+            // The log line of the request also has the reason.
             tracing::debug!(issuer, reason, "caller refused");
             metrics::counter!(FAILURES, "reason" => reason).increment(1);
             refusal
         })
     }
 
-    /// The issuer that accepts the token; otherwise the fault, and the issuer it belongs to.
+    /// The issuer that accepts the token; otherwise the error, and the issuer it belongs to.
     async fn proven<'a>(
         &self,
         field: &impl Fn(&str) -> HeaderField<'a>,
@@ -155,7 +155,7 @@ impl Authenticator {
                 Some(Err(NotBearer)) => AuthRefusal::NotBearer,
                 Some(Ok(token)) => match live.verify(token).await {
                     Ok(verified) => return Ok((live, verified)),
-                    Err(fault) => AuthRefusal::Invalid(fault),
+                    Err(error) => AuthRefusal::Invalid(error),
                 },
             };
             if weight(&refusal) > weight(&refused.1) {
@@ -172,9 +172,9 @@ fn weight(refusal: &AuthRefusal) -> u8 {
     match refusal {
         AuthRefusal::Missing => 0,
         AuthRefusal::NotBearer => 1,
-        AuthRefusal::Invalid(TokenFault::Issuer) => 2,
-        AuthRefusal::Invalid(TokenFault::Audience) => 3,
-        AuthRefusal::Invalid(TokenFault::Expired) | AuthRefusal::Unidentified(_) => 5,
+        AuthRefusal::Invalid(TokenError::Issuer) => 2,
+        AuthRefusal::Invalid(TokenError::Audience) => 3,
+        AuthRefusal::Invalid(TokenError::Expired) | AuthRefusal::Unidentified(_) => 5,
         AuthRefusal::Invalid(_) => 4,
     }
 }
@@ -185,11 +185,11 @@ fn identity<'a>(
     verified: &Verified,
     field: impl Fn(&str) -> HeaderField<'a>,
     need: Need,
-) -> Result<Option<String>, IdentityFault> {
+) -> Result<Option<String>, IdentityError> {
     let header = live.issuer.identity.of_header(field);
     match header.unwrap_or_else(|| verified.identity.clone()) {
         Ok(identity) => Ok(Some(identity)),
         Err(_) if need == Need::Proof => Ok(None),
-        Err(fault) => Err(fault),
+        Err(error) => Err(error),
     }
 }

@@ -30,14 +30,14 @@ const NOT_FOR_TOKENS: [&str; 2] = ["cookie", "set-cookie"];
 ///
 /// # Errors
 ///
-/// Every fault, in the order of the settings.
+/// Every error, in the order of the settings.
 pub fn issuers(configs: &[IssuerConfig], pace: Pace) -> Result<Vec<Issuer>, Vec<String>> {
-    let mut faults = Vec::new();
+    let mut errors = Vec::new();
     let mut issuers = Vec::new();
     for (issuer, config) in configs.iter().enumerate() {
         let mut check = Check {
             issuer,
-            faults: &mut faults,
+            errors: &mut errors,
         };
         issuers.push(check.issuer(config, pace));
         let mut others = configs[..issuer].iter();
@@ -46,13 +46,13 @@ pub fn issuers(configs: &[IssuerConfig], pace: Pace) -> Result<Vec<Issuer>, Vec<
                 "is that of configs[{first}], too, with the same header and audience: \
                  remove one of the two, or give it another header or audience"
             );
-            check.fault("issuer_url", text);
+            check.error("issuer_url", text);
         }
     }
-    if faults.is_empty() {
+    if errors.is_empty() {
         Ok(issuers)
     } else {
-        Err(faults)
+        Err(errors)
     }
 }
 
@@ -65,34 +65,34 @@ pub fn issuer_url(text: &str) -> Result<(), &'static str> {
     url(text).map(drop)
 }
 
-/// Collects the faults of one issuer.
+/// Collects the errors of one issuer.
 struct Check<'a> {
     issuer: usize,
-    faults: &'a mut Vec<String>,
+    errors: &'a mut Vec<String>,
 }
 
 impl Check<'_> {
-    fn fault(&mut self, setting: &str, text: impl Display) {
+    fn error(&mut self, setting: &str, text: impl Display) {
         let issuer = self.issuer;
-        self.faults
+        self.errors
             .push(format!("configs[{issuer}].{setting} {text}"));
     }
 
-    /// The value of a setting; its fault is collected.
+    /// The value of a setting; its error is collected.
     fn good<T>(&mut self, setting: &str, checked: Result<T, impl Display>) -> Option<T> {
-        checked.map_err(|text| self.fault(setting, text)).ok()
+        checked.map_err(|text| self.error(setting, text)).ok()
     }
 
-    /// The issuer, without the parts that have faults.
+    /// The issuer, without the parts that have errors.
     fn issuer(&mut self, config: &IssuerConfig, pace: Pace) -> Issuer {
         if config.issuer_url.is_empty() {
-            self.fault("issuer_url", "is required");
+            self.error("issuer_url", "is required");
         } else {
             self.good("issuer_url", url(&config.issuer_url));
         }
         let has_file = !config.jwk_cert_file.as_os_str().is_empty();
         if config.jwk_cert_url.is_empty() && !has_file {
-            self.fault(
+            self.error(
                 "jwk_cert_url",
                 "or jwk_cert_file is required: without keys no token can be verified",
             );
@@ -106,15 +106,15 @@ impl Check<'_> {
             let checked = check_header(identity, &NOT_FOR_IDENTITIES, "identities");
             let is_name = self.good("identity_header", checked).is_some();
             if is_name && identity.eq_ignore_ascii_case(header) {
-                self.fault("identity_header", "must differ from header");
+                self.error("identity_header", "must differ from header");
             }
         }
         if config.identity_claim.is_empty() {
-            self.fault("identity_claim", "is empty: name a claim, such as email");
+            self.error("identity_claim", "is empty: name a claim, such as email");
         }
         let some = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
         let pattern = some(&config.identity_claim_pattern).and_then(|pattern| {
-            let pattern = Regex::new(&pattern).map_err(|error| pattern_fault(&error));
+            let pattern = Regex::new(&pattern).map_err(|error| pattern_error(&error));
             self.good("identity_claim_pattern", pattern)
         });
         Issuer {
@@ -144,7 +144,7 @@ impl Check<'_> {
             let has_authorities = !config.jwk_cert_ca_file.as_os_str().is_empty();
             for (setting, is_set) in [(AUTHORITIES, has_authorities), (TOKEN, has_token)] {
                 if is_set {
-                    self.fault(setting, "needs jwk_cert_url: it is for fetching keys");
+                    self.error(setting, "needs jwk_cert_url: it is for fetching keys");
                 }
             }
             return None;
@@ -181,7 +181,7 @@ fn url(text: &str) -> Result<Url, &'static str> {
 }
 
 /// What is wrong with a pattern, without the picture of where, which takes several lines.
-fn pattern_fault(error: &regex::Error) -> String {
+fn pattern_error(error: &regex::Error) -> String {
     let text = error.to_string();
     let last = text.lines().last().unwrap_or_default();
     let reason = last.strip_prefix("error: ").unwrap_or(last);
@@ -192,11 +192,11 @@ fn authorities(path: &Path) -> Result<Vec<Certificate>, String> {
     if path.as_os_str().is_empty() {
         return Ok(Vec::new());
     }
-    let shown = path.display();
-    let text = fetch::read(path).map_err(|error| format!("{shown}: {error}"))?;
+    let file = path.display();
+    let text = fetch::read(path).map_err(|error| format!("{file}: {error}"))?;
     let bundle = Certificate::from_pem_bundle(&text).unwrap_or_default();
     if bundle.is_empty() {
-        return Err(format!("{shown} holds no PEM certificates"));
+        return Err(format!("{file} holds no PEM certificates"));
     }
     Ok(bundle)
 }
@@ -240,7 +240,7 @@ mod tests {
         }
     }
 
-    fn faults(change: impl Fn(&mut IssuerConfig)) -> Vec<String> {
+    fn errors(change: impl Fn(&mut IssuerConfig)) -> Vec<String> {
         let mut config = IssuerConfig {
             issuer_url: "https://second.example".to_owned(),
             ..config()
@@ -259,7 +259,7 @@ mod tests {
             "http://127.0.0.1/keys",
             "http://[::1]:1/keys",
         ] {
-            let none = faults(|config| {
+            let none = errors(|config| {
                 config.issuer_url = good.to_owned();
                 config.jwk_cert_url = good.to_owned();
             });
@@ -270,13 +270,13 @@ mod tests {
             |config| config.jwk_cert_url = "https://user:hush@issuer.example".into(),
         ];
         for change in changes {
-            let shown = faults(change);
-            assert_eq!(shown.len(), 1, "{shown:?}");
+            let found = errors(change);
+            assert_eq!(found.len(), 1, "{found:?}");
             assert!(
-                shown[0].contains("must not have a user or a password"),
-                "{shown:?}"
+                found[0].contains("must not have a user or a password"),
+                "{found:?}"
             );
-            assert!(!shown[0].contains("hush"), "{shown:?}");
+            assert!(!found[0].contains("hush"), "{found:?}");
         }
         for bad in [
             "http://issuer.example",
@@ -286,7 +286,7 @@ mod tests {
             "issuer.example",
             "https://",
         ] {
-            let found = faults(|config| {
+            let found = errors(|config| {
                 config.issuer_url = bad.to_owned();
                 config.jwk_cert_url = bad.to_owned();
             });
@@ -312,7 +312,7 @@ mod tests {
             },
         ];
         for change in again {
-            let found = faults(change);
+            let found = errors(change);
             assert_eq!(found.len(), 1, "{found:?}");
             let says = "configs[1].issuer_url is that of configs[0], too, with the same header";
             assert!(found[0].starts_with(says), "{found:?}");
@@ -322,20 +322,20 @@ mod tests {
             |config| config.header = "X-Token".to_owned(),
         ];
         for change in other {
-            let none = faults(|config| {
+            let none = errors(|config| {
                 config.issuer_url = self::config().issuer_url;
                 change(config);
             });
             assert!(none.is_empty(), "{none:?}");
         }
         // `iss` is compared to the letter: this is another one, as after a move.
-        let slash = faults(|config| config.issuer_url = self::config().issuer_url + "/");
+        let slash = errors(|config| config.issuer_url = self::config().issuer_url + "/");
         assert!(slash.is_empty(), "{slash:?}");
         // A setting that is missing in both is reported as missing.
         let none = vec![IssuerConfig::default(); 2];
         let found = issuers(&none, Pace::default()).unwrap_err();
         assert!(
-            !found.iter().any(|fault| fault.contains("is that of")),
+            !found.iter().any(|error| error.contains("is that of")),
             "{found:?}"
         );
     }
@@ -397,19 +397,19 @@ mod tests {
                 "identity_header must differ",
             ),
         ];
-        assert!(faults(|_| {}).is_empty());
+        assert!(errors(|_| {}).is_empty());
         for (change, words) in cases {
-            let found = faults(change);
+            let found = errors(change);
             assert_eq!(found.len(), 1, "{words}: {found:?}");
             assert!(found[0].starts_with("configs[1]."), "{found:?}");
             assert!(found[0].contains(words), "{words}: {found:?}");
         }
-        let both = faults(|c| {
+        let both = errors(|c| {
             c.issuer_url.clear();
             c.header.clear();
         });
         assert_eq!(both.len(), 2, "{both:?}");
-        let lonely = faults(|c| {
+        let lonely = errors(|c| {
             c.jwk_cert_url.clear();
             c.jwk_cert_ca_file = "Cargo.toml".into();
             c.jwk_cert_token_file = "Cargo.toml".into();

@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use serde_json::{Map, Number, Value};
 
-use super::TokenFault;
+use super::TokenError;
 
 /// Allowed difference between the clocks of issuer and service, in microseconds.
 const LEEWAY: i64 = 30_000_000;
@@ -19,25 +19,25 @@ pub(super) struct Validity {
 
 impl Validity {
     /// Reads `exp`, which is required, and `nbf`. `iat` does not limit validity.
-    pub(super) fn of(claims: &Map<String, Value>) -> Result<Self, TokenFault> {
+    pub(super) fn of(claims: &Map<String, Value>) -> Result<Self, TokenError> {
         let expires = claims.get("exp").and_then(moment);
         let begins = match claims.get("nbf") {
             None => None,
-            Some(value) => Some(moment(value).ok_or(TokenFault::Times)?),
+            Some(value) => Some(moment(value).ok_or(TokenError::Times)?),
         };
         Ok(Self {
-            expires: expires.ok_or(TokenFault::Times)?,
+            expires: expires.ok_or(TokenError::Times)?,
             begins,
         })
     }
 
-    pub(super) fn check(self, now: DateTime<Utc>) -> Result<(), TokenFault> {
+    pub(super) fn check(self, now: DateTime<Utc>) -> Result<(), TokenError> {
         let now = now.timestamp_micros();
         if now >= self.expires + LEEWAY {
-            return Err(TokenFault::Expired);
+            return Err(TokenError::Expired);
         }
         match self.begins {
-            Some(begins) if now < begins - LEEWAY => Err(TokenFault::NotYetValid),
+            Some(begins) if now < begins - LEEWAY => Err(TokenError::NotYetValid),
             _ => Ok(()),
         }
     }
@@ -59,7 +59,7 @@ pub(super) fn is_of(claims: &Map<String, Value>, issuer: &str) -> bool {
     claims.get("iss").and_then(Value::as_str) == Some(issuer)
 }
 
-/// Whether a token is for an audience, alone or among others.
+/// Whether a token is for an audience, and possibly for others.
 pub(super) fn is_for(claims: &Map<String, Value>, audience: &str) -> bool {
     match claims.get("aud") {
         Some(Value::String(one)) => one == audience,
@@ -76,7 +76,7 @@ mod tests {
 
     use super::*;
 
-    fn check(claims: &Value, now: &str) -> Result<(), TokenFault> {
+    fn check(claims: &Value, now: &str) -> Result<(), TokenError> {
         Validity::of(claims.as_object().unwrap())?.check(now.parse().unwrap())
     }
 
@@ -86,20 +86,20 @@ mod tests {
         let exp = 1_767_261_600; // 10:00:00
         for (claims, now, outcome) in [
             (json!({"exp": exp}), at("29.999999"), Ok(())),
-            (json!({"exp": exp}), at("30"), Err(TokenFault::Expired)),
+            (json!({"exp": exp}), at("30"), Err(TokenError::Expired)),
             (json!({"exp": 1_767_261_600.5}), at("30.499999"), Ok(())),
             (
                 json!({"exp": 1_767_261_600.5}),
                 at("30.5"),
-                Err(TokenFault::Expired),
+                Err(TokenError::Expired),
             ),
             (json!({"exp": exp + 999, "nbf": exp + 60}), at("30"), Ok(())),
             (
                 json!({"exp": exp + 999, "nbf": exp + 60}),
                 at("29.999999"),
-                Err(TokenFault::NotYetValid),
+                Err(TokenError::NotYetValid),
             ),
-            (json!({"exp": -1}), at("0"), Err(TokenFault::Expired)),
+            (json!({"exp": -1}), at("0"), Err(TokenError::Expired)),
             (json!({"exp": exp + 9, "iat": exp + 9999}), at("0"), Ok(())),
         ] {
             let now = now.replace(":0Z", ":00Z");
@@ -123,14 +123,14 @@ mod tests {
             json!({"exp": 1_767_261_600, "nbf": null}),
         ] {
             let outcome = check(&claims, "2026-01-01T10:00:00Z");
-            assert_eq!(outcome, Err(TokenFault::Times), "{claims}");
+            assert_eq!(outcome, Err(TokenError::Times), "{claims}");
         }
         let late = json!({"exp": 253_402_300_800_i64});
         assert_eq!(check(&late, "2026-01-01T10:00:00Z"), Ok(()));
     }
 
     #[test]
-    fn an_audience_stands_alone_or_in_a_list() {
+    fn an_audience_is_a_text_or_in_a_list() {
         for (claims, is_it) in [
             (json!({"aud": "api"}), true),
             (json!({"aud": ["other", "api"]}), true),

@@ -25,7 +25,7 @@ const MEDIA_TYPES: &str = "application/jwk-set+json, application/json;q=0.9, */*
 /// Keys in a set at most, usable or not.
 pub const KEYS_MAX: usize = 100;
 /// Names of keys up to this length appear in messages, in characters.
-const SHOWN_MAX: usize = 64;
+const KID_EXCERPT_MAX: usize = 64;
 
 /// An address of keys, with the client for it.
 #[derive(Debug)]
@@ -49,7 +49,7 @@ pub(super) struct Published {
 /// Why there is no key set; the name is the outcome in metrics. The earlier key set stays in use.
 #[derive(Debug, thiserror::Error, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "snake_case")]
-pub(super) enum FetchFault {
+pub(super) enum FetchError {
     #[error("it cannot be reached: {0}")]
     Unreachable(String),
     #[error("it does not answer in time")]
@@ -76,10 +76,10 @@ pub(super) enum FetchFault {
     Empty(String),
 }
 
-/// The outcome without a fault.
+/// The outcome without an error.
 pub(super) const SUCCESS: &str = "success";
 
-impl From<reqwest::Error> for FetchFault {
+impl From<reqwest::Error> for FetchError {
     fn from(error: reqwest::Error) -> Self {
         if error.is_timeout() {
             return Self::Timeout;
@@ -114,7 +114,7 @@ pub(super) fn client(
     builder.build()
 }
 
-/// Whether an address is on this machine, by its name alone.
+/// Whether an address is on this machine, judged only by its name.
 pub(super) fn is_loopback(url: &Url) -> bool {
     matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]"))
 }
@@ -123,21 +123,21 @@ pub(super) fn is_loopback(url: &Url) -> bool {
 pub(super) async fn fetch(
     address: &KeyAddress,
     asked_by: &TraceContext,
-) -> Result<Published, FetchFault> {
+) -> Result<Published, FetchError> {
     let mut request = address.client.get(address.url.clone());
     request = request.header(ACCEPT, MEDIA_TYPES);
     if let Some(path) = address.token_file.clone() {
         let token = tokio::task::spawn_blocking(move || read_token(&path)).await;
         let token = token.unwrap_or_else(|error| Err(error.to_string()));
-        request = request.header(AUTHORIZATION, token.map_err(FetchFault::Token)?);
+        request = request.header(AUTHORIZATION, token.map_err(FetchError::Token)?);
     }
     let mut request = request.build()?;
     let span = client_span(&mut request, asked_by);
     let result = send(&address.client, request)
         .instrument(span.clone())
         .await;
-    if let Err(fault) = &result {
-        span.record("error.type", <&str>::from(fault));
+    if let Err(error) = &result {
+        span.record("error.type", <&str>::from(error));
         span.record("otel.status_code", "error");
     }
     result
@@ -146,62 +146,65 @@ pub(super) async fn fetch(
 /// Reads the credentials to send from a file with a bearer token; what is wrong begins with its name. Kubernetes replaces
 /// such files before their tokens expire.
 pub(super) fn read_token(path: &Path) -> Result<HeaderValue, String> {
-    let shown = path.display();
-    let text = read(path).map_err(|error| format!("{shown}: {error}"))?;
+    let file = path.display();
+    let text = read(path).map_err(|error| format!("{file}: {error}"))?;
     let token = str::from_utf8(&text).unwrap_or_default().trim();
     let is_token = !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic());
     let value = HeaderValue::try_from(format!("Bearer {token}"));
     let value = value.ok().filter(|_| is_token);
-    let mut value = value.ok_or_else(|| format!("{shown} holds no token"))?;
+    let mut value = value.ok_or_else(|| format!("{file} holds no token"))?;
     value.set_sensitive(true);
     Ok(value)
 }
 
-async fn send(client: &Client, request: Request) -> Result<Published, FetchFault> {
+async fn send(client: &Client, request: Request) -> Result<Published, FetchError> {
     let mut answer = client.execute(request).await?;
     match answer.status() {
         StatusCode::OK => {}
         status @ (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => {
-            return Err(FetchFault::Denied(status));
+            return Err(FetchError::Denied(status));
         }
-        status => return Err(FetchFault::Status(status)),
+        status => return Err(FetchError::Status(status)),
     }
     let mut body = Vec::new();
     while let Some(chunk) = answer.chunk().await? {
         body.extend_from_slice(&chunk);
         if body.len() as u64 > KEY_SET_BYTES_MAX {
-            return Err(FetchFault::TooLarge);
+            return Err(FetchError::TooLarge);
         }
     }
     parse(body)
 }
 
 /// Reads a file up to the largest size of a key set. Follows links: Kubernetes changes mounted files by swapping one.
-pub(super) fn read(path: &Path) -> Result<Vec<u8>, FetchFault> {
+pub(super) fn read(path: &Path) -> Result<Vec<u8>, FetchError> {
     // Reading a pipe would wait.
     if !std::fs::metadata(path)?.is_file() {
         return Err(io::Error::other("it is not a file").into());
     }
     files::read(path, KEY_SET_BYTES_MAX).map_err(|error| match error.kind() {
-        io::ErrorKind::FileTooLarge => FetchFault::TooLarge,
+        io::ErrorKind::FileTooLarge => FetchError::TooLarge,
         _ => error.into(),
     })
 }
 
 /// Reads a key set. Ignores keys for other purposes: an issuer may publish kinds of keys that do not exist yet.
-pub(super) fn parse(text: Vec<u8>) -> Result<Published, FetchFault> {
+pub(super) fn parse(text: Vec<u8>) -> Result<Published, FetchError> {
     #[derive(Deserialize)]
     struct Jwks {
         keys: Vec<Value>,
     }
-    let set: Jwks = serde_json::from_slice(&text).map_err(|_| FetchFault::Malformed)?;
+    let set: Jwks = serde_json::from_slice(&text).map_err(|_| FetchError::Malformed)?;
     if set.keys.len() > KEYS_MAX {
-        return Err(FetchFault::TooMany);
+        return Err(FetchError::TooMany);
     }
     let (mut keys, mut skipped) = (Vec::new(), Vec::new());
     for (index, value) in set.keys.into_iter().enumerate() {
         let name = match value.get("kid").and_then(Value::as_str) {
-            Some(kid) => format!("{:?}", kid.chars().take(SHOWN_MAX).collect::<String>()),
+            Some(kid) => format!(
+                "{:?}",
+                kid.chars().take(KID_EXCERPT_MAX).collect::<String>()
+            ),
             None => format!("number {index}"),
         };
         match Key::new(value) {
@@ -211,7 +214,7 @@ pub(super) fn parse(text: Vec<u8>) -> Result<Published, FetchFault> {
     }
     if keys.is_empty() {
         skipped.insert(0, "it has no usable key".to_owned());
-        return Err(FetchFault::Empty(skipped.join("; ")));
+        return Err(FetchError::Empty(skipped.join("; ")));
     }
     Ok(Published {
         text,
@@ -254,21 +257,21 @@ mod tests {
         let good = json!({"kty": "OKP", "crv": "Ed25519", "kid": "e", "x": x});
         let oct = json!({"kty": "oct", "kid": "o", "k": "AQAB"});
         let read = |set: Value| parse(set.to_string().into_bytes());
-        let fault = |set: Value| read(set).unwrap_err().to_string();
+        let error = |set: Value| read(set).unwrap_err().to_string();
         let mixed = read(json!({"keys": [oct, good]})).unwrap();
         assert_eq!(mixed.keys.len(), 1);
         assert_eq!(mixed.skipped, ["key \"o\": it is symmetric"]);
         let none = "it has no usable key";
         let why = format!("{none}; key \"o\": it is symmetric; key number 1: it is not a JWK");
-        assert_eq!(fault(json!({"keys": [oct, 1]})), why);
-        assert_eq!(fault(json!({"keys": []})), none);
-        let malformed = FetchFault::Malformed.to_string();
-        assert_eq!(fault(json!({"keys": {}})), malformed);
-        assert_eq!(fault(json!([])), malformed);
+        assert_eq!(error(json!({"keys": [oct, 1]})), why);
+        assert_eq!(error(json!({"keys": []})), none);
+        let malformed = FetchError::Malformed.to_string();
+        assert_eq!(error(json!({"keys": {}})), malformed);
+        assert_eq!(error(json!([])), malformed);
         let many = vec![good; KEYS_MAX + 1];
         assert_eq!(
-            fault(json!({"keys": many})),
-            FetchFault::TooMany.to_string()
+            error(json!({"keys": many})),
+            FetchError::TooMany.to_string()
         );
     }
 }

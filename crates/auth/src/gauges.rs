@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use strum::IntoStaticStr;
 
-/// The source of keys, by its name in metrics. Keys of a file are tried first.
+/// The source of keys, by its name in metrics. Keys of a file come first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub(super) enum Origin {

@@ -34,7 +34,7 @@ pub enum Source {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum IdentityFault {
+pub enum IdentityError {
     #[error("identity claim {0:?} not found or empty")]
     NotFound(String),
     #[error("{0} value exceeds maximum length {IDENTITY_BYTES_MAX}")]
@@ -51,44 +51,44 @@ pub enum IdentityFault {
 }
 
 impl IdentityRule {
-    /// The identity in the header; `None` without one, so that the claim counts. An invalid header is a fault: the
+    /// The identity in the header; `None` without one, so that the claim counts. An invalid header is an error: the
     /// claim must not replace it.
     pub(super) fn of_header<'a>(
         &self,
         field: impl Fn(&str) -> HeaderField<'a>,
-    ) -> Option<Result<String, IdentityFault>> {
+    ) -> Option<Result<String, IdentityError>> {
         let name = self.header.as_deref()?;
         let source = || Source::Header(name.to_owned());
         let bytes = match field(name) {
             HeaderField::Absent => return None,
-            HeaderField::Several => return Some(Err(IdentityFault::Characters(source()))),
+            HeaderField::Several => return Some(Err(IdentityError::Characters(source()))),
             HeaderField::One(bytes) => bytes,
         };
         let Ok(text) = str::from_utf8(bytes) else {
-            return Some(Err(IdentityFault::Characters(source())));
+            return Some(Err(IdentityError::Characters(source())));
         };
         let text = text.trim();
-        (!text.is_empty()).then(|| self.checked(text, source, IdentityFault::HeaderPattern))
+        (!text.is_empty()).then(|| self.checked(text, source, IdentityError::HeaderPattern))
     }
 
-    pub(super) fn of_claims(&self, claims: &Map<String, Value>) -> Result<String, IdentityFault> {
+    pub(super) fn of_claims(&self, claims: &Map<String, Value>) -> Result<String, IdentityError> {
         let text = claim_text(claims, &self.claim)
-            .ok_or_else(|| IdentityFault::NotFound(self.claim.clone()))?;
+            .ok_or_else(|| IdentityError::NotFound(self.claim.clone()))?;
         let source = || Source::Claim(self.claim.clone());
-        self.checked(text, source, IdentityFault::ClaimPattern)
+        self.checked(text, source, IdentityError::ClaimPattern)
     }
 
     fn checked(
         &self,
         text: &str,
         source: impl Fn() -> Source,
-        mismatch: IdentityFault,
-    ) -> Result<String, IdentityFault> {
+        mismatch: IdentityError,
+    ) -> Result<String, IdentityError> {
         if text.len() > IDENTITY_BYTES_MAX {
-            return Err(IdentityFault::TooLong(source()));
+            return Err(IdentityError::TooLong(source()));
         }
         if text.chars().any(char::is_control) {
-            return Err(IdentityFault::Characters(source()));
+            return Err(IdentityError::Characters(source()));
         }
         match &self.pattern {
             Some(pattern) if !pattern.is_match(text) => Err(mismatch),
@@ -139,7 +139,7 @@ mod tests {
 
     fn of_claims(claim: &str, claims: &Value) -> Result<String, String> {
         let found = rule(claim, None, None).of_claims(claims.as_object().unwrap());
-        found.map_err(|fault| fault.to_string())
+        found.map_err(|error| error.to_string())
     }
 
     #[test]
@@ -188,8 +188,8 @@ mod tests {
             ("email", json!({"Email": "a@b"})),
             ("last_name", json!({"name": "Ada"})),
         ] {
-            let fault = format!("identity claim \"{claim}\" not found or empty");
-            assert_eq!(of_claims(claim, &claims), Err(fault), "{claims}");
+            let error = format!("identity claim \"{claim}\" not found or empty");
+            assert_eq!(of_claims(claim, &claims), Err(error), "{claims}");
         }
     }
 
@@ -208,21 +208,21 @@ mod tests {
             "a\u{85}b",
             "a\u{9b}0m",
         ] {
-            let fault = of_claims("email", &json!({"email": bad}));
+            let error = of_claims("email", &json!({"email": bad}));
             let text = "JWT claim \"email\" value contains invalid characters";
-            assert_eq!(fault, Err(text.to_owned()), "{bad:?}");
+            assert_eq!(error, Err(text.to_owned()), "{bad:?}");
         }
     }
 
     #[test]
-    fn a_header_counts_before_the_claim_even_if_it_is_at_fault() {
+    fn a_header_counts_before_the_claim_even_if_it_is_at_error() {
         let rule = rule("email", Some("X-Caller"), Some("@corp"));
         let found = |value: HeaderField<'static>| {
             let found = rule.of_header(|name| {
                 assert_eq!(name, "X-Caller");
                 value
             });
-            found.map(|found| found.map_err(|fault| fault.to_string()))
+            found.map(|found| found.map_err(|error| error.to_string()))
         };
         let bad = |text: &str| Some(Err(text.to_owned()));
         let characters = bad("header \"X-Caller\" value contains invalid characters");
@@ -244,9 +244,9 @@ mod tests {
             bad("header \"X-Caller\" value exceeds maximum length 256")
         );
         let claims = json!({"email": "a@home"});
-        let fault = rule.of_claims(claims.as_object().unwrap()).unwrap_err();
+        let error = rule.of_claims(claims.as_object().unwrap()).unwrap_err();
         assert_eq!(
-            fault.to_string(),
+            error.to_string(),
             "identity claim value does not match required pattern"
         );
     }

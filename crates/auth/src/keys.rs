@@ -5,13 +5,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use ring::digest::SHA256;
 
-use super::TokenFault;
+use super::TokenError;
 use super::claims::Validity;
-use super::identity::IdentityFault;
+use super::identity::IdentityError;
 use super::key::Key;
 use super::token::Token;
 
-/// Number of keys that a token without `kid` is tried with.
+/// Most keys that are tried for a token without `kid`.
 const TRIES_MAX: usize = 16;
 /// Number of remembered tokens.
 const REMEMBERED_MAX: usize = 1024;
@@ -21,7 +21,7 @@ const REMEMBERED_MAX: usize = 1024;
 #[derive(Debug)]
 pub(super) struct Verified {
     pub(super) validity: Validity,
-    pub(super) identity: Result<String, IdentityFault>,
+    pub(super) identity: Result<String, IdentityError>,
 }
 
 /// Key of remembered tokens.
@@ -53,23 +53,23 @@ impl KeySet {
     }
 
     /// Checks that one of these keys has signed the token.
-    pub(super) fn verify(&self, token: &Token<'_>) -> Result<(), TokenFault> {
+    pub(super) fn verify(&self, token: &Token<'_>) -> Result<(), TokenError> {
         if let Some(kid) = &token.kid {
             let mut named = self.keys.iter().filter(|key| key.is_called(kid)).peekable();
             if named.peek().is_none() {
-                return Err(TokenFault::UnknownKey);
+                return Err(TokenError::UnknownKey);
             }
             if !named.any(|key| key.fits(token)) {
-                return Err(TokenFault::Algorithm);
+                return Err(TokenError::Algorithm);
             }
         }
         let fitting = self.keys.iter().filter(|key| key.fits(token));
         if fitting.take(TRIES_MAX).any(|key| key.signed(token)) {
             Ok(())
         } else if token.kid.is_some() {
-            Err(TokenFault::Signature)
+            Err(TokenError::Signature)
         } else {
-            Err(TokenFault::UnknownKey)
+            Err(TokenError::UnknownKey)
         }
     }
 

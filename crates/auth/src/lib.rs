@@ -28,6 +28,6 @@ pub use bearer::HeaderField;
 pub use check::{issuer_url, issuers};
 pub use config::{Issuer, IssuerConfig};
 pub use fetch::{KEY_SET_BYTES_MAX, KEYS_MAX};
-pub use identity::IdentityFault;
+pub use identity::IdentityError;
 pub use pace::Pace;
-pub use refusal::{AuthRefusal, TokenFault};
+pub use refusal::{AuthRefusal, TokenError};

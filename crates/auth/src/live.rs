@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use chrono::{DateTime, Utc};
 use tokio::time::{Instant, timeout};
 
-use super::TokenFault;
+use super::TokenError;
 use super::claims::{self, Validity};
 use super::config::Issuer;
 use super::fetch::Published;
@@ -22,12 +22,12 @@ use hyperfleet_server_kit::clock::Clock;
 #[derive(Debug)]
 pub(super) struct Live {
     pub(super) issuer: Issuer,
-    /// Whether another entry of the settings names the issuer, too.
+    /// Whether another entry of the settings has the same issuer.
     is_named_again: bool,
     gauges: EntryGauges,
     pub(super) pace: Pace,
     clock: Clock,
-    /// Replaced as a whole; the lock is held only while the pointer is copied.
+    /// Replaced, never changed; the lock is held only while the pointer is copied.
     keys: RwLock<Arc<KeySet>>,
     /// The last good keys of each source.
     parts: Mutex<BTreeMap<Origin, Published>>,
@@ -71,9 +71,9 @@ impl Live {
     }
 
     /// Checks a token. May wait for a fetch, for a short time.
-    pub(super) async fn verify(self: &Arc<Self>, text: &str) -> Result<Arc<Verified>, TokenFault> {
+    pub(super) async fn verify(self: &Arc<Self>, text: &str) -> Result<Arc<Verified>, TokenError> {
         if text.len() > TOKEN_BYTES_MAX {
-            return Err(TokenFault::TooLong);
+            return Err(TokenError::TooLong);
         }
         let now = self.clock.now();
         let digest = digest(text);
@@ -85,14 +85,15 @@ impl Live {
         let token = Token::parse(text)?;
         // First, so that tokens of one issuer cause no fetch of another issuer's keys.
         if !claims::is_of(&token.claims, &self.issuer.url) {
-            return Err(TokenFault::Issuer);
+            return Err(TokenError::Issuer);
         }
-        // Another entry may be for this audience, or none: here no key is fetched or tried for it.
+        // Another entry may be for this audience, or none. Either way this entry fetches and tries no key for the
+        // token.
         if self.is_named_again && !self.is_for(&token) {
-            return Err(TokenFault::Audience);
+            return Err(TokenError::Audience);
         }
         let mut outcome = keys.verify(&token);
-        if outcome == Err(TokenFault::UnknownKey) {
+        if outcome == Err(TokenError::UnknownKey) {
             self.refresh().await;
             keys = self.keys();
             outcome = keys.verify(&token);
@@ -101,7 +102,7 @@ impl Live {
         let validity = Validity::of(&token.claims)?;
         validity.check(now)?;
         if !self.is_for(&token) {
-            return Err(TokenFault::Audience);
+            return Err(TokenError::Audience);
         }
         let verified = Arc::new(Verified {
             validity,

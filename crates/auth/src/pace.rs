@@ -17,7 +17,7 @@ pub struct Pace {
     pub file_period: Duration,
     /// Timeout of a connection.
     pub connect: Duration,
-    /// Timeout of a whole fetch.
+    /// Timeout of a complete fetch.
     pub fetch: Duration,
     /// How long a request waits for a fetch; then the known keys decide.
     pub wait: Duration,

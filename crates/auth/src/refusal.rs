@@ -2,7 +2,7 @@
 
 use strum::{IntoStaticStr, VariantNames};
 
-use super::IdentityFault;
+use super::IdentityError;
 
 const MISSING: &str = "missing";
 const NOT_BEARER: &str = "not_bearer";
@@ -11,7 +11,7 @@ const IDENTITY: &str = "identity";
 /// What is wrong with a token; the name is the reason in metrics and in the log. Clients see less of it: [`AuthRefusal`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "snake_case")]
-pub enum TokenFault {
+pub enum TokenError {
     /// Longer than a token may be.
     TooLong,
     /// Not a compact JWS of two JSON objects, or with a repeated name in one of them.
@@ -37,7 +37,7 @@ pub enum TokenFault {
 pub(super) fn reasons() -> impl Iterator<Item = &'static str> {
     [MISSING, NOT_BEARER, IDENTITY]
         .into_iter()
-        .chain(TokenFault::VARIANTS.iter().copied())
+        .chain(TokenError::VARIANTS.iter().copied())
 }
 
 /// Why a caller is refused, as clients see it.
@@ -51,11 +51,11 @@ pub enum AuthRefusal {
     NotBearer,
     /// The token is invalid. Clients see only that it has expired; any other reason is for the log, because it would
     /// help an attacker.
-    #[error("{}", if *.0 == TokenFault::Expired { "JWT token has expired" } else { "invalid JWT token" })]
-    Invalid(TokenFault),
+    #[error("{}", if *.0 == TokenError::Expired { "JWT token has expired" } else { "invalid JWT token" })]
+    Invalid(TokenError),
     /// The token is valid, but the identity is unknown.
     #[error("Unable to resolve caller identity: {0}")]
-    Unidentified(IdentityFault),
+    Unidentified(IdentityError),
 }
 
 impl AuthRefusal {
@@ -64,7 +64,7 @@ impl AuthRefusal {
         match self {
             Self::Missing => MISSING,
             Self::NotBearer => NOT_BEARER,
-            Self::Invalid(fault) => fault.into(),
+            Self::Invalid(error) => error.into(),
             Self::Unidentified(_) => IDENTITY,
         }
     }
@@ -81,7 +81,7 @@ mod tests {
         let known = "algorithm audience critical expired identity issuer malformed missing not_bearer \
             not_yet_valid signature times too_long type unknown_key";
         assert_eq!(names.join(" "), known);
-        let unidentified = AuthRefusal::Unidentified(IdentityFault::HeaderPattern);
+        let unidentified = AuthRefusal::Unidentified(IdentityError::HeaderPattern);
         for refusal in [AuthRefusal::Missing, AuthRefusal::NotBearer, unidentified] {
             assert!(names.contains(&refusal.reason()), "{refusal:?}");
         }

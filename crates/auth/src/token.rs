@@ -9,7 +9,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jsonwebtoken::Algorithm;
 use serde_json::{Map, Value};
 
-use super::TokenFault;
+use super::TokenError;
 use hyperfleet_server_kit::json::unique_object;
 
 /// Longest token, in bytes. A longer one is not even split.
@@ -44,14 +44,14 @@ pub(super) struct Token<'a> {
 }
 
 impl<'a> Token<'a> {
-    pub(super) fn parse(text: &'a str) -> Result<Self, TokenFault> {
+    pub(super) fn parse(text: &'a str) -> Result<Self, TokenError> {
         if text.len() > TOKEN_BYTES_MAX {
-            return Err(TokenFault::TooLong);
+            return Err(TokenError::TooLong);
         }
-        let (message, signature) = text.rsplit_once('.').ok_or(TokenFault::Malformed)?;
-        let (header, payload) = message.split_once('.').ok_or(TokenFault::Malformed)?;
+        let (message, signature) = text.rsplit_once('.').ok_or(TokenError::Malformed)?;
+        let (header, payload) = message.split_once('.').ok_or(TokenError::Malformed)?;
         if signature.is_empty() || payload.contains('.') {
-            return Err(TokenFault::Malformed);
+            return Err(TokenError::Malformed);
         }
         let (algorithm, kid) = read_header(&object(header)?)?;
         Ok(Self {
@@ -64,29 +64,29 @@ impl<'a> Token<'a> {
     }
 }
 
-fn object(part: &str) -> Result<Map<String, Value>, TokenFault> {
+fn object(part: &str) -> Result<Map<String, Value>, TokenError> {
     let text = URL_SAFE_NO_PAD.decode(part);
-    let text = text.map_err(|_| TokenFault::Malformed)?;
-    unique_object(&text).ok_or(TokenFault::Malformed)
+    let text = text.map_err(|_| TokenError::Malformed)?;
+    unique_object(&text).ok_or(TokenError::Malformed)
 }
 
-fn read_header(header: &Map<String, Value>) -> Result<(Algorithm, Option<String>), TokenFault> {
+fn read_header(header: &Map<String, Value>) -> Result<(Algorithm, Option<String>), TokenError> {
     let name = header.get("alg").and_then(Value::as_str);
-    let algorithm = name.and_then(algorithm).ok_or(TokenFault::Algorithm)?;
+    let algorithm = name.and_then(algorithm).ok_or(TokenError::Algorithm)?;
     // The service understands no extension, so none may be critical (RFC 7515 §4.1.11).
     if header.contains_key("crit") {
-        return Err(TokenFault::Critical);
+        return Err(TokenError::Critical);
     }
     if let Some(kind) = header.get("typ") {
-        let kind = kind.as_str().ok_or(TokenFault::Type)?;
+        let kind = kind.as_str().ok_or(TokenError::Type)?;
         if !is_token_type(kind) {
-            return Err(TokenFault::Type);
+            return Err(TokenError::Type);
         }
     }
     let kid = match header.get("kid") {
         None => None,
         Some(Value::String(kid)) if kid.len() <= KID_BYTES_MAX => Some(kid.clone()),
-        Some(_) => return Err(TokenFault::UnknownKey),
+        Some(_) => return Err(TokenError::UnknownKey),
     };
     Ok((algorithm, kid))
 }
@@ -121,23 +121,23 @@ mod tests {
 
     #[test]
     fn headers_that_cannot_be_honoured_are_refused() {
-        for (header, fault) in [
-            (json!({}), TokenFault::Algorithm),
-            (json!({"alg": "none"}), TokenFault::Algorithm),
-            (json!({"alg": "HS256"}), TokenFault::Algorithm),
-            (json!({"alg": "rs256"}), TokenFault::Algorithm),
-            (json!({"alg": ["RS256"]}), TokenFault::Algorithm),
-            (json!({"alg": "RS256", "crit": []}), TokenFault::Critical),
-            (json!({"alg": "RS256", "typ": "JOSE"}), TokenFault::Type),
-            (json!({"alg": "RS256", "typ": 1}), TokenFault::Type),
-            (json!({"alg": "RS256", "kid": 1}), TokenFault::UnknownKey),
+        for (header, error) in [
+            (json!({}), TokenError::Algorithm),
+            (json!({"alg": "none"}), TokenError::Algorithm),
+            (json!({"alg": "HS256"}), TokenError::Algorithm),
+            (json!({"alg": "rs256"}), TokenError::Algorithm),
+            (json!({"alg": ["RS256"]}), TokenError::Algorithm),
+            (json!({"alg": "RS256", "crit": []}), TokenError::Critical),
+            (json!({"alg": "RS256", "typ": "JOSE"}), TokenError::Type),
+            (json!({"alg": "RS256", "typ": 1}), TokenError::Type),
+            (json!({"alg": "RS256", "kid": 1}), TokenError::UnknownKey),
             (
                 json!({"alg": "RS256", "kid": "k".repeat(257)}),
-                TokenFault::UnknownKey,
+                TokenError::UnknownKey,
             ),
         ] {
             let text = token(&header);
-            assert_eq!(Token::parse(&text).err(), Some(fault), "{header}");
+            assert_eq!(Token::parse(&text).err(), Some(error), "{header}");
         }
         for kind in [
             "jwt",
@@ -173,11 +173,11 @@ mod tests {
         ] {
             assert_eq!(
                 Token::parse(&text).err(),
-                Some(TokenFault::Malformed),
+                Some(TokenError::Malformed),
                 "{text}"
             );
         }
         let long = format!("{good}{}", "x".repeat(TOKEN_BYTES_MAX));
-        assert_eq!(Token::parse(&long).err(), Some(TokenFault::TooLong));
+        assert_eq!(Token::parse(&long).err(), Some(TokenError::TooLong));
     }
 }

@@ -8,7 +8,7 @@ use ring::rand::SystemRandom;
 use strum::VariantNames as _;
 use tokio::time::Instant;
 
-use super::fetch::{self, FetchFault};
+use super::fetch::{self, FetchError};
 use super::gauges::Origin;
 use super::live::Live;
 use hyperfleet_server_kit::telemetry::TraceContext;
@@ -54,14 +54,14 @@ impl Live {
                 self.replace_keys(Origin::Address, published);
                 true
             }
-            Err(fault) => {
+            Err(error) => {
                 tracing::warn!(
                     issuer = self.issuer.url,
                     keys = self.keys().len(),
-                    %fault,
+                    error = %error,
                     "issuer keys not fetched: keeping the earlier ones"
                 );
-                self.count(Origin::Address, fault.into());
+                self.count(Origin::Address, error.into());
                 false
             }
         }
@@ -99,17 +99,17 @@ impl Live {
                     self.replace_keys(Origin::File, published);
                     complaint.clear();
                 }
-                // Logs each fault once, not with each read.
-                Err(fault) if complaint != fault.to_string() => {
-                    complaint = fault.to_string();
+                // Logs each error once, not with each read.
+                Err(error) if complaint != error.to_string() => {
+                    complaint = error.to_string();
                     let path = file.path.display();
                     tracing::warn!(
                         issuer = self.issuer.url,
                         %path,
-                        %fault,
+                        error = %error,
                         "issuer keys not read: keeping the earlier ones"
                     );
-                    self.count(Origin::File, fault.into());
+                    self.count(Origin::File, error.into());
                 }
                 Err(_) => {}
             }
@@ -122,7 +122,7 @@ impl Live {
 
     /// Creates the series of every outcome of a source with the value 0: a first failure would not show as growth.
     pub(super) fn count_from_zero(&self, origin: Origin) {
-        for outcome in iter::once(&fetch::SUCCESS).chain(FetchFault::VARIANTS) {
+        for outcome in iter::once(&fetch::SUCCESS).chain(FetchError::VARIANTS) {
             self.refreshes(origin, outcome).absolute(0);
         }
     }

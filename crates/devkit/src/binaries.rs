@@ -46,12 +46,12 @@ fn candidates() -> anyhow::Result<Vec<PathBuf>> {
     Ok(usual.filter_map(|folder| programs_in(&folder)).collect())
 }
 
-/// The absolute path of the folder, if the programs are there. The server is started from another folder.
+/// The absolute path of the folder, if it contains the programs. The server is started from another folder.
 fn programs_in(folder: &Path) -> Option<PathBuf> {
     let folder = folder.canonicalize().ok()?;
     let programs = ["initdb", "postgres"];
-    let is_there = programs.iter().all(|p| folder.join(p).is_file());
-    is_there.then_some(folder)
+    let exist = programs.iter().all(|p| folder.join(p).is_file());
+    exist.then_some(folder)
 }
 
 /// Debian has a folder for each version; newest first.

@@ -4,7 +4,7 @@ use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Most log lines that are shown. The rest is in the file.
+/// Most log lines that the error includes. The rest is in the file.
 const LINES_MAX: usize = 10;
 
 /// A private PostgreSQL failed: what happened, where its log is, and its last lines.
@@ -56,14 +56,14 @@ impl std::error::Error for PostgresFailed {}
 
 /// A line without control characters: statements in it may be of any origin.
 fn printable(line: &str) -> String {
-    let shown = |c: char| {
+    let printable = |c: char| {
         if c.is_control() && c != '\t' {
             '\u{fffd}'
         } else {
             c
         }
     };
-    line.chars().map(shown).collect()
+    line.chars().map(printable).collect()
 }
 
 #[cfg(test)]
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_ten_lines_are_shown_as_lines() {
+    fn the_error_includes_the_last_ten_lines() {
         let log = std::env::temp_dir().join(format!("hyperfleet-log-{}", std::process::id()));
         let failed = |text: &str| {
             fs::write(&log, text).unwrap();

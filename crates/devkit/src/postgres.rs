@@ -28,9 +28,9 @@ const USERS: [&str; 2] = ["postgres", "nobody"];
 /// How durable the data is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Durability {
-    /// It survives a crash.
-    Kept,
-    /// It is removed with the server, and never synced to disk.
+    /// Data survives a crash.
+    Persistent,
+    /// Data is removed with the server, and never synced to disk.
     ThrownAway,
 }
 
@@ -127,7 +127,7 @@ impl PrivatePostgres {
 
     fn interrupt(&self) {
         let signal = match self.durability {
-            Durability::Kept => Signal::INT,        // a fast shutdown
+            Durability::Persistent => Signal::INT,  // a fast shutdown
             Durability::ThrownAway => Signal::TERM, // to the shell that cleans up
         };
         let _ = kill_process(Pid::from_child(&self.child), signal);
@@ -157,7 +157,7 @@ impl PrivatePostgres {
     /// Whether a pid file belongs to the server that was started here.
     fn is_ours(&self, pid_file: &str) -> bool {
         match self.durability {
-            Durability::Kept => pid_file.lines().next() == Some(&self.child.id().to_string()),
+            Durability::Persistent => pid_file.lines().next() == Some(&self.child.id().to_string()),
             // The child is the shell, and the folder a fresh one.
             Durability::ThrownAway => true,
         }
@@ -248,7 +248,7 @@ impl Place {
     fn spawn(&self, data: &Path, socket: &Path, durability: Durability) -> anyhow::Result<Child> {
         let postgres = self.program("postgres");
         let (mut command, sync) = match durability {
-            Durability::Kept => (self.command(&postgres, "INT"), "on"),
+            Durability::Persistent => (self.command(&postgres, "INT"), "on"),
             Durability::ThrownAway => {
                 let mut shell = self.command("sh", "TERM");
                 // Removes the data, whether the server or its owner ends first.

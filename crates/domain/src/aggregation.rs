@@ -209,7 +209,7 @@ fn last_known_reconciled(subject: &AggregationInput<'_>, usable: &[Usable<'_>]) 
     } else {
         usable.iter().map(|r| r.generation).max().unwrap_or(tracked)
     };
-    let kept = previous.map_or(subject.updated_at, |p| p.last_updated_at);
+    let unchanged = previous.map_or(subject.updated_at, |p| p.last_updated_at);
     let at_generation = || {
         usable
             .iter()
@@ -218,9 +218,9 @@ fn last_known_reconciled(subject: &AggregationInput<'_>, usable: &[Usable<'_>]) 
     let last_updated_at = if subject.required.is_empty() {
         subject.updated_at
     } else if agreed.is_some() || at_generation().any(|r| !r.is_available) {
-        at_generation().map(|r| r.at).min().unwrap_or(kept)
+        at_generation().map(|r| r.at).min().unwrap_or(unchanged)
     } else {
-        kept
+        unchanged
     };
 
     let (reason, message) = if holds {

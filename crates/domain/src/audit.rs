@@ -8,7 +8,7 @@ use super::{ResourceId, ResourceState};
 
 pub use hyperfleet_audit::{AuditEntry, TrailPosition};
 
-/// The kind of a change, stored and shown by its name.
+/// The kind of a change, stored and returned by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, EnumString, IntoStaticStr, VariantNames)]
 #[strum(const_into_str, serialize_all = "snake_case")]
 pub enum Action {
@@ -82,39 +82,38 @@ pub struct AuditFilter {
     pub since: Option<DateTime<Utc>>,
     /// Before this time.
     pub until: Option<DateTime<Utc>>,
-    /// After this position: settled entries only, in the order of positions.
+    /// After this position: stable entries only, in the order of positions.
     pub after: Option<TrailPosition>,
 }
 
 impl AuditFilter {
-    /// Whether it has a position and nothing else: then entries are read one after the other.
-    pub fn is_after_alone(&self) -> bool {
-        let after_alone = Self {
+    /// Whether its only member is a position. Entries are then read in the order of positions.
+    pub fn is_only_after(&self) -> bool {
+        let only_after = Self {
             after: self.after,
             ..Self::default()
         };
-        self.after.is_some() && *self == after_alone
+        self.after.is_some() && *self == only_after
     }
 }
 
-/// The end of the settled part of the trail, at one moment.
+/// The end of the stable part of the trail, at one moment: no open transaction can add an entry before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SettledTrail {
+pub struct StableTrail {
     /// The era of new entries.
     pub era: i64,
-    /// The oldest open transaction: entries of this era below its number are settled.
+    /// The oldest open transaction: entries of this era below its number are stable.
     pub transaction: i64,
     pub last: Option<TrailPosition>,
 }
 
-impl SettledTrail {
-    /// Whether readers can have reached `position`. They cannot have in this state of the database if it was set back
-    /// since.
+impl StableTrail {
+    /// Whether a reader can have reached `position`. If not, the database has been restored to an earlier state since.
     pub fn reaches(&self, position: TrailPosition) -> bool {
         (position.era, position.commit_order) < (self.era, self.transaction)
     }
 
-    /// Where a reader continues who has read all settled entries after `after`, or the newest ones.
+    /// Where a reader continues that has read all stable entries after `after`, or the newest ones.
     pub fn end(&self, after: Option<TrailPosition>) -> TrailPosition {
         let last = self.last.max(after);
         last.unwrap_or(TrailPosition::START)
@@ -124,7 +123,7 @@ impl SettledTrail {
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrailPage {
     pub listing: Listing<AuditEntry>,
-    /// Where a reader continues: every entry that is not settled yet is after it.
+    /// Where a reader continues. Every entry that is not yet stable is after it.
     pub position: TrailPosition,
     /// The end of the last pass: every entry up to it is sealed.
     pub sealed: TrailPosition,
@@ -136,7 +135,7 @@ mod tests {
 
     #[test]
     fn a_position_that_no_reader_can_have_got_is_not_reached() {
-        let settled = SettledTrail {
+        let stable = StableTrail {
             era: 5,
             transaction: 100,
             last: None,
@@ -148,27 +147,27 @@ mod tests {
             (TrailPosition::new(5, 100, 0), false),
             (TrailPosition::new(6, 1, 1), false),
         ] {
-            assert_eq!(settled.reaches(position), is_reached, "{position}");
+            assert_eq!(stable.reaches(position), is_reached, "{position}");
         }
     }
 
     #[test]
     fn a_reader_never_goes_back() {
         let last = Some(TrailPosition::new(0, 9, 4));
-        let settled = |last| SettledTrail {
+        let stable = |last| StableTrail {
             era: 0,
             transaction: 100,
             last,
         };
-        assert_eq!(settled(last).end(None), TrailPosition::new(0, 9, 4));
+        assert_eq!(stable(last).end(None), TrailPosition::new(0, 9, 4));
         assert_eq!(
-            settled(last).end(Some(TrailPosition::new(0, 8, 1))),
+            stable(last).end(Some(TrailPosition::new(0, 8, 1))),
             TrailPosition::new(0, 9, 4)
         );
         // What was last has expired.
         let later = TrailPosition::new(0, 50, 7);
-        assert_eq!(settled(last).end(Some(later)), later);
-        assert_eq!(settled(None).end(Some(later)), later);
-        assert_eq!(settled(None).end(None), TrailPosition::START);
+        assert_eq!(stable(last).end(Some(later)), later);
+        assert_eq!(stable(None).end(Some(later)), later);
+        assert_eq!(stable(None).end(None), TrailPosition::START);
     }
 }

@@ -35,8 +35,8 @@ impl fmt::Display for ChangePosition {
     }
 }
 
-/// Whether a report is recorded as a change of its resource. Most reports repeat what is known, and move times alone:
-/// they are not recorded, and watchers do not see them.
+/// Whether a report is recorded as a change of its resource. Most reports change only times: they are not recorded, and
+/// watchers do not receive them.
 pub fn is_recorded(before: &[Condition], after: &[Condition]) -> bool {
     let is_same = |(before, after): (&Condition, &Condition)| {
         // Destructured, so that a new member cannot be forgotten.
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn times_alone_are_not_recorded_and_everything_else_is() {
+    fn only_changes_of_times_are_not_recorded() {
         let later = DateTime::from_timestamp(1, 0).unwrap();
         let changed = |change: fn(&mut Condition)| {
             let mut condition = condition();

@@ -1,5 +1,5 @@
-//! Computes all conditions of a resource: the aggregated ones, then those that the rules of its kind derive, sorted by
-//! type. Every change of a resource or its reports updates them.
+//! Computes all conditions of a resource: the aggregated ones, then the ones that the rules of its kind derive, sorted
+//! by type. Every change of a resource or its reports updates them.
 //!
 //! A kind without required adapters has no conditions until something reports, and none while it waits for its
 //! children: its rules are not applied then.

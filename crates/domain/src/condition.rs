@@ -28,7 +28,7 @@ impl ConditionStatus {
 
 /// One fact about a resource, computed from the reports of its adapters (`docs/concepts/conditions.md`).
 ///
-/// Stored and shown in this form; members are in alphabetical order, as in every answer.
+/// Stored and returned in this form; members are in alphabetical order, as in every answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Condition {
     /// When this type of condition first appeared on the resource.

@@ -15,7 +15,7 @@ pub struct DryRunPlan {
     pub conditions: Vec<PlannedCondition>,
     /// The rules that would fail; they stop nothing.
     pub failures: Vec<Failure>,
-    /// Whether resources that the caller does not see would change, too: they are left out.
+    /// Whether the change would also affect resources that the caller does not see. They are omitted.
     pub has_hidden: bool,
 }
 

@@ -45,7 +45,7 @@ pub struct Entity {
     pub parent: Option<String>,
     pub on_parent_delete: DeletePolicy,
     /// The adapters that must report before a resource counts as reconciled, in the order of their conditions. Without
-    /// any, it is never reconciled, and deleted at once.
+    /// any, it is never reconciled, and is deleted immediately.
     pub required_adapters: Vec<String>,
     pub name_bytes_min: usize,
     pub name_bytes_max: usize,
@@ -58,9 +58,9 @@ pub struct Entity {
 
 impl Entity {
     /// Adds every violation of the kind's schema by a spec.
-    pub fn check_spec(&self, spec: &Map<String, Value>, faults: &mut Violations) {
+    pub fn check_spec(&self, spec: &Map<String, Value>, violations: &mut Violations) {
         if let Some(schema) = &self.spec_schema {
-            schema.check(spec, faults);
+            schema.check(spec, violations);
         }
     }
 

@@ -26,20 +26,20 @@ impl IdempotencyKey {
         let Some(value) = lines.next() else {
             return Ok(None);
         };
-        let fault = |constraint, text: String| Violation::new(HEADER, constraint, text);
+        let violation = |constraint, text: String| Violation::new(HEADER, constraint, text);
         if lines.next().is_some() {
             let message = format!("{HEADER} must be there once");
-            return Err(fault(Constraint::Unique, message));
+            return Err(violation(Constraint::Unique, message));
         }
         let Some(key) = read_key(value.trim_ascii()).filter(|key| !key.is_empty()) else {
             let message = format!(
                 "{HEADER} must be a text in quotes, or visible ASCII characters other than quotes, \\, commas and semicolons"
             );
-            return Err(fault(Constraint::Format, message));
+            return Err(violation(Constraint::Format, message));
         };
         if key.len() > Self::BYTES_MAX {
             let message = format!("{HEADER} must be at most {} characters", Self::BYTES_MAX);
-            return Err(fault(Constraint::MaxLength, message));
+            return Err(violation(Constraint::MaxLength, message));
         }
         Ok(Some(Self(key)))
     }
@@ -89,7 +89,7 @@ pub struct KeyedRequest {
     pub at: DateTime<Utc>,
 }
 
-/// An answer as it is kept with its key.
+/// A response, as it is stored with its key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredAnswer {
     pub status: u16,
@@ -99,14 +99,14 @@ pub struct StoredAnswer {
     pub body: Option<Vec<u8>>,
 }
 
-/// A request that was carried out, with its answer.
+/// A completed request, with its response.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KeptRequest {
+pub struct StoredRequest {
     pub fingerprint: Fingerprint,
     pub answer: StoredAnswer,
 }
 
-impl KeptRequest {
+impl StoredRequest {
     /// The answer to a later request with the same key; `None` if that asks for something else.
     pub fn answer_to(self, request: &KeyedRequest) -> Option<StoredAnswer> {
         (self.fingerprint == request.fingerprint).then_some(self.answer)
@@ -165,17 +165,17 @@ mod tests {
             "a\tb",
             "\"a\tb\"",
         ] {
-            let fault = parse(bad).unwrap_err();
+            let violation = parse(bad).unwrap_err();
             assert_eq!(
-                (&*fault.field, fault.constraint),
+                (&*violation.field, violation.constraint),
                 (HEADER, Constraint::Format),
                 "{bad:?}"
             );
         }
         let longest = "x".repeat(IdempotencyKey::BYTES_MAX);
         assert_eq!(parse(&longest).unwrap(), Some(longest.clone()));
-        let fault = parse(&format!("{longest}x")).unwrap_err();
-        assert_eq!(fault.constraint, Constraint::MaxLength);
+        let violation = parse(&format!("{longest}x")).unwrap_err();
+        assert_eq!(violation.constraint, Constraint::MaxLength);
         let twice = IdempotencyKey::parse([&b"a"[..], b"a"]).unwrap_err();
         assert_eq!(twice.constraint, Constraint::Unique);
     }

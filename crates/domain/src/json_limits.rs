@@ -1,4 +1,4 @@
-//! Limits of JSON documents that clients send: a spec, the data of a report, a whole body.
+//! Limits of JSON documents that clients send: a spec, the data of a report, an entire body.
 
 use std::io::{self, Write};
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Constraint, Violation, shown};
+use super::{Constraint, Violation, excerpt};
 
 /// A checked set of labels.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,21 +24,21 @@ impl Labels {
 
     /// Checks every pair and names each bad one, in the order of the keys.
     pub fn parse(pairs: BTreeMap<String, String>) -> Result<Self, Vec<Violation>> {
-        let mut faults: Vec<_> = pairs.iter().filter_map(fault).collect();
+        let mut violations: Vec<_> = pairs.iter().filter_map(violation).collect();
         if pairs.len() > Self::COUNT_MAX {
             let message = format!("labels must have at most {} entries", Self::COUNT_MAX);
-            faults.push(Violation::new("labels", Constraint::Max, message));
+            violations.push(Violation::new("labels", Constraint::Max, message));
         }
-        if faults.is_empty() {
+        if violations.is_empty() {
             Ok(Self(pairs))
         } else {
-            Err(faults)
+            Err(violations)
         }
     }
 
-    /// The fault of a label whose value is `null`.
+    /// The violation of a label whose value is `null`.
     pub fn null(key: &str) -> Violation {
-        let field = format!("labels[{}]", shown(key));
+        let field = format!("labels[{}]", excerpt(key));
         Violation::new(
             field,
             Constraint::Format,
@@ -57,14 +57,14 @@ impl Labels {
     }
 }
 
-fn fault((key, value): (&String, &String)) -> Option<Violation> {
+fn violation((key, value): (&String, &String)) -> Option<Violation> {
     if !is_key(key) {
         let message = "label key must match Kubernetes label format (optional DNS prefix/name, alphanumeric with ._-)";
-        Some(Violation::new("labels", Constraint::Pattern, message).with_value(shown(key)))
+        Some(Violation::new("labels", Constraint::Pattern, message).with_value(excerpt(key)))
     } else if !is_value(value) {
         let message = "label value must be at most 63 chars (alphanumeric with ._-)";
         let field = format!("labels[{key}]");
-        Some(Violation::new(field, Constraint::Pattern, message).with_value(shown(value)))
+        Some(Violation::new(field, Constraint::Pattern, message).with_value(excerpt(value)))
     } else {
         None
     }
@@ -167,16 +167,19 @@ mod tests {
                 .collect()
         };
         assert!(Labels::parse(many(Labels::COUNT_MAX)).is_ok());
-        let faults = Labels::parse(many(Labels::COUNT_MAX + 1)).unwrap_err();
-        assert_eq!(faults[0].message, "labels must have at most 256 entries");
+        let violations = Labels::parse(many(Labels::COUNT_MAX + 1)).unwrap_err();
+        assert_eq!(
+            violations[0].message,
+            "labels must have at most 256 entries"
+        );
     }
 
     #[test]
     fn every_bad_pair_is_named() {
         let pairs = [("ok", "ok"), ("bad key", "x"), ("k", "bad value")];
         let pairs = pairs.map(|(k, v)| (k.to_owned(), v.to_owned()));
-        let faults = Labels::parse(pairs.into()).unwrap_err();
-        let fields: Vec<_> = faults
+        let violations = Labels::parse(pairs.into()).unwrap_err();
+        let fields: Vec<_> = violations
             .iter()
             .map(|f| (&*f.field, f.value.clone()))
             .collect();

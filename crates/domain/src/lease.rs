@@ -36,18 +36,18 @@ impl LeaseHolder {
     ///
     /// The name is blank, too long, or has control characters, or blanks at an end.
     pub fn parse(text: String) -> Result<Self, Violation> {
-        let fault =
+        let violation =
             |constraint, message: String| Err(Violation::new("holder", constraint, message));
         if text.trim().is_empty() {
-            return fault(Constraint::Required, "holder is required".to_owned());
+            return violation(Constraint::Required, "holder is required".to_owned());
         }
         if text.chars().count() > Self::CHARACTERS_MAX {
             let message = format!("holder must be at most {} characters", Self::CHARACTERS_MAX);
-            return fault(Constraint::MaxLength, message);
+            return violation(Constraint::MaxLength, message);
         }
         if text.trim() != text || text.chars().any(char::is_control) {
             let message = "holder must not begin or end with blanks, or contain control characters";
-            return fault(Constraint::Pattern, message.to_owned());
+            return violation(Constraint::Pattern, message.to_owned());
         }
         Ok(Self(text))
     }
@@ -69,15 +69,15 @@ impl LeaseDuration {
     ///
     /// The duration is shorter than a second or longer than an hour.
     pub fn parse(seconds: i32) -> Result<Self, Violation> {
-        let fault = |constraint, message: String| {
+        let violation = |constraint, message: String| {
             Err(Violation::new("duration_seconds", constraint, message).with_value(seconds))
         };
         let max = Self::SECONDS_MAX;
         match seconds {
-            ..1 => fault(Constraint::Min, "duration_seconds must be >= 1".to_owned()),
+            ..1 => violation(Constraint::Min, "duration_seconds must be >= 1".to_owned()),
             _ if seconds > max => {
                 let message = format!("duration_seconds must be <= {max}");
-                fault(Constraint::Max, message)
+                violation(Constraint::Max, message)
             }
             _ => Ok(Self(seconds)),
         }
@@ -136,8 +136,11 @@ mod tests {
             ("A", Constraint::Pattern),
             ("a.b", Constraint::Pattern),
         ] {
-            let fault = LeaseName::parse(name).unwrap_err();
-            assert_eq!((&*fault.field, fault.constraint), ("name", constraint));
+            let violation = LeaseName::parse(name).unwrap_err();
+            assert_eq!(
+                (&*violation.field, violation.constraint),
+                ("name", constraint)
+            );
         }
     }
 
@@ -158,8 +161,11 @@ mod tests {
             (" a", Constraint::Pattern),
             ("a ", Constraint::Pattern),
         ] {
-            let fault = LeaseHolder::parse(holder.to_owned()).unwrap_err();
-            assert_eq!((&*fault.field, fault.constraint), ("holder", constraint));
+            let violation = LeaseHolder::parse(holder.to_owned()).unwrap_err();
+            assert_eq!(
+                (&*violation.field, violation.constraint),
+                ("holder", constraint)
+            );
         }
     }
 
@@ -173,8 +179,8 @@ mod tests {
             (0, Constraint::Min),
             (3601, Constraint::Max),
         ] {
-            let fault = LeaseDuration::parse(seconds).unwrap_err();
-            assert_eq!(fault.constraint, constraint, "{seconds}");
+            let violation = LeaseDuration::parse(seconds).unwrap_err();
+            assert_eq!(violation.constraint, constraint, "{seconds}");
         }
     }
 }

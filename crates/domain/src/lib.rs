@@ -55,7 +55,7 @@ pub use resource::{
     StoredResource, Tenancy,
 };
 pub use snapshot::ResourceSnapshot;
-pub use violation::{Constraint, Violation, Violations, shown};
+pub use violation::{Constraint, Violation, Violations, excerpt};
 
 /// Prefix of the paths of all resources.
 pub const PATHS_BASE: &str = "/api/hyperfleet/v1";

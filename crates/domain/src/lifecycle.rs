@@ -8,8 +8,8 @@
 //! ```
 //!
 //! Every function takes the current state and returns the next one: the caller holds the locks and carries the result
-//! out in one transaction. The removal of a child is settled upwards at once: a finalizing parent that waited for
-//! nothing else is removed with its last child (`docs/concepts/deletion.md`).
+//! out in one transaction. The removal of a child propagates upwards: a finalizing parent that waited for nothing else
+//! is removed with its last child (`docs/concepts/deletion.md`).
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
@@ -38,7 +38,7 @@ pub struct LifecycleRefusal {
 /// Why the state of a resource does not allow an operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RefusalReason {
-    /// It is finalizing: nothing about it may be changed any more.
+    /// It is finalizing and can no longer be changed.
     MarkedForDeletion,
     /// It has active children of a kind that must be deleted first.
     ActiveChildren { child_kind: String },
@@ -135,7 +135,7 @@ pub fn create(entity: &Entity, draft: Draft, origin: &ChangeOrigin) -> (Resource
     (resource, failures)
 }
 
-/// A requested change; unset parts stay as they are, set ones are replaced whole.
+/// A requested change; unset parts stay as they are, set ones are replaced entirely.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Patch {
     pub spec: Option<Map<String, Value>>,
@@ -321,7 +321,7 @@ pub struct Outcome {
     pub saved: Vec<ResourceState>,
     /// Rows to remove, children before parents.
     pub removed: Vec<ResourceId>,
-    /// Rows that became finalizing: their references are dropped at once, so that targets can be deleted too.
+    /// Rows that became finalizing. Their references are dropped immediately, so that the targets can be deleted.
     pub released: Vec<ResourceId>,
     /// The entries of the audit trail.
     pub changes: Vec<Change>,
@@ -331,7 +331,7 @@ pub struct Outcome {
 
 /// Deletes a resource and, by the policies of the kinds, its descendants.
 ///
-/// Resources that wait for nothing are removed at once; the others become finalizing. A resource that is finalizing
+/// Resources that wait for nothing are removed immediately. The others become finalizing. A resource that is finalizing
 /// already keeps its generation, time and author, and is removed if it is done. Returns the resource as it is (or was,
 /// when removed) and what to write.
 ///
@@ -355,24 +355,24 @@ pub fn delete(
     for node in family.nodes() {
         marked.push(outcome.mark(node, &children, &referrers, origin)?);
     }
-    // Children are settled before their owner, which needs the number of removed ones.
+    // Children come before their owner, which needs the number of removed ones.
     let mut lost: HashMap<ResourceId, usize> = HashMap::new();
-    let mut settle = |node: &ResourceSnapshot, mut snapshot: ResourceSnapshot| {
+    let mut finish = |node: &ResourceSnapshot, mut snapshot: ResourceSnapshot| {
         let lost_here = lost.get(&snapshot.state.id).copied().unwrap_or(0);
         snapshot.children -= lost_here;
         let must_save = lost_here > 0 || !node.state.is_finalizing();
-        let is_gone = outcome.settle(&mut snapshot, registry, must_save);
+        let is_gone = outcome.remove_or_save(&mut snapshot, registry, must_save);
         if let (true, Some(owner)) = (is_gone, snapshot.state.owner) {
             *lost.entry(owner).or_default() += 1;
         }
         (snapshot.state, is_gone)
     };
     for (node, snapshot) in family.descendants.iter().zip(marked.drain(1..)).rev() {
-        settle(node, snapshot);
+        finish(node, snapshot);
     }
-    let (state, is_gone) = settle(&family.root, marked.remove(0));
+    let (state, is_gone) = finish(&family.root, marked.remove(0));
     if is_gone {
-        outcome.settle_upwards(&family.ancestors, registry);
+        outcome.propagate_removal(&family.ancestors, registry);
     }
     Ok((state, outcome))
 }
@@ -386,7 +386,7 @@ pub fn remove(
 ) -> Outcome {
     let mut outcome = Outcome::default();
     outcome.remove(&snapshot.state, Action::HardDelete, None);
-    outcome.settle_upwards(ancestors, registry);
+    outcome.propagate_removal(ancestors, registry);
     outcome
 }
 
@@ -404,7 +404,7 @@ pub fn force_delete(
     for node in family.nodes().rev() {
         outcome.remove(&node.state, Action::ForceDelete, Some(reason));
     }
-    outcome.settle_upwards(&family.ancestors, registry);
+    outcome.propagate_removal(&family.ancestors, registry);
     Ok(outcome)
 }
 
@@ -440,7 +440,7 @@ impl Outcome {
     }
 
     /// Removes a resource that is done, or updates its conditions; true if it is removed.
-    fn settle(
+    fn remove_or_save(
         &mut self,
         snapshot: &mut ResourceSnapshot,
         registry: &EntityRegistry,
@@ -470,8 +470,8 @@ impl Outcome {
         false
     }
 
-    /// One child of the first ancestor was removed: settles that ancestor, then the next one if it was removed, too.
-    fn settle_upwards(&mut self, ancestors: &[ResourceSnapshot], registry: &EntityRegistry) {
+    /// One child of the first ancestor was removed: removes or saves this ancestor, then its owner if it was removed.
+    fn propagate_removal(&mut self, ancestors: &[ResourceSnapshot], registry: &EntityRegistry) {
         for ancestor in ancestors {
             if !ancestor.state.is_finalizing() {
                 return;
@@ -480,7 +480,7 @@ impl Outcome {
             ancestor.children = ancestor.children.saturating_sub(1);
             // Saved even without a visible change: a concurrent report that was judged with the child must notice its
             // removal.
-            if !self.settle(&mut ancestor, registry, true) {
+            if !self.remove_or_save(&mut ancestor, registry, true) {
                 return;
             }
         }

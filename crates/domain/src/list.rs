@@ -8,8 +8,8 @@ use super::tsl::Filter;
 /// A condition that every listed resource meets.
 ///
 /// A new filter is a new variant here. The compiler then asks how it is read (`wire::query`), which lists have it
-/// (`app::list`), its SQL, and whether kept totals count with it (`storage::list`). Its parameters are
-/// described in `wire::schemas::parameters`. Tokens that continue a list are bound to the value of every filter
+/// (`app::list`), its SQL, and whether the counters of totals support it (`storage::list`). Its parameters
+/// are described in `wire::schemas::parameters`. Tokens that continue a list are bound to the value of every filter
 /// (`wire::continuation`), by its place in this list: add new ones at the end.
 #[derive(Debug, Clone, PartialEq, Hash, EnumDiscriminants)]
 #[strum_discriminants(

@@ -22,8 +22,8 @@ pub fn rfc3339(at: DateTime<Utc>) -> String {
             }
         }
         _ => {
-            let whole = at.to_rfc3339_opts(SecondsFormat::Secs, true);
-            text.push_str(whole.trim_end_matches('Z'));
+            let seconds = at.to_rfc3339_opts(SecondsFormat::Secs, true);
+            text.push_str(seconds.trim_end_matches('Z'));
         }
     }
     let micros = at.nanosecond() / 1000 % 1_000_000;
@@ -44,7 +44,7 @@ fn push_digits(text: &mut String, number: u32, digits: u32) {
 }
 
 /// The same without a fraction.
-pub fn whole_seconds(at: DateTime<Utc>) -> String {
+pub fn rfc3339_seconds(at: DateTime<Utc>) -> String {
     rfc3339(at.trunc_subsecs(0))
 }
 
@@ -88,8 +88,8 @@ mod tests {
         ] {
             let at = DateTime::from_timestamp_micros(micros).unwrap();
             assert_eq!(rfc3339(at), expected);
-            let whole = expected.split(['.', 'Z']).next().unwrap();
-            assert_eq!(whole_seconds(at), format!("{whole}Z"));
+            let seconds = expected.split(['.', 'Z']).next().unwrap();
+            assert_eq!(rfc3339_seconds(at), format!("{seconds}Z"));
             assert_eq!(expected.parse::<DateTime<Utc>>().unwrap(), at);
             assert_eq!(parse(expected), Some(at));
         }

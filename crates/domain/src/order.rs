@@ -2,7 +2,7 @@
 
 use strum::EnumString;
 
-use super::shown;
+use super::excerpt;
 
 /// A column that lists may be ordered by, read from the name that requests use. Closed, so that no user text reaches
 /// SQL.
@@ -10,7 +10,7 @@ use super::shown;
 #[strum(serialize_all = "snake_case")]
 pub enum OrderField {
     /// Identity, which is also the order of creation. A resource's URL differs from others of its kind and owner by
-    /// its id alone.
+    /// its id only.
     #[strum(serialize = "id", serialize = "href")]
     Id,
     Name,
@@ -80,7 +80,7 @@ impl Order {
         Self(vec![(OrderField::CreatedTime, direction)])
     }
 
-    /// Whether it is by time of creation alone, in either direction: then an index has the rows in order, and a page
+    /// Whether it sorts only by time of creation, in either direction. An index then has the rows in order, and a page
     /// is read without the rest of the list.
     pub fn is_by_creation(&self) -> bool {
         matches!(self.0.as_slice(), [(OrderField::CreatedTime, _)])
@@ -104,7 +104,7 @@ impl Order {
             return Err(InvalidOrder::TooMany);
         }
         let keys = split.into_iter().map(|(name, direction)| {
-            let field = name.parse().map_err(|_| InvalidOrder::Field(shown(name)));
+            let field = name.parse().map_err(|_| InvalidOrder::Field(excerpt(name)));
             Ok((field?, direction))
         });
         let keys = keys.collect::<Result<Vec<_>, _>>()?;
@@ -125,13 +125,13 @@ impl Order {
 
 /// Removes repeated fields, which have no effect.
 fn once_each(keys: Vec<(OrderField, Direction)>) -> Vec<(OrderField, Direction)> {
-    let mut kept: Vec<(OrderField, Direction)> = Vec::with_capacity(keys.len());
+    let mut unique: Vec<(OrderField, Direction)> = Vec::with_capacity(keys.len());
     for (field, direction) in keys {
-        if kept.iter().all(|(other, _)| *other != field) {
-            kept.push((field, direction));
+        if unique.iter().all(|(other, _)| *other != field) {
+            unique.push((field, direction));
         }
     }
-    kept
+    unique
 }
 
 fn split(entry: &str, default: Direction) -> Result<(&str, Direction), InvalidOrder> {

@@ -32,7 +32,7 @@ impl Default for PageRequest {
     }
 }
 
-/// A page together with the size of the whole list.
+/// A page together with the total of the list.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Listing<T> {
     pub page: PageRequest,

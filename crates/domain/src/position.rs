@@ -70,7 +70,7 @@ impl RowPosition {
         values.map(|value| value.map(KeyValue::text)).collect()
     }
 
-    /// Reads the values of every key of `order`. `None` if they cannot be those of a row.
+    /// Reads the values of every key of `order`. `None` if no row can have them.
     pub fn parse(order: &Order, texts: &[Option<String>]) -> Option<Self> {
         let mut texts = texts.iter();
         let mut keys = Vec::new();

@@ -64,13 +64,13 @@ pub struct Preconditions {
 
 /// How the state of a resource meets the preconditions of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
-    /// The request is carried out.
+pub enum PreconditionOutcome {
+    /// The request continues.
     Holds,
     /// `If-Match` names other states.
     Failed,
     /// `If-None-Match` names this state: the client has it.
-    Known,
+    NotModified,
 }
 
 impl Preconditions {
@@ -95,19 +95,19 @@ impl Preconditions {
     }
 
     /// Compares them with a state: `If-Match` first, by the strong comparison, then `If-None-Match`, by the weak one.
-    pub fn check(&self, tag: EntityTag) -> Verdict {
+    pub fn check(&self, tag: EntityTag) -> PreconditionOutcome {
         let is_matched = self
             .if_match
             .as_ref()
             .is_none_or(|list| list.names(tag, false));
-        let is_known = self
+        let is_current = self
             .if_none_match
             .as_ref()
             .is_some_and(|list| list.names(tag, true));
-        match (is_matched, is_known) {
-            (false, _) => Verdict::Failed,
-            (true, true) => Verdict::Known,
-            (true, false) => Verdict::Holds,
+        match (is_matched, is_current) {
+            (false, _) => PreconditionOutcome::Failed,
+            (true, true) => PreconditionOutcome::NotModified,
+            (true, false) => PreconditionOutcome::Holds,
         }
     }
 }
@@ -222,7 +222,10 @@ mod tests {
             Preconditions::parse([], []).unwrap(),
             Preconditions::default()
         );
-        assert_eq!(Preconditions::default().check(TAG), Verdict::Holds);
+        assert_eq!(
+            Preconditions::default().check(TAG),
+            PreconditionOutcome::Holds
+        );
     }
 
     #[test]
@@ -250,12 +253,16 @@ mod tests {
             ("\"\u{e9}\"", false, false),
         ] {
             let expected = if strong {
-                Verdict::Holds
+                PreconditionOutcome::Holds
             } else {
-                Verdict::Failed
+                PreconditionOutcome::Failed
             };
             assert_eq!(if_match(value).unwrap().check(TAG), expected, "{value}");
-            let expected = if weak { Verdict::Known } else { Verdict::Holds };
+            let expected = if weak {
+                PreconditionOutcome::NotModified
+            } else {
+                PreconditionOutcome::Holds
+            };
             assert_eq!(
                 if_none_match(value).unwrap().check(TAG),
                 expected,
@@ -270,16 +277,16 @@ mod tests {
             let both = Preconditions::parse([first.as_bytes()], [second.as_bytes()]);
             both.unwrap().check(TAG)
         };
-        assert_eq!(both("\"g8\"", "\"g7\""), Verdict::Failed);
-        assert_eq!(both("\"g7\"", "\"g7\""), Verdict::Known);
-        assert_eq!(both("\"g7\"", "\"g8\""), Verdict::Holds);
+        assert_eq!(both("\"g8\"", "\"g7\""), PreconditionOutcome::Failed);
+        assert_eq!(both("\"g7\"", "\"g7\""), PreconditionOutcome::NotModified);
+        assert_eq!(both("\"g7\"", "\"g8\""), PreconditionOutcome::Holds);
     }
 
     #[test]
     fn several_lines_are_one_list() {
         let lines = ["\"g1\"", "\"g7\""].map(str::as_bytes);
         let conditions = Preconditions::parse(lines, []).unwrap();
-        assert_eq!(conditions.check(TAG), Verdict::Holds);
+        assert_eq!(conditions.check(TAG), PreconditionOutcome::Holds);
     }
 
     #[test]
@@ -301,14 +308,14 @@ mod tests {
             "\"g7\";",
             "'g7'",
         ] {
-            let fault = if_match(bad).unwrap_err();
+            let violation = if_match(bad).unwrap_err();
             assert_eq!(
-                (&*fault.field, fault.constraint),
+                (&*violation.field, violation.constraint),
                 ("If-Match", Constraint::Format),
                 "{bad:?}"
             );
-            let fault = if_none_match(bad).unwrap_err();
-            assert_eq!(fault.field, "If-None-Match", "{bad:?}");
+            let violation = if_none_match(bad).unwrap_err();
+            assert_eq!(violation.field, "If-None-Match", "{bad:?}");
         }
     }
 
@@ -316,12 +323,12 @@ mod tests {
     fn lists_have_limits() {
         let tags = |count: usize| vec!["\"g7\""; count].join(",");
         assert!(if_match(&tags(Preconditions::TAGS_MAX)).is_ok());
-        let fault = if_match(&tags(Preconditions::TAGS_MAX + 1)).unwrap_err();
-        assert_eq!(fault.constraint, Constraint::Max);
+        let violation = if_match(&tags(Preconditions::TAGS_MAX + 1)).unwrap_err();
+        assert_eq!(violation.constraint, Constraint::Max);
         let long = |bytes: usize| format!("\"{}\"", "x".repeat(bytes - 2));
         assert!(if_match(&long(Preconditions::BYTES_MAX)).is_ok());
-        let fault = if_match(&long(Preconditions::BYTES_MAX + 1)).unwrap_err();
-        assert_eq!(fault.constraint, Constraint::MaxLength);
+        let violation = if_match(&long(Preconditions::BYTES_MAX + 1)).unwrap_err();
+        assert_eq!(violation.constraint, Constraint::MaxLength);
     }
 
     proptest! {
@@ -332,11 +339,11 @@ mod tests {
             let tag = EntityTag { generation, revision };
             let other = EntityTag { generation: other_generation, revision: other_revision };
             let printed = if_match(&tag.to_string()).unwrap();
-            prop_assert_eq!(printed.check(tag), Verdict::Holds);
-            let expected = if other == tag { Verdict::Holds } else { Verdict::Failed };
+            prop_assert_eq!(printed.check(tag), PreconditionOutcome::Holds);
+            let expected = if other == tag { PreconditionOutcome::Holds } else { PreconditionOutcome::Failed };
             prop_assert_eq!(printed.check(other), expected);
             let declared = if_match(&format!("\"g{generation}\"")).unwrap();
-            let expected = if other_generation == generation { Verdict::Holds } else { Verdict::Failed };
+            let expected = if other_generation == generation { PreconditionOutcome::Holds } else { PreconditionOutcome::Failed };
             prop_assert_eq!(declared.check(other), expected);
         }
 
@@ -351,9 +358,9 @@ mod tests {
         ) {
             let quoted = |tags: &[String]| tags.iter().map(|tag| format!("\"x{tag}\"")).collect::<Vec<_>>();
             let all = [quoted(&before), vec![TAG.to_string()], quoted(&after)].concat();
-            prop_assert_eq!(if_match(&all.join(",")).unwrap().check(TAG), Verdict::Holds);
+            prop_assert_eq!(if_match(&all.join(",")).unwrap().check(TAG), PreconditionOutcome::Holds);
             let others = [quoted(&before), quoted(&after), vec!["\"x\"".to_owned()]].concat();
-            prop_assert_eq!(if_match(&others.join(" , ")).unwrap().check(TAG), Verdict::Failed);
+            prop_assert_eq!(if_match(&others.join(" , ")).unwrap().check(TAG), PreconditionOutcome::Failed);
         }
     }
 }

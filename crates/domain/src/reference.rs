@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Constraint, Entity, Reference, References, ResourceId, Violation, shown};
+use super::{Constraint, Entity, Reference, References, ResourceId, Violation, excerpt};
 
 /// An unchecked reference, as a client sends it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -15,39 +15,42 @@ pub struct RequestedReference {
 /// All requested references: type to targets.
 pub type RequestedReferences = BTreeMap<String, Vec<RequestedReference>>;
 
-/// Checks requested references against those that `entity` declares. [`check_targets`] checks the targets once they
-/// are locked.
+/// Checks requested references against the references that `entity` declares. [`check_targets`] checks the targets once
+/// they are locked.
 ///
 /// # Errors
 ///
 /// The first broken rule: required types first, then type by type in alphabetical order.
 pub fn check(entity: &Entity, requested: &RequestedReferences) -> Result<References, Violation> {
     let kind = &entity.kind;
-    let fault = |constraint, message| Violation::new("references", constraint, message);
+    let violation = |constraint, message| Violation::new("references", constraint, message);
     for rule in &entity.references {
         let count = requested.get(&rule.ref_type).map_or(0, Vec::len);
         if count < rule.min {
             let (ref_type, min) = (&rule.ref_type, rule.min);
             let message =
                 format!("required reference type \"{ref_type}\" missing for {kind} (min {min})");
-            return Err(fault(Constraint::Required, message));
+            return Err(violation(Constraint::Required, message));
         }
     }
     let mut checked = References::new();
     for (ref_type, targets) in requested {
         let Some(rule) = entity.references.iter().find(|r| r.ref_type == *ref_type) else {
-            let message = format!("unknown reference type \"{}\" for {kind}", shown(ref_type));
-            return Err(fault(Constraint::Enum, message));
+            let message = format!(
+                "unknown reference type \"{}\" for {kind}",
+                excerpt(ref_type)
+            );
+            return Err(violation(Constraint::Enum, message));
         };
         if rule.max > 0 && targets.len() > rule.max {
             let (max, got) = (rule.max, targets.len());
             let message = format!(
                 "reference type \"{ref_type}\" for {kind} exceeds max count {max} (got {got})"
             );
-            return Err(fault(Constraint::Max, message));
+            return Err(violation(Constraint::Max, message));
         }
         let found = targets_of(ref_type, &rule.target_kind, targets)
-            .map_err(|(constraint, message)| fault(constraint, message))?;
+            .map_err(|(constraint, message)| violation(constraint, message))?;
         if !found.is_empty() {
             checked.insert(ref_type.clone(), found);
         }
@@ -63,7 +66,7 @@ fn targets_of(
     let mut seen = BTreeSet::new();
     let mut found = Vec::with_capacity(targets.len());
     for target in targets {
-        let (id, kind) = (shown(&target.id), shown(&target.kind));
+        let (id, kind) = (excerpt(&target.id), excerpt(&target.kind));
         if target.id.is_empty() {
             let message = format!("reference type \"{ref_type}\": id is required");
             return Err((Constraint::Required, message));

@@ -11,7 +11,7 @@
 //!
 //! The order matters: a stale report that also lacks a condition is discarded, not rejected. Generations and report
 //! times only grow. So a report that is stale in one committed snapshot stays stale, and discarding it needs no lock.
-//! A report of a future generation is discarded, too, but the adapter may send it again later.
+//! A report of a future generation is also discarded, but the adapter can send it again later.
 //!
 //! Adapters that report times in whole seconds may send two different reports of one second. The stored one stays, as in
 //! the Go HyperFleet API, with one exception: `Finalized=True` replaces another report while the resource is being
@@ -67,7 +67,7 @@ impl Report {
     pub const AGE_MINUTES_MAX: i64 = 30;
 }
 
-/// One condition of a report; stored and shown in this form.
+/// One condition of a report; stored and returned in this form.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReportedCondition {
     /// Since when the adapter has been reporting this status.
@@ -251,7 +251,7 @@ pub enum Discard {
 /// Why a report is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidReport {
-    /// Only counted: the reader of bodies has the fault.
+    /// Only counted: the reader of bodies has the violation.
     #[error("the body is not a report")]
     Unreadable,
     /// It lacks a condition that every adapter must report.
@@ -267,7 +267,7 @@ pub enum InvalidReport {
     TooManyAdapters,
 }
 
-/// The metadata of an adapter's job. Stored and shown in this form; unknown members are dropped when it is read.
+/// The metadata of an adapter's job. Stored and returned in this form; unknown members are dropped when it is read.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Metadata {
     /// Number of the attempt.

@@ -55,24 +55,25 @@ impl ResourceName {
     ///
     /// The first broken rule: presence, length, characters.
     pub fn parse(name: String, bytes_min: usize, bytes_max: usize) -> Result<Self, Violation> {
-        let fault = |constraint, message: String| Err(Violation::new("name", constraint, message));
+        let violation =
+            |constraint, message: String| Err(Violation::new("name", constraint, message));
         if name.is_empty() {
-            return fault(Constraint::Required, "name is required".to_owned());
+            return violation(Constraint::Required, "name is required".to_owned());
         }
         if name.len() < bytes_min {
             let message = format!("name must be at least {bytes_min} characters");
-            return fault(Constraint::MinLength, message);
+            return violation(Constraint::MinLength, message);
         }
         if name.len() > bytes_max {
             let message = format!("name must be at most {bytes_max} characters");
-            return fault(Constraint::MaxLength, message);
+            return violation(Constraint::MaxLength, message);
         }
         let outer = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
         let bytes = name.as_bytes();
         let ends_fit = outer(bytes[0]) && outer(bytes[bytes.len() - 1]);
         if !ends_fit || !bytes.iter().all(|&b| outer(b) || b == b'-') {
             let message = "name must start and end with lowercase letter or number, and contain only lowercase letters, numbers, and hyphens";
-            return fault(Constraint::Pattern, message.to_owned());
+            return violation(Constraint::Pattern, message.to_owned());
         }
         Ok(Self(name))
     }
@@ -87,7 +88,7 @@ impl ResourceName {
     }
 }
 
-/// One reference, as a client sends it and as it is shown.
+/// One reference, as clients send and receive it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Reference {
     pub kind: String,

@@ -3,7 +3,7 @@
 use super::condition_rules::Facts;
 use super::{ReportState, ResourceState};
 
-/// A resource's state and the evidence: the whole input of lifecycle decisions.
+/// A resource's state and its reports: the complete input of lifecycle decisions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ResourceSnapshot {
     pub state: ResourceState,

@@ -15,7 +15,7 @@ pub use rules::{Config, DIMENSIONS_MAX, Dimension, KEY_BYTES_MAX, TenancyRules, 
 
 /// Why a request is refused because of its tenant.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Denied {
+pub enum TenantRefusal {
     /// A required header is missing or blank.
     #[error("required tenant header \"{header}\" is missing")]
     Missing {
@@ -38,8 +38,8 @@ pub enum Denied {
     OnlySystem,
 }
 
-/// The tenant of a request. Made by [`TenancyRules::resolve`]; the default is that of a service without tenancy, which sees
-/// and may change everything.
+/// The tenant of a request. Made by [`TenancyRules::resolve`]; the default is the tenant of a service without tenancy,
+/// which sees and may change everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tenant {
     tenancy: Tenancy,
@@ -78,9 +78,9 @@ impl Tenant {
     /// # Errors
     ///
     /// System identities only report.
-    pub fn require_author(&self) -> Result<(), Denied> {
+    pub fn require_author(&self) -> Result<(), TenantRefusal> {
         if self.is_system {
-            Err(Denied::OnlyReports)
+            Err(TenantRefusal::OnlyReports)
         } else {
             Ok(())
         }

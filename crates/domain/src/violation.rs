@@ -1,10 +1,10 @@
-//! Faults of an input, one entry each, so that a user can fix all of them at once.
+//! Violations of an input, one entry each, so that a user can fix all of them together.
 
 use serde_json::Value;
 use strum::{IntoStaticStr, VariantNames};
 
-/// The part of a client's text that an answer repeats.
-pub fn shown(text: &str) -> String {
+/// The beginning of a client's text, for an error message.
+pub fn excerpt(text: &str) -> String {
     const CHARACTERS_MAX: usize = 100;
     text.chars().take(CHARACTERS_MAX).collect()
 }
@@ -46,7 +46,7 @@ pub struct Violation {
 }
 
 impl Violation {
-    /// A fault without its value.
+    /// A violation without its value.
     pub fn new(
         field: impl Into<String>,
         constraint: Constraint,
@@ -60,20 +60,20 @@ impl Violation {
         }
     }
 
-    /// Adds the value that caused the fault.
+    /// Adds the value that caused the violation.
     pub fn with_value(mut self, value: impl Into<Value>) -> Self {
         self.value = Some(value.into());
         self
     }
 }
 
-/// The faults of one input, collected while it is read. Those after [`Violations::COUNT_MAX`] are counted but not
-/// kept: an answer has a limited size, too.
+/// The violations of one input, collected while it is read. At most [`Violations::COUNT_MAX`] are stored, because the
+/// size of a response is limited.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Violations(Vec<Violation>);
 
 impl Violations {
-    /// Faults that one answer names at most.
+    /// Most violations in one response.
     pub const COUNT_MAX: usize = 50;
 
     pub fn push(&mut self, violation: Violation) {
@@ -86,12 +86,12 @@ impl Violations {
         self.0.is_empty()
     }
 
-    /// The faults in the order in which they were found.
+    /// The violations in the order in which they were found.
     pub fn into_vec(self) -> Vec<Violation> {
         self.0
     }
 
-    /// The faults in the order in which they were found.
+    /// The violations in the order in which they were found.
     pub fn as_slice(&self) -> &[Violation] {
         &self.0
     }
@@ -133,14 +133,14 @@ mod tests {
     }
 
     #[test]
-    fn faults_are_kept_in_their_order_up_to_a_limit() {
-        let fault = |n: usize| Violation::new(n.to_string(), Constraint::Min, "too small");
-        let first = Violations::from(fault(0));
-        assert_eq!(first.as_slice(), [fault(0)]);
-        let mut faults = first;
-        faults.extend((1..100).map(fault));
-        let kept: Vec<_> = (0..Violations::COUNT_MAX).map(fault).collect();
-        assert_eq!(faults.as_slice(), kept);
-        assert_eq!(faults.into_vec(), kept);
+    fn violations_stay_in_order_up_to_a_limit() {
+        let violation = |n: usize| Violation::new(n.to_string(), Constraint::Min, "too small");
+        let first = Violations::from(violation(0));
+        assert_eq!(first.as_slice(), [violation(0)]);
+        let mut violations = first;
+        violations.extend((1..100).map(violation));
+        let expected: Vec<_> = (0..Violations::COUNT_MAX).map(violation).collect();
+        assert_eq!(violations.as_slice(), expected);
+        assert_eq!(violations.into_vec(), expected);
     }
 }

@@ -71,12 +71,12 @@ fn masked(value: &Value, depth: usize) -> Boxed<'_> {
 }
 
 fn masked_members(members: &Map<String, Value>, depth: usize) -> Boxed<'_> {
-    let kept = if depth < mask::DEPTH_MAX {
+    let count = if depth < mask::DEPTH_MAX {
         members.len()
     } else {
         0
     };
-    map(members.iter().take(kept).map(|(name, value)| {
+    map(members.iter().take(count).map(|(name, value)| {
         let value = if mask::hides(name) {
             borrowed(mask::MASK)
         } else {
@@ -88,8 +88,8 @@ fn masked_members(members: &Map<String, Value>, depth: usize) -> Boxed<'_> {
 
 fn number(number: &Number) -> Boxed<'static> {
     match (number.as_i64(), number.as_u64()) {
-        (Some(whole), _) if whole.unsigned_abs() > EXACT_MAX => Box::new(CelInt::from(whole)),
-        (None, Some(whole)) => Box::new(CelUInt::from(whole)),
+        (Some(integer), _) if integer.unsigned_abs() > EXACT_MAX => Box::new(CelInt::from(integer)),
+        (None, Some(integer)) => Box::new(CelUInt::from(integer)),
         _ => double(number.as_f64().unwrap_or_default()),
     }
 }

@@ -3,9 +3,9 @@
 
 use serde_json::{Map, Value};
 
-/// Most values for expressions at once.
+/// Most values in the data of an expression.
 pub const VALUES_MAX: usize = 20_000;
-/// Most bytes of texts for expressions at once.
+/// Most bytes of texts in the data of an expression.
 pub const TEXTS_BYTES_MAX: usize = 1 << 20;
 
 /// Counts the data for expressions.

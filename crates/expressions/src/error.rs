@@ -2,7 +2,7 @@
 
 use cel::ExecutionError;
 
-use crate::shown::shown;
+use crate::excerpt::excerpt;
 
 /// The interpreter's error in our words, because its own repeat values. Names are repeated only if they are in
 /// the expression; others come from the data.
@@ -36,5 +36,5 @@ pub(crate) fn describe(error: &ExecutionError, source: &str) -> String {
         E::FunctionError { function, .. } => format!("\"{function}\" failed on its arguments"),
         _ => "it cannot be evaluated".to_owned(),
     };
-    shown(&text)
+    excerpt(&text)
 }

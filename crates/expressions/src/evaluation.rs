@@ -85,7 +85,7 @@ impl<'v> Evaluation<'v> {
         })
     }
 
-    /// Runs an expression with every guard. `take` is guarded, too, because a value may be deep.
+    /// Runs an expression with every guard. `take` is also guarded, because a value may be deep.
     pub(crate) fn run<T: Send>(
         &mut self,
         expression: &Expression,

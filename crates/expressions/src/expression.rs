@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use cel::common::ast::IdedExpr;
 
+use crate::excerpt::excerpt;
 use crate::functions::{LANGUAGE, Pattern};
-use crate::shown::shown;
 use crate::{meter, scope};
 
 /// Longest expression, in bytes. A longer one could exhaust the stack of the recursive parser, which ends the process.
@@ -31,7 +31,7 @@ impl Expression {
     /// Compiles an expression that may name these variables.
     ///
     /// # Errors
-    /// The first fault, with what to change, as the rest of a sentence after the expression's name.
+    /// The first error, with what to change, as the rest of a sentence after the expression's name.
     pub fn compile(source: &str, variables: &'static [&'static str]) -> Result<Self, String> {
         if source.trim().is_empty() {
             return Err("is empty: write an expression, for instance: true".to_owned());
@@ -56,7 +56,10 @@ impl Expression {
             let said = errors.to_string();
             let first = said.lines().next().unwrap_or_default();
             let first = first.trim_start_matches("ERROR: <input>:");
-            format!("is no CEL expression (line:column: what) {}", shown(first))
+            format!(
+                "is no CEL expression (line:column: what) {}",
+                excerpt(first)
+            )
         })?;
         let expression = program.expression();
         let patterns = scope::check(expression, variables)?.into_iter();

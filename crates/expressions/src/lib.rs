@@ -1,7 +1,7 @@
 //! Expressions in CEL that a configuration may contain: they may neither harm nor delay the program that runs them.
 //!
 //! ```text
-//! text ─▶ parser ─▶ scope ─▶ Expression      every fault is found at start
+//! text ─▶ parser ─▶ scope ─▶ Expression      every error is found at start
 //! JSON ─▶ mask ─▶ CelValue ─▶ Evaluation ─▶ bool, text, integer, JSON
 //!                                │
 //!                         meter, guard: what an expression may cost, panics, stacks
@@ -26,13 +26,13 @@ mod cel_value;
 mod data_size;
 mod error;
 mod evaluation;
+mod excerpt;
 mod expression;
 mod functions;
 mod guard;
 mod mask;
 mod meter;
 mod scope;
-mod shown;
 #[cfg(test)]
 mod tests;
 mod value;

@@ -89,7 +89,7 @@ impl Meter {
             meter.charge(steps.saturating_mul(step.unwrap_or(UNITS_MAX)))?;
             Ok(in_order(range))
         });
-        // The interpreter's error for such an index contains a copy of the whole list.
+        // The interpreter's error for such an index contains a copy of the list.
         let index: Function = Box::new(|call| {
             let index = argument(call)?;
             let number = index.downcast_ref::<CelDouble>().map(|d| *d.inner());
@@ -191,7 +191,7 @@ pub(crate) fn metered(expression: IdedExpr) -> IdedExpr {
     IdedExpr { id, expr }
 }
 
-/// `a.b` of `a.b.c` is no value of its own: only the value of the whole path is weighed.
+/// `a.b` of `a.b.c` is no value of its own: only the value of the complete path is metered.
 fn operand(expression: IdedExpr) -> IdedExpr {
     match expression.expr {
         Expr::Select(mut select) if !select.test => {

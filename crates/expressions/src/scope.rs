@@ -1,16 +1,16 @@
-//! Checks the tree of an expression: its depth, names and functions. The interpreter would detect faults only at run
+//! Checks the tree of an expression: its depth, names and functions. The interpreter would detect errors only at run
 //! time.
 
 use cel::common::ast::{CallExpr, ComprehensionExpr, Expr, IdedExpr, LiteralValue, operators};
 
+use crate::excerpt::excerpt;
 use crate::functions;
 use crate::meter::parts;
-use crate::shown::shown;
 
 /// Deepest expression, with loops expanded.
 pub const DEPTH_MAX: usize = 48;
 
-/// Checks a parsed expression that may name these variables. Returns its patterns, or the first fault with what
+/// Checks a parsed expression that may name these variables. Returns its patterns, or the first error with what
 /// to change.
 pub(crate) fn check<'e>(
     expression: &'e IdedExpr,
@@ -37,7 +37,7 @@ pub(crate) fn depth(expression: &IdedExpr) -> usize {
 
 struct Walk<'a, 'e> {
     variables: &'a [&'e str],
-    /// The variables, and those of enclosing loops.
+    /// The variables, including the variables of enclosing loops.
     names: Vec<&'e str>,
     patterns: Vec<&'e str>,
 }
@@ -67,7 +67,7 @@ impl<'e> Walk<'_, 'e> {
         }
         Err(format!(
             "names \"{}\", which is not there: rules see {}, and loops their own variable",
-            shown(name),
+            excerpt(name),
             enumerated(self.variables)
         ))
     }
@@ -92,7 +92,7 @@ impl<'e> Walk<'_, 'e> {
         if !is_known {
             return Err(format!(
                 "calls \"{}\" in a way that is not known: see docs/guides/derived-conditions.md for the functions",
-                shown(name)
+                excerpt(name)
             ));
         }
         if name == "matches" {

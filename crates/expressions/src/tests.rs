@@ -13,7 +13,7 @@ use crate::{
 const VARIABLES: &[&str] = &["resource", "index", "name"];
 
 fn compiled(source: &str) -> Expression {
-    Expression::compile(source, VARIABLES).unwrap_or_else(|fault| panic!("{source} {fault}"))
+    Expression::compile(source, VARIABLES).unwrap_or_else(|error| panic!("{source} {error}"))
 }
 
 static RESOURCE: LazyLock<Value> = LazyLock::new(|| {
@@ -125,13 +125,13 @@ fn values_become_texts_and_json() {
 
 #[test]
 fn a_name_that_is_not_there_is_answered_with_those_that_are() {
-    let fault = |variables| Expression::compile("statuses[0]", variables).unwrap_err();
+    let error = |variables| Expression::compile("statuses[0]", variables).unwrap_err();
     assert_eq!(
-        fault(VARIABLES),
+        error(VARIABLES),
         "names \"statuses\", which is not there: rules see `resource`, `index` and `name`, and loops their own variable"
     );
-    assert!(fault(&["resource"]).contains("rules see `resource`, and loops"));
-    assert!(fault(&[]).contains("rules see no variable, and loops"));
+    assert!(error(&["resource"]).contains("rules see `resource`, and loops"));
+    assert!(error(&[]).contains("rules see no variable, and loops"));
 }
 
 #[test]

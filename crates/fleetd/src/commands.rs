@@ -30,7 +30,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     match command {
         None => {
             // Before any thread starts, because it changes the environment.
-            let handed_over = activation::handed_over().context(Misuse)?;
+            let handed_over = activation::passed_listeners().context(Misuse)?;
             program::run(daemon::run(file, handed_over))?;
         }
         Some(Command::Config(ConfigCommand::Check(options))) => check(file.as_deref(), options)?,

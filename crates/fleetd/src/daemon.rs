@@ -120,7 +120,7 @@ impl Daemon {
         let settings = &running.started.settings;
         let times = &settings.timeouts;
         let (listeners, files) = listen::open(handed_over, &settings.listen, times.write)?;
-        let shown: Vec<_> = listeners.iter().map(activation::shown).collect();
+        let shown: Vec<_> = listeners.iter().map(activation::address).collect();
         let endpoints = plan.registry.etcd.endpoints.clone();
         let prepared = Prepared::new(plan.registry)?;
         let gate = Gate::serving();

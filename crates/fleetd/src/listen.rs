@@ -75,7 +75,7 @@ impl Doors {
                 !address.is_ok_and(|address| is_loopback(address.ip()))
             }
         });
-        Self::HandedOver(reachable.map(activation::shown))
+        Self::HandedOver(reachable.map(activation::address))
     }
 
     /// Whether the service manager has passed listeners.

@@ -9,7 +9,7 @@ use super::listen::{self, Doors};
 use crate::settings::{Loaded, Settings, machine_id};
 use hyperfleet_fleet::start::etcd;
 use hyperfleet_fleet::start::{self, RegistryLocation};
-use hyperfleet_server_kit::faults::Faults;
+use hyperfleet_server_kit::errors::ErrorList;
 use hyperfleet_server_kit::files;
 use hyperfleet_server_kit::tls;
 
@@ -48,7 +48,7 @@ impl Plan {
     /// Every fault with its setting and the source of it.
     pub(super) fn of(loaded: &Loaded, doors: &Doors) -> anyhow::Result<Self> {
         let settings = &loaded.settings;
-        let mut faults = Faults::default();
+        let mut faults = ErrorList::default();
         let etcd = faults.part(etcd::settings(
             &settings.etcd,
             &settings.etcd_password,

@@ -54,7 +54,7 @@ pub(super) fn start(
     let connections = ConnectionBudget::of(&Needs {
         connections_max: limits.max_connections,
         key: CONNECTIONS,
-        is_given: loaded.origin(CONNECTIONS).is_some(),
+        is_configured: loaded.origin(CONNECTIONS).is_some(),
         others: 0,
         has_sides: false,
     });

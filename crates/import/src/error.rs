@@ -14,7 +14,7 @@ pub enum Error {
         "the source is not a database of the older service at its last version: {missing}; check its URL, and run the \
          older service's own `migrate` on it first"
     )]
-    NotOlderService { missing: String },
+    UnknownSource { missing: String },
     #[error("another import into this database is running: wait for its end")]
     Busy,
     #[error(
@@ -55,7 +55,7 @@ impl Error {
                     .as_database_error()
                     .map(sqlx::error::DatabaseError::message);
                 let missing = missing.unwrap_or_default().to_owned();
-                Self::NotOlderService { missing }
+                Self::UnknownSource { missing }
             }
             _ => self,
         }
@@ -63,13 +63,13 @@ impl Error {
 }
 
 /// Adds the failed action to errors of sqlx.
-pub(super) trait Doing<T> {
+pub(super) trait Context<T> {
     /// Adds `doing`, a verb and its object.
-    fn doing(self, doing: &'static str) -> Result<T, Error>;
+    fn context(self, doing: &'static str) -> Result<T, Error>;
 }
 
-impl<T> Doing<T> for Result<T, sqlx::Error> {
-    fn doing(self, doing: &'static str) -> Result<T, Error> {
+impl<T> Context<T> for Result<T, sqlx::Error> {
+    fn context(self, doing: &'static str) -> Result<T, Error> {
         self.map_err(|source| Error::Failed { doing, source })
     }
 }

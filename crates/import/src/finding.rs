@@ -85,7 +85,7 @@ impl ImportReason {
         }
     }
 
-    /// A refusal for this reason, with what the reason alone does not say.
+    /// A refusal for this reason, with details that the reason does not include.
     pub(super) fn because(self, detail: impl Into<String>) -> Refusal {
         Refusal {
             reason: self,

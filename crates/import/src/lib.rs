@@ -8,10 +8,10 @@
 //! compare   digests of the written resources in both databases                                pass, digest
 //! ```
 //!
-//! A pass reads the whole source, as of one moment, and makes this database equal to it. It writes only what differs, so
-//! it can be repeated at any time, also after an interruption: nothing but the rows themselves says how far a pass came.
-//! Table `imported_resources` has the revision that the import left each resource at. If the resource has another
-//! revision, a client or an adapter changed it: the import reports the resource and leaves it.
+//! A pass reads the complete source, as of one moment, and makes this database equal to it. It writes only what
+//! differs, so it can be repeated at any time, also after an interruption: nothing but the rows themselves says how far
+//! a pass came. Table `imported_resources` has the revision that the import left each resource at. If the resource has
+//! another revision, a client or an adapter changed it: the import reports the resource and leaves it.
 
 mod digest;
 mod document;

@@ -177,9 +177,9 @@ impl Pass<'_> {
             let known: Vec<_> = known.collect();
             let (there, here) =
                 tokio::join!(source.digests(&known), self.target.list_standings(ids));
-            let differing = self.compare(ids, &there?, &here?);
-            let differing: Vec<_> = differing.iter().map(|difference| difference.id).collect();
-            let mut rows = pin!(source.resources(&differing));
+            let changed = self.compare(ids, &there?, &here?);
+            let changed: Vec<_> = changed.iter().map(|difference| difference.id).collect();
+            let mut rows = pin!(source.resources(&changed));
             let (mut batch, mut bytes) = (Vec::new(), 0);
             while let Some(row) = rows.try_next().await? {
                 bytes += row.bytes();
@@ -196,14 +196,15 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// Compares resources by their digests. Returns those that differ, and names those that must stay as they are.
+    /// Compares resources by their digests. Returns the differing resources, and reports resources that must not be
+    /// changed.
     fn compare(
         &mut self,
         ids: &[ResourceId],
         there: &HashMap<ResourceId, Uuid>,
         here: &HashMap<ResourceId, Standing>,
     ) -> Vec<Difference> {
-        let mut differing = Vec::new();
+        let mut changed = Vec::new();
         for id in ids {
             let (there, here) = (there.get(id).copied(), here.get(id));
             let digest = here.map(|here| here.digest);
@@ -217,7 +218,7 @@ impl Pass<'_> {
                     self.report
                         .refuse(ImportReason::ChangedHere.of(&here.kind, id, &here.name));
                 }
-                _ => differing.push(Difference {
+                _ => changed.push(Difference {
                     kind: self.plan.kind_of(*id).unwrap_or_default().to_owned(),
                     id: *id,
                     source: there,
@@ -225,7 +226,7 @@ impl Pass<'_> {
                 }),
             }
         }
-        differing
+        changed
     }
 
     /// Translates and writes a batch. One that conflicts with requests is repeated.

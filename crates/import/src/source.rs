@@ -7,7 +7,7 @@ use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::types::Json;
 use uuid::Uuid;
 
-use super::error::{Doing as _, Error};
+use super::error::{Context as _, Error};
 use super::finding::{ImportFinding, ImportReason};
 use super::plan::SourceKey;
 use super::row::{ReferenceRow, ResourceRow};
@@ -46,7 +46,7 @@ const ORPHANS: &str = "SELECT s.resource_type, s.resource_id, s.adapter FROM ada
 pub(super) struct Source(PgConnection);
 
 impl Source {
-    /// Connects, opens the transaction, and checks that the tables are those of the older service.
+    /// Connects, opens the transaction, and checks that the tables are the tables of the Go HyperFleet API.
     pub(super) async fn open(options: &PgConnectOptions) -> Result<Self, Error> {
         let own = [
             ("default_transaction_read_only", "on"),
@@ -56,9 +56,9 @@ impl Source {
             ("idle_in_transaction_session_timeout", "0"),
         ];
         let connection = target::connect(options, &own).await;
-        let mut source = Self(connection.doing("connect to the source")?);
+        let mut source = Self(connection.context("connect to the source")?);
         let begun = sqlx::raw_sql(BEGIN).execute(&mut source.0).await;
-        let begun = begun.doing("open a read-only transaction on the source");
+        let begun = begun.context("open a read-only transaction on the source");
         begun.map_err(Error::or_not_older_service)?;
         // The statement names every column that the import reads.
         let checked = source.digests(&[Uuid::nil().into()]).await;
@@ -75,7 +75,7 @@ impl Source {
         while let Some((id, kind, name, is_finalizing)) = keys
             .try_next()
             .await
-            .doing("list resources of the source")?
+            .context("list resources of the source")?
         {
             let (id, kind) = (id.as_str(), kind.as_str());
             take(
@@ -97,7 +97,7 @@ impl Source {
     ) -> impl Stream<Item = Result<ResourceRow, Error>> {
         let rows = sqlx::query_scalar::<_, Json<ResourceRow>>(RESOURCES).bind(texts(ids));
         let rows = rows.fetch(&mut self.0);
-        rows.map(|row| Ok(row.doing("read resources of the source")?.0))
+        rows.map(|row| Ok(row.context("read resources of the source")?.0))
     }
 
     pub(super) async fn references(
@@ -106,7 +106,7 @@ impl Source {
     ) -> Result<Vec<ReferenceRow>, Error> {
         let rows = sqlx::query_as(REFERENCES).bind(texts(ids));
         let rows = rows.fetch_all(&mut self.0).await;
-        rows.doing("read references of the source")
+        rows.context("read references of the source")
     }
 
     /// Passes every report without a resource to `take`.
@@ -119,7 +119,7 @@ impl Source {
         while let Some((kind, id, adapter)) = rows
             .try_next()
             .await
-            .doing("look for reports without a resource in the source")?
+            .context("look for reports without a resource in the source")?
         {
             let adapter = Some(adapter);
             take(ImportFinding {
@@ -141,7 +141,7 @@ impl Source {
         let rows = sqlx::query_as::<_, (Uuid, Uuid)>(digest::OF_SOURCE);
         let rows = rows.bind(texts(ids)).bind(DELETED_BY_DEFAULT);
         let rows = rows.fetch_all(&mut self.0).await;
-        let rows = rows.doing("compute digests of the source")?.into_iter();
+        let rows = rows.context("compute digests of the source")?.into_iter();
         Ok(rows.map(|(id, digest)| (id.into(), digest)).collect())
     }
 }

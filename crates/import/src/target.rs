@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use super::digest;
 use super::document::raw;
-use super::error::{Doing as _, Error};
+use super::error::{Context as _, Error};
 use super::plan::ImportPlan;
 use super::row::ReferenceRow;
 use super::translate::ImportedResource;
@@ -65,12 +65,12 @@ impl ImportTarget {
     pub async fn open(options: &PgConnectOptions) -> Result<Self, Error> {
         // The source is idle in a transaction only, and its server may be too old to know this setting.
         let connection = connect(options, &[("idle_session_timeout", "0")]).await;
-        let mut connection = connection.doing("connect to the database of this service")?;
+        let mut connection = connection.context("connect to the database of this service")?;
         let lock = sqlx::query_scalar!(r#"SELECT pg_try_advisory_lock($1) AS "is_taken!""#, LOCK);
         let is_taken = lock
             .fetch_one(&mut connection)
             .await
-            .doing("lock imports")?;
+            .context("lock imports")?;
         if is_taken {
             Ok(Self(connection))
         } else {
@@ -88,7 +88,7 @@ impl ImportTarget {
         );
         let rows = rows.fetch_all(&mut self.0).await;
         let mut plan = ImportPlan::new(registry);
-        for row in rows.doing("list what was imported")? {
+        for row in rows.context("list what was imported")? {
             plan.add(row.id.into(), row.kind.as_deref(), false);
         }
         Ok(plan)
@@ -100,28 +100,32 @@ impl ImportTarget {
         ids: &[ResourceId],
     ) -> Result<HashMap<ResourceId, Standing>, Error> {
         let rows = sqlx::query_as::<_, Standing>(digest::OF_TARGET).bind(uuids(ids));
-        let rows = rows.fetch_all(&mut self.0).await.doing("compute digests")?;
+        let rows = rows
+            .fetch_all(&mut self.0)
+            .await
+            .context("compute digests")?;
         Ok(rows.into_iter().map(|row| (row.id.into(), row)).collect())
     }
 
-    /// Writes resources with their reports, where they differ. Returns those that were written. A resource is left as it
-    /// is if it was changed or removed here since it was imported, if it was not imported, or if its parent is gone.
+    /// Writes resources with their reports, where they differ. Returns the ids of the written resources. A resource is
+    /// left as it is if it was changed or removed here since it was imported, if it was not imported, or if its parent
+    /// is gone.
     pub(super) async fn save_resources(
         &mut self,
         resources: &[ImportedResource],
     ) -> Result<HashSet<ResourceId>, Error> {
         // Documents are compared as texts: 1.5 and 1.50 are equal numbers and different answers.
         let written = sqlx::query_scalar!(
-            "WITH given AS MATERIALIZED (
+            "WITH source AS MATERIALIZED (
                  SELECT * FROM json_to_recordset($1::text::json) AS g (
                      id uuid, owner_id uuid, created_at timestamptz, updated_at timestamptz, deleted_at timestamptz, generation int,
                      kind text, name text, created_by text, updated_by text, deleted_by text, tenancy jsonb, labels jsonb,
                      conditions jsonb, spec jsonb, reports json)
              ), locked AS MATERIALIZED (
                  SELECT r.id FROM resources r JOIN imported_resources i ON i.id = r.id AND i.revision = r.revision
-                 WHERE r.id IN (SELECT id FROM given) ORDER BY r.id FOR UPDATE OF r
+                 WHERE r.id IN (SELECT id FROM source) ORDER BY r.id FOR UPDATE OF r
              ), fit AS MATERIALIZED (
-                 SELECT * FROM given g
+                 SELECT * FROM source g
                  WHERE (g.owner_id IS NULL OR EXISTS (SELECT FROM resources o WHERE o.id = g.owner_id))
                    AND (g.id IN (SELECT id FROM locked)
                         OR NOT EXISTS (SELECT FROM resources r WHERE r.id = g.id)
@@ -173,7 +177,7 @@ impl ImportTarget {
             rows(resources.iter().map(|resource| &resource.row)),
         );
         let written = written.fetch_all(&mut self.0).await;
-        Ok(set(written.doing("write imported resources")?))
+        Ok(set(written.context("write imported resources")?))
     }
 
     /// Makes the references of imported resources these ones, except to targets that are gone. Returns the resources whose
@@ -187,17 +191,17 @@ impl ImportTarget {
             "WITH locked AS MATERIALIZED (
                  SELECT r.id FROM resources r JOIN imported_resources i ON i.id = r.id AND i.revision = r.revision
                  WHERE r.id = ANY($1) ORDER BY r.id FOR UPDATE OF r
-             ), given AS MATERIALIZED (
+             ), source AS MATERIALIZED (
                  SELECT g.* FROM json_to_recordset($2::text::json)
                      AS g (source_id uuid, target_id uuid, ref_type text, target_kind text)
                  JOIN resources t ON t.id = g.target_id WHERE g.source_id IN (SELECT id FROM locked)
              ), gone AS (
                  DELETE FROM resource_references f WHERE f.source_id IN (SELECT id FROM locked)
-                   AND (f.source_id, f.ref_type, f.target_id) NOT IN (SELECT source_id, ref_type, target_id FROM given)
+                   AND (f.source_id, f.ref_type, f.target_id) NOT IN (SELECT source_id, ref_type, target_id FROM source)
                  RETURNING f.source_id
              ), written AS (
                  INSERT INTO resource_references (source_id, target_id, ref_type, target_kind)
-                 SELECT source_id, target_id, ref_type, target_kind FROM given
+                 SELECT source_id, target_id, ref_type, target_kind FROM source
                  ON CONFLICT DO NOTHING
                  RETURNING source_id
              ), raised AS (
@@ -210,11 +214,12 @@ impl ImportTarget {
             rows(references.iter()),
         );
         let written = written.fetch_all(&mut self.0).await;
-        Ok(set(written.doing("write imported references")?))
+        Ok(set(written.context("write imported references")?))
     }
 
-    /// Removes imported resources with the references to them, and returns those that it removed. A resource stays if it
-    /// was changed here, if it has a child, or if a resource that was changed here or not imported references it.
+    /// Removes imported resources with the references to them, and returns the ids of the removed resources. A resource
+    /// stays if it was changed here, if it has a child, or if a resource that was changed here or not imported
+    /// references it.
     pub(super) async fn remove(
         &mut self,
         ids: &[ResourceId],
@@ -238,7 +243,7 @@ impl ImportTarget {
             &uuids(ids),
         );
         let removed = removed.fetch_all(&mut self.0).await;
-        Ok(set(removed.doing("remove vanished resources")?))
+        Ok(set(removed.context("remove vanished resources")?))
     }
 }
 

@@ -68,7 +68,7 @@ fn condition(kind: &str, status: &str) -> Value {
 }
 
 #[test]
-fn a_row_is_kept_exactly() {
+fn a_row_is_copied_exactly() {
     let found = written(&cluster());
     let expected = cluster();
     for (here, there) in [
@@ -110,7 +110,7 @@ fn a_deletion_without_an_author_gets_the_older_service_s_own() {
 
 #[test]
 fn conditions_stand_in_the_order_of_aggregation() {
-    let given = [
+    let kinds = [
         "Zeta",
         "DnsSuccessful",
         "LastKnownReconciled",
@@ -118,7 +118,7 @@ fn conditions_stand_in_the_order_of_aggregation() {
         "ValidationSuccessful",
         "Reconciled",
     ];
-    let conditions = given.map(|kind| condition(kind, "True"));
+    let conditions = kinds.map(|kind| condition(kind, "True"));
     let found = written(&with(cluster(), json!({"conditions": conditions})));
     let kinds: Vec<_> = found["conditions"]
         .as_array()
@@ -211,7 +211,7 @@ fn a_child_belongs_to_an_imported_parent_of_the_right_kind() {
 }
 
 #[test]
-fn another_path_is_told_and_changes_nothing_else() {
+fn a_changed_path_is_reported_and_changes_nothing_else() {
     let there = format!("/api/hyperfleet/v1/a/{POOL}/nodepools/{POOL}");
     let row = translated(&with(pool(), json!({"href": there}))).unwrap();
     let finding = row.href.unwrap().of("NodePool", &POOL, "first");
@@ -241,7 +241,7 @@ fn reported(members: Value) -> Value {
 }
 
 #[test]
-fn a_report_is_kept_except_for_what_this_service_cannot_store() {
+fn a_report_is_copied_except_for_what_this_service_cannot_store() {
     let reports = written(&reported(json!({})))["reports"].clone();
     let [dns, other] = [&reports[0], &reports[1]];
     assert_eq!(
@@ -263,7 +263,7 @@ fn a_report_is_kept_except_for_what_this_service_cannot_store() {
 }
 
 #[test]
-fn a_report_is_refused_alone() {
+fn a_refused_report_does_not_refuse_its_resource() {
     let condition =
         json!({"type": "A", "status": "True", "last_transition_time": "2026-01-01T10:00:00Z"});
     let long = "x".repeat(256);

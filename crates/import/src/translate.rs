@@ -114,21 +114,21 @@ fn owner<'k>(
     owner: Option<&str>,
     kind_of: impl Fn(ResourceId) -> Option<&'k str>,
 ) -> Result<Option<ResourceId>, Refusal> {
-    let misfit = |what: String| Err(ImportReason::Parent.because(what));
+    let refusal = |what: String| Err(ImportReason::Parent.because(what));
     let (parent, owner) = match (entity.parent.as_deref(), owner) {
         (None, None) => return Ok(None),
         (Some(parent), Some(owner)) => (parent, owner),
         (None, Some(owner)) => {
-            return misfit(format!("it has the parent {owner}, and its kind has none"));
+            return refusal(format!("it has the parent {owner}, and its kind has none"));
         }
         (Some(parent), None) => {
-            return misfit(format!("it has no parent, and its kind is below {parent}"));
+            return refusal(format!("it has no parent, and its kind is below {parent}"));
         }
     };
     let owner = ResourceId::parse(owner).ok_or(ImportReason::NoParent)?;
     match kind_of(owner).ok_or(ImportReason::NoParent)? {
         kind if kind == parent => Ok(Some(owner)),
-        kind => misfit(format!(
+        kind => refusal(format!(
             "its parent is of the kind {kind}, and its kind is below {parent}"
         )),
     }
@@ -136,20 +136,23 @@ fn owner<'k>(
 
 fn check_spec(entity: &Entity, spec: &RawValue) -> Result<(), Refusal> {
     let spec = document(spec).map_err(|why| ImportReason::Spec.because(why))?;
-    let mut faults = Violations::default();
-    entity.check_spec(&spec, &mut faults);
-    match faults.into_vec().first() {
+    let mut violations = Violations::default();
+    entity.check_spec(&spec, &mut violations);
+    match violations.into_vec().first() {
         None => Ok(()),
-        Some(fault) => {
-            Err(ImportReason::Spec.because(format!("{}: {}", fault.field, fault.message)))
+        Some(violation) => {
+            Err(ImportReason::Spec.because(format!("{}: {}", violation.field, violation.message)))
         }
     }
 }
 
 fn check_labels(text: &RawValue) -> Result<(), Refusal> {
     let labels = Labels::parse(member(ImportReason::Labels, text)?);
-    labels.map(drop).map_err(|faults| {
-        let messages: Vec<_> = faults.iter().map(|fault| fault.message.as_str()).collect();
+    labels.map(drop).map_err(|violations| {
+        let messages: Vec<_> = violations
+            .iter()
+            .map(|violation| violation.message.as_str())
+            .collect();
         ImportReason::Labels.because(messages.join("; "))
     })
 }

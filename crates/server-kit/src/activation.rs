@@ -16,7 +16,7 @@ use crate::server::Listener;
 ///
 /// # Errors
 /// One of them is no listening socket.
-pub fn handed_over() -> anyhow::Result<Vec<Listener>> {
+pub fn passed_listeners() -> anyhow::Result<Vec<Listener>> {
     // Without it the variables are for another process.
     if std::env::var_os("LISTEN_PID").is_none() {
         return Ok(Vec::new());
@@ -53,7 +53,7 @@ fn check(socket: impl AsFd) -> anyhow::Result<()> {
 }
 
 /// Its address, for people.
-pub fn shown(listener: &Listener) -> String {
+pub fn address(listener: &Listener) -> String {
     match listener {
         Listener::Tcp(socket) => {
             let address = socket.local_addr();

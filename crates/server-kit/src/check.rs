@@ -9,7 +9,7 @@ use crate::settings::{self, CheckOptions, OutputFormat};
 /// Prints settings with their values and origins, and notes on them and on the plan made from them.
 ///
 /// # Errors
-/// The settings or the plan have faults.
+/// The settings or the plan have errors.
 pub fn print_check<S>(
     loaded: &settings::Loaded<S>,
     of_plan: anyhow::Result<Vec<String>>,

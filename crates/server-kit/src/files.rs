@@ -1,4 +1,4 @@
-//! Reads whole files up to a maximum size.
+//! Reads files up to a maximum size.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -14,8 +14,8 @@ pub fn read(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
         .take(bytes_max.saturating_add(1))
         .read_to_end(&mut bytes)?;
     if count as u64 > bytes_max {
-        let fault = format!("it has more than {bytes_max} bytes");
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, fault));
+        let error = format!("it has more than {bytes_max} bytes");
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, error));
     }
     Ok(bytes)
 }
@@ -38,13 +38,13 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), "12345").unwrap();
         assert_eq!(read_text(file.path(), 5).unwrap(), "12345");
-        let fault = read(file.path(), 4).unwrap_err().to_string();
-        assert_eq!(fault, "it has more than 4 bytes");
+        let error = read(file.path(), 4).unwrap_err().to_string();
+        assert_eq!(error, "it has more than 4 bytes");
         // It never ends.
         assert!(read(Path::new("/dev/zero"), 4).is_err());
         std::fs::write(file.path(), [0xff]).unwrap();
         assert_eq!(read(file.path(), 4).unwrap(), [0xff]);
-        let fault = read_text(file.path(), 4).unwrap_err().to_string();
-        assert_eq!(fault, "it is no UTF-8");
+        let error = read_text(file.path(), 4).unwrap_err().to_string();
+        assert_eq!(error, "it is no UTF-8");
     }
 }

@@ -7,7 +7,7 @@ pub mod check;
 pub mod clock;
 pub mod crypto;
 pub mod ending;
-pub mod faults;
+pub mod errors;
 pub mod files;
 pub mod http;
 pub mod json;

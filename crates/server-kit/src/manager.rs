@@ -43,7 +43,7 @@ impl Watchdog {
         }))
     }
 
-    /// Waits for the next keep-alive, and sends it. Without a watchdog it waits for ever. Cancel-safe.
+    /// Waits for the next keep-alive, and sends it. Without a watchdog it waits forever. Cancel-safe.
     pub async fn beat(&mut self) {
         let Some(beats) = &mut self.0 else {
             return std::future::pending().await;

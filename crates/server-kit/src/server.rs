@@ -48,9 +48,9 @@ pub struct ConnectionOptions {
     pub connections_max: usize,
     /// Timeout for the head of a connection's first request, and for a TLS handshake.
     pub head_time: Duration,
-    /// How long a connection is kept for the next request.
+    /// How long an idle connection stays open for the next request.
     pub idle_time: Duration,
-    /// Timeout for the whole head of a later request, and for reading a piece of a response.
+    /// Timeout for the complete head of a later request, and for reading a piece of a response.
     pub next_time: Duration,
     pub tls: Option<ServerConfig>,
 }

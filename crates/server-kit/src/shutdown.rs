@@ -28,7 +28,7 @@ pub struct Times {
 /// Reports the service as not ready, continues for a while, then accepts no new connections, and waits until
 /// every request in progress is answered.
 ///
-/// When it stops, actix closes idle connections at once and the others after their response, so open
+/// When it stops, actix closes idle connections immediately and the others after their response, so open
 /// connections are requests in progress.
 ///
 /// # Errors
@@ -52,7 +52,7 @@ pub async fn drain(
         connections = open,
         "stopping: completing requests in progress"
     );
-    // Sent at once. The end of all threads, which they check once a second, does not matter: only open
+    // Sent immediately. The end of all threads, which they check once a second, does not matter: only open
     // connections count.
     drop(serving.handle.stop(true));
     let deadline = Instant::now() + times.drain;

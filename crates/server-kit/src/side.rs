@@ -15,7 +15,7 @@ use super::server::{ConnectionOptions, Listener, Server};
 use crate::clock::Clock;
 use crate::http::{self, ChooseWording};
 
-/// How long an idle connection is kept. Short, so that idle clients leave room for others.
+/// How long an idle connection stays open. Short, so that idle clients leave capacity for others.
 const IDLE_TIME: Duration = Duration::from_secs(5);
 /// How long responses in progress may take after everything else has stopped.
 pub const DRAIN_TIME: Duration = Duration::from_secs(2);

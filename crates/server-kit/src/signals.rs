@@ -52,7 +52,7 @@ impl SignalRequests {
         })
     }
 
-    /// Waits for the next request. Several of one kind at once are combined.
+    /// Waits for the next request. Simultaneous requests of one kind are combined.
     pub async fn next(&mut self) -> SignalRequest {
         tokio::select! {
             _ = self.hangup.recv() => SignalRequest::Reload,

@@ -86,7 +86,7 @@ pub fn admission(limits: &settings::LimitSettings, times: &Timeouts) -> Limits {
     }
 }
 
-/// The start logs no shortage above this number, unless the setting is given: it is enough to try a program out.
+/// The start logs a shortage above this number only if the setting is configured: this many suffice for a trial.
 const CONNECTIONS_FEW: usize = 1000;
 
 /// How many connections fit.
@@ -104,8 +104,8 @@ pub struct Needs {
     pub connections_max: usize,
     /// The setting of that number.
     pub key: &'static str,
-    /// Whether a source gives the setting. Its default is more than most programs need.
-    pub is_given: bool,
+    /// Whether a source configures the setting. Its default is more than most programs need.
+    pub is_configured: bool,
     /// Further descriptors of its requests.
     pub others: usize,
     /// Whether health and metrics have their own listeners.
@@ -135,7 +135,7 @@ impl ConnectionBudget {
 
     /// Whether fewer connections fit than the operator expects.
     fn is_short(&self, needs: &Needs) -> bool {
-        let expected = if needs.is_given {
+        let expected = if needs.is_configured {
             needs.connections_max
         } else {
             needs.connections_max.min(CONNECTIONS_FEW)
@@ -204,7 +204,7 @@ mod tests {
         Needs {
             connections_max,
             key: "max_connections",
-            is_given: true,
+            is_configured: true,
             others,
             has_sides: true,
         }
@@ -212,14 +212,14 @@ mod tests {
 
     #[test]
     fn a_default_is_not_worth_a_notice_where_enough_fits() {
-        for (limit, is_given, is_short) in [
+        for (limit, is_configured, is_short) in [
             (1024, false, true),
             (4096, false, false),
             (4096, true, true),
             (1_048_576, true, false),
         ] {
             let needs = Needs {
-                is_given,
+                is_configured,
                 ..needs(10_000, 16)
             };
             let connections = ConnectionBudget::within(Some(limit), &needs);
@@ -254,7 +254,7 @@ mod tests {
             wide
         );
         assert_eq!(ConnectionBudget::within(None, &needs(10_000, 16)), wide);
-        // Nothing fits: the minimum is tried all the same.
+        // Nothing fits: the minimum is attempted anyway.
         let least = ConnectionBudget { api: 1, side: 1 };
         assert_eq!(
             ConnectionBudget::within(Some(100), &needs(10_000, 16)),

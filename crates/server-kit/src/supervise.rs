@@ -42,17 +42,17 @@ mod tests {
 
     use super::*;
 
-    /// Keeps the fields of events.
+    /// Captures the fields of events.
     #[derive(Clone, Default)]
-    struct Kept(Arc<Mutex<Vec<String>>>);
+    struct Captured(Arc<Mutex<Vec<String>>>);
 
-    impl<S: tracing::Subscriber> Layer<S> for Kept {
+    impl<S: tracing::Subscriber> Layer<S> for Captured {
         fn on_event(&self, event: &tracing::Event<'_>, _: Context<'_, S>) {
             event.record(&mut self.clone());
         }
     }
 
-    impl Visit for Kept {
+    impl Visit for Captured {
         fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
             self.0.lock().unwrap().push(format!("{field}={value:?}"));
         }
@@ -60,9 +60,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_task_that_panics_or_ends_is_logged_and_restarts() {
-        let kept = Kept::default();
-        let subscriber = tracing_subscriber::registry().with(kept.clone());
-        let _told = tracing::subscriber::set_default(subscriber);
+        let captured = Captured::default();
+        let subscriber = tracing_subscriber::registry().with(captured.clone());
+        let _guard = tracing::subscriber::set_default(subscriber);
         let (arrive, arrived) = oneshot::channel();
         let (mut runs, mut arrive) = (0, Some(arrive));
         let tending = supervise("count", Duration::ZERO, move || {
@@ -88,14 +88,14 @@ mod tests {
             () = tending => unreachable!("it never ends"),
             arrived = arrived => arrived.unwrap(),
         }
-        let told = kept.0.lock().unwrap().join(" ");
+        let logged = captured.0.lock().unwrap().join(" ");
         for (part, count) in [
             ("message=task ended: restarting", 3),
             ("end=\"panicked\"", 2),
             ("end=\"returned\"", 1),
             ("task=\"count\"", 3),
         ] {
-            assert_eq!(told.matches(part).count(), count, "{part}: {told}");
+            assert_eq!(logged.matches(part).count(), count, "{part}: {logged}");
         }
     }
 }

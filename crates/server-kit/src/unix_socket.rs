@@ -44,8 +44,8 @@ pub fn listen(path: &Path, mode: u32) -> anyhow::Result<(UnixListener, SocketFil
 
 fn make(path: &Path, mode: u32) -> anyhow::Result<(UnixListener, SocketFile)> {
     if let Some(folder) = path.parent() {
-        let shown = folder.display();
-        fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {shown}"))?;
+        let path = folder.display();
+        fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {path}"))?;
     }
     let lock = locked(path)?;
     remove_left_over(path)?;
@@ -152,7 +152,7 @@ mod tests {
         (folder, path)
     }
 
-    fn fault(path: &Path) -> String {
+    fn error(path: &Path) -> String {
         format!("{:#}", listen(path, 0o600).unwrap_err())
     }
 
@@ -182,7 +182,7 @@ mod tests {
         fs::remove_file(&lock).unwrap();
         let elsewhere = folder.path().join("elsewhere");
         std::os::unix::fs::symlink(&elsewhere, &lock).unwrap();
-        assert!(fault(&path).contains("cannot open"), "{}", fault(&path));
+        assert!(error(&path).contains("cannot open"), "{}", error(&path));
         assert!(!elsewhere.exists());
     }
 
@@ -193,7 +193,7 @@ mod tests {
         // Closed without being removed, as by a crash.
         drop(UnixListener::bind(&path).unwrap());
         let (_listener, _file) = listen(&path, 0o600).unwrap();
-        assert!(fault(&path).contains("another process listens there"));
+        assert!(error(&path).contains("another process listens there"));
         // It was not changed.
         UnixStream::connect(&path).unwrap();
     }
@@ -236,7 +236,7 @@ mod tests {
         };
         let clients: Vec<_> = std::iter::from_fn(connect).collect();
         assert!(!clients.is_empty());
-        assert!(fault(&path).contains("another process listens there"));
+        assert!(error(&path).contains("another process listens there"));
     }
 
     #[test]
@@ -244,7 +244,7 @@ mod tests {
         let (_folder, path) = place();
         fs::create_dir(path.parent().unwrap()).unwrap();
         fs::write(&path, "precious").unwrap();
-        assert!(fault(&path).contains("there is a file that is no socket"));
+        assert!(error(&path).contains("there is a file that is no socket"));
         assert_eq!(fs::read_to_string(&path).unwrap(), "precious");
         fs::remove_file(&path).unwrap();
         let (_listener, file) = listen(&path, 0o600).unwrap();
@@ -254,6 +254,6 @@ mod tests {
         assert!(path.exists());
         fs::remove_file(&path).unwrap();
         std::os::unix::fs::symlink("/nowhere", &path).unwrap();
-        assert!(fault(&path).contains("there is a file that is no socket"));
+        assert!(error(&path).contains("there is a file that is no socket"));
     }
 }

@@ -5,7 +5,7 @@ use sqlx::postgres::PgRow;
 use sqlx::types::Json;
 use uuid::Uuid;
 
-use hyperfleet_domain::audit::{AuditEntry, SettledTrail, TrailPosition};
+use hyperfleet_domain::audit::{AuditEntry, StableTrail, TrailPosition};
 
 /// The columns of an [`AuditEntry`].
 pub(super) const ENTRY_COLUMNS: &str = "sequence, at, actor, request_id, action, kind, resource_id, name, \
@@ -31,9 +31,9 @@ pub(super) fn entry_of(row: &PgRow) -> Result<AuditEntry, sqlx::Error> {
     })
 }
 
-/// How far the trail is settled, by the columns of `audit_statement`.
-pub(super) fn settled(row: &PgRow) -> Result<SettledTrail, sqlx::Error> {
-    Ok(SettledTrail {
+/// How far the trail is stable, by the columns of `audit_statement`.
+pub(super) fn stable(row: &PgRow) -> Result<StableTrail, sqlx::Error> {
+    Ok(StableTrail {
         era: row.try_get("current_era")?,
         transaction: row.try_get("open_transaction")?,
         last: position_of(row, "last_")?,

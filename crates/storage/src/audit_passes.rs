@@ -6,11 +6,11 @@ use sqlx::postgres::PgRow;
 use sqlx::{Postgres, QueryBuilder, Row as _};
 
 use super::audit::{ENTRY_COLUMNS, entry_of, position};
-use super::list::{BY_POSITION, IS_SETTLED};
+use super::list::{BY_POSITION, IS_STABLE};
 use super::measure::SqlOperation::{Bulk, Create, Delete, Query, Raw};
 use super::measure::SqlTable::{Audit, AuditPasses};
 use super::{Db, Error};
-use hyperfleet_domain::audit::SettledTrail;
+use hyperfleet_domain::audit::StableTrail;
 
 /// The number of the advisory lock of sealing; any number without another use.
 const LOCK: i64 = 0x6879_7065_7266_0002;
@@ -20,8 +20,8 @@ const PASS_COLUMNS: &str = "number, end_era, end_commit_order, end_sequence, ent
 /// How far the trail is sealed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SealingState {
-    /// How far it is settled; without the last position.
-    pub settled: SettledTrail,
+    /// The stable end of the trail, without the last position.
+    pub stable: StableTrail,
     pub last: Option<Link>,
     /// The time of the first entry after it.
     pub unsealed_at: Option<DateTime<Utc>>,
@@ -32,7 +32,7 @@ pub struct SealingState {
 pub enum TrailEnd {
     At(TrailPosition),
     /// Before the first position at which an entry can still appear.
-    Settled,
+    Stable,
     /// With the last entry.
     Newest,
 }
@@ -72,7 +72,7 @@ impl Db<'_> {
         let state = |row: PgRow| {
             let number: Option<i64> = row.try_get("number")?;
             Ok(SealingState {
-                settled: SettledTrail {
+                stable: StableTrail {
                     era: row.try_get("era")?,
                     transaction: row.try_get("transaction")?,
                     last: None,
@@ -134,7 +134,7 @@ impl Db<'_> {
         push_position(&mut query, ">", after);
         match end {
             TrailEnd::At(end) => push_position(query.push(" AND "), "<=", end),
-            TrailEnd::Settled => drop(query.push(" AND ").push(IS_SETTLED)),
+            TrailEnd::Stable => drop(query.push(" AND ").push(IS_STABLE)),
             TrailEnd::Newest => {}
         }
         query.push(BY_POSITION).push(" LIMIT ").push_bind(count_max);
@@ -185,7 +185,7 @@ impl Db<'_> {
         self.passes(query).await
     }
 
-    /// The passes with these numbers, of those that are there.
+    /// The stored passes among these numbers.
     pub async fn passes_numbered(&mut self, numbers: Vec<i64>) -> Result<Vec<Link>, Error> {
         let mut query = select_passes("WHERE number = ANY(");
         query.push_bind(numbers).push(")");
@@ -232,7 +232,7 @@ impl Db<'_> {
         Ok(done.rows_affected())
     }
 
-    /// Removes at most `count_max` of the entries up to a position; returns their number. Needs a transaction, too.
+    /// Removes at most `count_max` of the entries up to a position; returns their number. Also needs a transaction.
     pub async fn delete_entries_up_to(
         &mut self,
         end: TrailPosition,

@@ -8,8 +8,8 @@
 //!
 //! A single item is sent immediately, and so is a second one beside it, if there is a connection for it: two are faster
 //! side by side. Items that arrive meanwhile share the next statement: the busier the service, the more requests share a
-//! round trip and a commit. Every answer is as current as that of a separate statement, because the statement begins
-//! after the item was submitted.
+//! round trip and a commit. Every answer is as current as the answer of a separate statement, because the statement
+//! begins after the item was submitted.
 
 use std::collections::VecDeque;
 use std::error::Error as StdError;
@@ -39,7 +39,7 @@ pub(super) trait BatchItem: Sized + Send + Sync + 'static {
     const OPERATION: SqlOperation;
     /// Verb and object, for errors.
     const DOING: &'static str;
-    /// Whether the statement may be carried out twice without harm.
+    /// Whether the statement is idempotent.
     const IS_REPEATABLE: bool = false;
 
     /// Bytes that the item adds to the statement, about.
@@ -63,7 +63,7 @@ pub(super) trait BatchItem: Sized + Send + Sync + 'static {
 
 /// Why an item has no answer.
 #[derive(Debug)]
-pub(super) enum Unanswered {
+pub(super) enum BatchError {
     /// There was no connection in time. The item had no effect.
     NoConnection,
     /// The statement failed, and had no other item. The item had no effect.
@@ -87,7 +87,7 @@ pub(super) struct BatchLimits {
 
 /// Where items of one sort wait for the next statement. Cheap to clone.
 pub(super) struct Batcher<Q: BatchItem> {
-    /// The connections that statements use, those of other batchers included.
+    /// The connections that statements use, including the connections of other batchers.
     pool: Pool,
     limits: BatchLimits,
     queue: Arc<Mutex<Queue<Q>>>,
@@ -109,7 +109,7 @@ struct Waiting<Q: BatchItem> {
     item: Q,
     /// How long to wait for a connection.
     until: Instant,
-    answer: oneshot::Sender<Result<Q::Answer, Unanswered>>,
+    answer: oneshot::Sender<Result<Q::Answer, BatchError>>,
     span: Span,
 }
 
@@ -135,7 +135,7 @@ impl<Q: BatchItem> Batcher<Q> {
         item: Q,
         until: Instant,
         deadline: Option<Instant>,
-    ) -> Result<Q::Answer, Unanswered> {
+    ) -> Result<Q::Answer, BatchError> {
         let (answer, mut answered) = oneshot::channel();
         let (needs_task, number) = {
             let mut queue = self.queue();
@@ -158,8 +158,8 @@ impl<Q: BatchItem> Batcher<Q> {
         }
         // The statement before may wait for a server that is silent: other connections may be better.
         match timeout_at(until, &mut answered).await {
-            Ok(answered) => return answered.unwrap_or(Err(Unanswered::Lost)),
-            Err(_) if self.withdraw(number) => return Err(Unanswered::NoConnection),
+            Ok(answered) => return answered.unwrap_or(Err(BatchError::Lost)),
+            Err(_) if self.withdraw(number) => return Err(BatchError::NoConnection),
             Err(_) => {}
         }
         let answered = match deadline {
@@ -167,11 +167,11 @@ impl<Q: BatchItem> Batcher<Q> {
             // Requests that gather may wait for each other.
             Some(deadline) => match timeout_at(deadline, answered).await {
                 Ok(answered) => answered,
-                Err(_) => return Err(Unanswered::Late),
+                Err(_) => return Err(BatchError::Late),
             },
         };
         // The task panicked, or the program ends.
-        answered.unwrap_or(Err(Unanswered::Lost))
+        answered.unwrap_or(Err(BatchError::Lost))
     }
 
     /// Takes an item back, unless its statement has begun or waits for a connection.
@@ -197,12 +197,12 @@ impl<Q: BatchItem> Batcher<Q> {
         }
     }
 
-    /// Refuses the waiting items together with those of this batch: each would wait in vain in turn.
+    /// Refuses the waiting items together with this batch: each of them would run into the same timeout.
     fn send_away(&self, batch: Vec<Waiting<Q>>) {
         let waiting = std::mem::take(&mut self.queue().waiting);
         for waiting in batch.into_iter().chain(waiting) {
             // The request may have left.
-            let _ = waiting.answer.send(Err(Unanswered::NoConnection));
+            let _ = waiting.answer.send(Err(BatchError::NoConnection));
         }
     }
 
@@ -214,12 +214,12 @@ impl<Q: BatchItem> Batcher<Q> {
             self.send_away(batch);
             return;
         };
-        // What a request has given up must not happen after it.
+        // An abandoned request must have no effect.
         batch.retain(|waiting| !waiting.answer.is_closed());
         let Some(first) = batch.first() else {
             return;
         };
-        // The statement's log and trace are those of the first request.
+        // The log and the trace of the statement belong to the first request.
         let span = first.span.clone();
         let others = batch.iter().skip(1);
         let shared: Vec<_> = others
@@ -231,7 +231,7 @@ impl<Q: BatchItem> Batcher<Q> {
             .unzip();
         let mut db = session.db();
         let answers = Q::answer(&mut db, &items).instrument(span).await;
-        // A statement that was sent twice may have been carried out once, and then have failed.
+        // A statement that was sent twice may have succeeded the first time and failed the second time.
         let is_lost = db.link.health == Health::Lost || db.link.was_repeated;
         drop(shared);
         // The requests' next statements need the connection.
@@ -253,8 +253,8 @@ impl<Q: BatchItem> Batcher<Q> {
 impl<Q: BatchItem> Queue<Q> {
     /// Whether an item that has just joined the queue gets a task of its own.
     fn needs_task(&self, limits: BatchLimits) -> bool {
-        let is_alone = self.waiting.len() == 1 && self.gathering == 0 || limits.items == 1;
-        self.tasks == 0 || is_alone && self.tasks < limits.side_by_side
+        let is_first = self.waiting.len() == 1 && self.gathering == 0 || limits.items == 1;
+        self.tasks == 0 || is_first && self.tasks < limits.side_by_side
     }
 
     /// The items of the next statement of a task; none if the task ends. It also ends if another one gathers: that one
@@ -290,7 +290,7 @@ impl<Q: BatchItem> Clone for Batcher<Q> {
 
 /// Answers the requests of a statement that failed.
 fn refuse<T>(
-    mut requests: Vec<oneshot::Sender<Result<T, Unanswered>>>,
+    mut requests: Vec<oneshot::Sender<Result<T, BatchError>>>,
     error: Error,
     is_lost: bool,
 ) {
@@ -298,7 +298,7 @@ fn refuse<T>(
     let is_final = !is_lost && !matches!(error, Error::Contended { .. });
     if is_final && requests.len() == 1 {
         if let Some(request) = requests.pop() {
-            let _ = request.send(Err(Unanswered::Refused(error)));
+            let _ = request.send(Err(BatchError::Refused(error)));
         }
         return;
     }
@@ -309,9 +309,9 @@ fn refuse<T>(
     );
     for request in requests {
         let why = if is_lost {
-            Unanswered::Lost
+            BatchError::Lost
         } else {
-            Unanswered::Failed
+            BatchError::Failed
         };
         let _ = request.send(Err(why));
     }

@@ -71,7 +71,7 @@ const POSITION: usize = ERA + 2;
 const ACTION: usize = ERA + 3;
 
 impl Db<'_> {
-    /// What can be said of the end of the changes now.
+    /// Polls the end of the changes.
     pub async fn changes_end(&mut self) -> Result<PolledEnd, Error> {
         let result = sqlx::query!(
             r#"SELECT era AS "era!", drawn AS "drawn!", removed AS "removed!", writers AS "writers!" FROM changes_end()"#
@@ -81,7 +81,7 @@ impl Db<'_> {
         let row = self.complete(result, Query(Changes), "read the end of the changes")?;
         Ok(PolledEnd {
             era: row.era,
-            drawn: row.drawn,
+            allocated: row.drawn,
             removed: row.removed,
             writers: row.writers.into_iter().collect(),
         })
@@ -104,7 +104,7 @@ impl Db<'_> {
     /// Removes changes that are older than `before`, looking at `count_max` of the oldest at most; returns how many of them
     /// are older. Also notes up to which position changes may be gone.
     ///
-    /// Of a resource that exists, the last of these changes stays with its whole state: later changes rest on it.
+    /// The last of these changes of an existing resource stays, with its complete state, as the base of later changes.
     /// Positions decide what is oldest: a change whose time was ahead goes with the older ones that follow it.
     pub async fn delete_changes_before(
         &mut self,
@@ -190,8 +190,8 @@ fn state(row: &PgRow, column: usize) -> Result<Option<ResourceImage>, sqlx::Erro
     Ok(read.map(|state| StoredResource::from(state).into()))
 }
 
-/// One connection that follows the end of the changes: it takes none from requests. Made on demand, and kept while it
-/// works.
+/// A connection of its own that polls the end of the changes, so that requests lose none. It is opened on demand, and
+/// reused while it works.
 pub struct ChangeFeed {
     settings: Settings,
     link: Option<Link>,

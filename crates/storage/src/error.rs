@@ -28,7 +28,7 @@ pub enum Error {
         /// The constraint's name in the schema.
         constraint: &'static str,
     },
-    /// The database is unreachable or unavailable. A later attempt may succeed; nothing of a transaction was kept,
+    /// The database is unreachable or unavailable. A later attempt may succeed. The transaction has been rolled back,
     /// unless the connection was lost during the commit.
     #[error("cannot {doing}: the database is unavailable")]
     Unavailable {
@@ -37,8 +37,8 @@ pub enum Error {
         #[source]
         source: Box<dyn StdError + Send + Sync>,
     },
-    /// Other transactions held locks for longer than a change waits in its turn (`lock_timeout`), or took all places until
-    /// its time to wait for one was over. Nothing was kept; a later attempt may succeed.
+    /// Other transactions held row locks for longer than `lock_timeout`, or the queue of lock waits was full until the
+    /// deadline. The transaction has been rolled back; a later attempt may succeed.
     #[error("cannot {doing}: another transaction holds a lock that it needs")]
     Contended {
         doing: &'static str,
@@ -102,18 +102,18 @@ impl Error {
     }
 }
 
-/// Whether the server ended a statement because its time was up.
+/// Whether the server cancelled a statement at its timeout.
 pub(super) fn is_timeout(error: &sqlx::Error) -> bool {
     code(error).is_some_and(|code| code == "57014")
 }
 
-/// Whether a statement was ended because it waited too long for a lock.
+/// Whether a statement was cancelled because it waited too long for a lock.
 pub(super) fn is_lock_timeout(error: &sqlx::Error) -> bool {
     code(error).is_some_and(|code| code == "55P03")
 }
 
-/// The connection is open, and no answer arrives, although the statement has had its whole time: no working server takes
-/// longer. The connection counts as lost, so that it is closed, and not waited for again.
+/// The connection is open, but the server has not answered within the timeout of the statement. The connection counts
+/// as lost, so that it is closed and never reused.
 pub(super) fn silent() -> sqlx::Error {
     sqlx::Error::Io(io::Error::new(
         io::ErrorKind::TimedOut,
@@ -121,7 +121,7 @@ pub(super) fn silent() -> sqlx::Error {
     ))
 }
 
-/// The time of the request is up before that of its statement: the server may be well.
+/// The deadline of the request passed before the timeout of its statement. The server may be healthy.
 #[derive(Debug, thiserror::Error)]
 #[error("the time of the request is up")]
 struct Late;
@@ -139,14 +139,14 @@ pub(super) fn is_late(error: &sqlx::Error) -> bool {
         .is_some_and(<dyn StdError + Send + Sync>::is::<Late>)
 }
 
-/// Adds the failed action to errors of sqlx.
-pub(super) trait Doing<T> {
+/// Adds the failed operation to errors of sqlx.
+pub(super) trait Context<T> {
     /// Adds `doing`, a verb and its object, and classifies the error by what callers can do.
-    fn doing(self, doing: &'static str) -> Result<T, Error>;
+    fn context(self, doing: &'static str) -> Result<T, Error>;
 }
 
-impl<T> Doing<T> for Result<T, sqlx::Error> {
-    fn doing(self, doing: &'static str) -> Result<T, Error> {
+impl<T> Context<T> for Result<T, sqlx::Error> {
+    fn context(self, doing: &'static str) -> Result<T, Error> {
         self.map_err(|source| match &source {
             sqlx::Error::Database(db) if db.is_unique_violation() => {
                 let constraint = db.constraint().unwrap_or("a unique constraint");
@@ -227,7 +227,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn codes_that_pass_are_told_from_those_that_stay() {
+    fn transient_codes_are_distinguished_from_permanent_ones() {
         for (code, transient) in [
             ("57P01", true),  // ended by an administrator
             ("57P03", true),  // starting up

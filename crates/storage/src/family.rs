@@ -22,7 +22,7 @@ pub struct LockedLineage {
 }
 
 impl Db<'_> {
-    /// Locks a resource and all its owners, topmost first; `None` if the resource does not exist (any more).
+    /// Locks a resource and all its owners, topmost first; `None` if the resource does not exist.
     pub async fn lock_lineage(
         &mut self,
         scope: ResourceScope<'_>,
@@ -68,7 +68,7 @@ impl Db<'_> {
         Ok(ids.into_iter().map(LockedRow::of).collect())
     }
 
-    /// Locks resources in the given order and returns those that exist.
+    /// Locks resources in the order of `ids` and returns those that exist.
     pub async fn lock_targets(
         &mut self,
         tenants: &TenantScope,

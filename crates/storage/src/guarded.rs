@@ -19,8 +19,8 @@ use super::error::is_closed;
 use super::measure::Statement;
 use super::pool::Link;
 
-/// A statement that fails later than this is not sent again: a closed connection shows at once, and a longer statement
-/// was ended for a reason.
+/// A statement that fails later than this is not sent again: a closed connection fails immediately, and a longer
+/// statement was ended for a reason.
 const REPEATED_WITHIN: Duration = Duration::from_secs(2);
 
 /// A connection for one statement.
@@ -60,20 +60,20 @@ fn send(link: &mut Link, statement: Inspected) -> BoxStream<'_, Answer> {
     let answers = link.connection.fetch_many(statement);
     match deadline {
         None => answers,
-        Some((deadline, unanswered)) => in_time(answers, deadline, unanswered),
+        Some((deadline, timeout_error)) => in_time(answers, deadline, timeout_error),
     }
 }
 
 fn in_time(
     answers: BoxStream<'_, Answer>,
     deadline: Instant,
-    unanswered: fn() -> Error,
+    timeout_error: fn() -> Error,
 ) -> BoxStream<'_, Answer> {
     Box::pin(unfold(Some(answers), move |answers| async move {
         let mut answers = answers?;
         match timeout_at(deadline, answers.next()).await {
             Ok(answer) => answer.map(|answer| (answer, Some(answers))),
-            Err(_) => Some((Err(unanswered()), None)),
+            Err(_) => Some((Err(timeout_error()), None)),
         }
     }))
 }

@@ -85,7 +85,7 @@ static TOMBSTONE_SQL: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
-/// The oldest known state is a generation, too, although the change that made it may not be stored.
+/// The oldest stored state also is a generation, although the change that made it may not be stored.
 static GENERATIONS_SQL: LazyLock<String> = LazyLock::new(|| {
     format!(
         "{TARGET}, stored AS MATERIALIZED (
@@ -231,7 +231,7 @@ fn past_record(row: &PgRow) -> Result<PastRecord, sqlx::Error> {
         is_complete: row.try_get(AFTER_STATE + 1)?,
         generation: row.try_get(AFTER_STATE + 2)?,
         first_at: row.try_get(AFTER_STATE + 3)?,
-        kept_since: row.try_get(AFTER_STATE + 4)?,
+        stored_since: row.try_get(AFTER_STATE + 4)?,
     })
 }
 

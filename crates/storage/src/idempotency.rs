@@ -1,4 +1,4 @@
-//! Table `idempotency_keys`: requests that were carried out, with their answers.
+//! Table `idempotency_keys`: completed requests with their responses.
 
 use chrono::{DateTime, Utc};
 use sqlx::types::Json;
@@ -7,15 +7,15 @@ use super::error::is_lock_timeout;
 use super::measure::SqlOperation::{Create, Delete, Query, Update};
 use super::measure::SqlTable::IdempotencyKeys;
 use super::{Db, Error};
-use hyperfleet_domain::idempotency::{Fingerprint, KeptRequest, KeyedRequest, StoredAnswer};
+use hyperfleet_domain::idempotency::{Fingerprint, KeyedRequest, StoredAnswer, StoredRequest};
 
 /// What became of a claim to a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ClaimedKey {
     /// The key is this transaction's until it ends.
     Fresh,
-    /// A request with this key was carried out before.
-    Stored(KeptRequest),
+    /// A request with this key was completed before.
+    Stored(StoredRequest),
     /// Another transaction has the key, and did not end in time.
     InProgress,
 }
@@ -63,7 +63,7 @@ impl Db<'_> {
     }
 
     /// The claim has locked the row.
-    async fn find_stored(&mut self, request: &KeyedRequest) -> Result<KeptRequest, Error> {
+    async fn find_stored(&mut self, request: &KeyedRequest) -> Result<StoredRequest, Error> {
         let result = sqlx::query_as!(
             Row,
             "SELECT fingerprint, status, tag, body FROM idempotency_keys
@@ -74,8 +74,8 @@ impl Db<'_> {
         )
         .fetch_one(self.connection())
         .await;
-        let row = self.complete(result, Query(IdempotencyKeys), "find a kept answer")?;
-        row.kept().ok_or_else(|| Error::Corrupt {
+        let row = self.complete(result, Query(IdempotencyKeys), "find a stored response")?;
+        row.into_stored().ok_or_else(|| Error::Corrupt {
             column: "idempotency_keys",
             value: "a request without its answer".to_owned(),
         })
@@ -129,9 +129,9 @@ impl Db<'_> {
 }
 
 impl Row {
-    /// `None` for a row that no transaction can have committed.
-    fn kept(self) -> Option<KeptRequest> {
-        Some(KeptRequest {
+    /// `None` for a claim without a response, which is never committed.
+    fn into_stored(self) -> Option<StoredRequest> {
+        Some(StoredRequest {
             fingerprint: Fingerprint(self.fingerprint.try_into().ok()?),
             answer: StoredAnswer {
                 status: u16::try_from(self.status?).ok()?,

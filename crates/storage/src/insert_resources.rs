@@ -103,7 +103,7 @@ impl BatchItem for InsertResource {
         if !may_exist || inserted.as_ref().is_ok_and(are_inserted) {
             return inserted;
         }
-        // The first statement may have been carried out without an answer. No other request makes these ids.
+        // The first statement may have succeeded although its answer was lost. No other request generates these ids.
         let found = db
             .existing(&column(items, |i| i.state.id.as_uuid()))
             .await?;

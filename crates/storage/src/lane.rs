@@ -100,7 +100,7 @@ impl Lane {
         }
     }
 
-    /// Number of requests that wait for a place, those of shares included.
+    /// Number of requests that wait for a place, also of shares.
     pub(super) fn waiting(&self) -> usize {
         self.waiting.count.load(Ordering::Relaxed)
     }
@@ -131,8 +131,8 @@ impl Lane {
         }
     }
 
-    /// Refuses the waiting requests, because one with a place got no connection: each would wait in vain in turn,
-    /// and be answered as if others were slow.
+    /// Refuses the waiting requests, because a request with a place got no connection: each would run into the same
+    /// timeout, and be answered as if others were slow.
     pub(super) fn send_away(&self) {
         self.no_connection.notify_waiters();
     }

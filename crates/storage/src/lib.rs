@@ -3,7 +3,7 @@
 //! ```text
 //! Store ── session() ──▶ Session   one statement at a time, each its own transaction
 //!   ├─ slow_session() ─▶ Session   the same for searches: at most half of the connections
-//!   └──── begin() ─────▶ Tx        several statements, kept by finish(Ok) only
+//!   └──── begin() ─────▶ Tx        several statements, committed only by finish(Ok)
 //!                          both give Db: every statement is a method of it, in the file of its table
 //! ```
 //!
@@ -81,7 +81,7 @@ pub use scope::{LockedRow, ResourceScope};
 pub use transactions::{Turn, Tx};
 pub use unreconciled::Unreconciled;
 
-use error::{Doing as _, is_connection_lost, is_late, is_timeout};
+use error::{Context as _, is_connection_lost, is_late, is_timeout};
 use guarded::GuardedConnection;
 use hyperfleet_domain::ResourceId;
 use lane::{Lane, LanePermit, Lanes};
@@ -245,7 +245,7 @@ impl Store {
         self.deadline.map_or(until, |deadline| deadline.min(until))
     }
 
-    /// The use of all connections, those of shares included.
+    /// The use of all connections, including the connections of shares.
     pub fn connections(&self) -> Connections {
         let mut sum = Connections {
             max: self.settings.connections_max,
@@ -261,12 +261,12 @@ impl Store {
         sum
     }
 
-    /// Closes superfluous idle connections, those of shares included.
+    /// Closes superfluous idle connections, also of shares.
     pub fn trim(&self) {
         pool::trim(&self.pools(), &self.settings.lifetime);
     }
 
-    /// Closes all idle connections, those of shares included: their server has ended, and each would cost a request
+    /// Closes all idle connections, also of shares: their server has ended, and each would cost a request
     /// its answer. Later requests make new ones.
     pub fn forget_idle(&self) {
         for pool in self.pools().iter() {
@@ -274,13 +274,13 @@ impl Store {
         }
     }
 
-    /// Closes this store's own idle connections, but not those of shares: connections that were needed once need
-    /// not be kept beside them.
+    /// Closes the idle connections of this store, but not of its shares: connections of a peak are no longer needed
+    /// beside them.
     pub fn close_idle(&self) {
         self.pool.retain(|_, _| false);
     }
 
-    /// Closes every idle connection, those of shares included; this store and its shares have no connections any more.
+    /// Closes every idle connection, also of shares. This store and its shares then have no connections.
     pub fn close(&self) {
         self.pools().iter().for_each(Pool::close);
     }
@@ -339,16 +339,16 @@ impl Drop for Session {
 impl Db<'_> {
     /// The connection, for one statement whose result must go through [`Db::complete`].
     fn connection(&mut self) -> GuardedConnection<'_> {
-        self.wire_for(false)
+        self.guarded(false)
     }
 
-    /// The same for a statement that may be carried out twice without harm: a request that begins with it does not
-    /// fail because its connection was closed before.
+    /// The same for an idempotent statement: if it is the first of its request, it is retried on a new connection when
+    /// the server has closed the pooled one.
     fn repeatable_connection(&mut self) -> GuardedConnection<'_> {
-        self.wire_for(self.link.is_unused)
+        self.guarded(self.link.is_unused)
     }
 
-    fn wire_for(&mut self, is_repeatable: bool) -> GuardedConnection<'_> {
+    fn guarded(&mut self, is_repeatable: bool) -> GuardedConnection<'_> {
         if self.link.health == Health::Good {
             self.link.health = Health::Busy;
         }
@@ -379,11 +379,10 @@ impl Db<'_> {
         if let Some(statement) = self.link.statement.take() {
             statement.end(operation, doing, result.as_ref().err());
         }
-        result.doing(doing)
+        result.context(doing)
     }
 
-    /// The same for a statement that waits for no locks and so takes its whole time by itself: one that the server has ended is
-    /// too slow.
+    /// The same for a statement that waits for no locks: if the server cancels it, the statement itself was too slow.
     fn complete_slow<T>(
         &mut self,
         result: Result<T, sqlx::Error>,
@@ -404,11 +403,11 @@ impl Db<'_> {
         operation: SqlOperation,
         doing: &'static str,
     ) -> Result<(), Error> {
-        let wire = match operation {
+        let connection = match operation {
             Begin => self.repeatable_connection(),
             _ => self.connection(),
         };
-        let result = sqlx::raw_sql(sql).execute(wire).await;
+        let result = sqlx::raw_sql(sql).execute(connection).await;
         self.complete(result.map(drop), operation, doing)
     }
 }

@@ -5,7 +5,7 @@ use sqlx::postgres::PgRow;
 use sqlx::types::Json;
 use sqlx::{Postgres, QueryBuilder, Row as _};
 
-use super::audit::{ENTRY_COLUMNS, entry_of, position_of, settled};
+use super::audit::{ENTRY_COLUMNS, entry_of, position_of, stable};
 use super::columns::{column, literal};
 use super::keyset::push_after;
 use super::measure::SqlOperation::{Query, Raw};
@@ -13,7 +13,7 @@ use super::measure::SqlTable::{Audit, Resources};
 use super::row::{COLUMNS, COLUMNS_COUNT, COLUMNS_WITHOUT_SPEC, StoredRow};
 use super::search::Search;
 use super::{Db, Error};
-use hyperfleet_domain::audit::{AuditEntry, AuditFilter, SettledTrail, TrailPosition};
+use hyperfleet_domain::audit::{AuditEntry, AuditFilter, StableTrail, TrailPosition};
 use hyperfleet_domain::page::{Direction, Listing, Order, OrderField, PageRequest};
 use hyperfleet_domain::position::RowPosition;
 use hyperfleet_domain::tenancy::TenantScope;
@@ -26,7 +26,7 @@ const SKIPPED_QUICKLY_MAX: i64 = 10_000;
 const OPEN_TRANSACTION: &str = "pg_snapshot_xmin(pg_current_snapshot())::text::bigint";
 /// Entries that the snapshot does not show are of this era and of that transaction or a later one, and their
 /// `commit_order` is not lower than their transaction.
-pub(super) const IS_SETTLED: &str =
+pub(super) const IS_STABLE: &str =
     "(era, commit_order) < (audit_era(), pg_snapshot_xmin(pg_current_snapshot())::text::bigint)";
 pub(super) const BY_POSITION: &str = " ORDER BY era, commit_order, sequence";
 /// Entries after a position that are counted at most: a reader at the start of a long trail asks for page after page.
@@ -73,10 +73,10 @@ impl ListQuery<'_> {
         filters.chain(owned).max().unwrap_or(TotalSource::Triggers)
     }
 
-    /// Whether the time of the statement depends on the amount of stored data, and not on the page alone. Then it
-    /// belongs in the lane ([`Store::slow_session`](super::Store::slow_session)). Every search does, because the rows
-    /// and bytes that it reads are known only when it runs. So do lists that are sorted as a whole, and pages far
-    /// back. A list by creation is read from an index, and its total is kept or counted by one.
+    /// Whether the time of the statement depends on the amount of stored data, and not only on the page. If so, it
+    /// belongs in the lane ([`Store::slow_session`](super::Store::slow_session)). This is true of every search, because
+    /// the rows and bytes that it reads are known only when it runs, of lists that sort all their rows, and of pages
+    /// with a large offset. A list by creation reads an index, and its total is a counter or comes from an index.
     pub fn may_be_slow(&self) -> bool {
         let skipped = match self.after {
             Some(_) => 0,
@@ -95,8 +95,8 @@ impl ListQuery<'_> {
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrailRows {
     pub listing: Listing<AuditEntry>,
-    /// How far the trail is settled.
-    pub settled: SettledTrail,
+    /// The end of the stable part of the trail.
+    pub stable: StableTrail,
     /// The position of the last entry, if more follow it in the order of positions.
     pub end: Option<TrailPosition>,
     /// The end of the last pass.
@@ -110,7 +110,7 @@ impl Db<'_> {
         request: &ListQuery<'_>,
     ) -> Result<Listing<StoredResource>, Error> {
         let mut query = statement(request);
-        // Texts of searches differ: kept, they would push out the statements that do not. Planned with its values,
+        // Texts of searches differ: cached, they would evict statements that are reused. Planned with its values,
         // each also gets the plan that fits them.
         let query = query.build().persistent(!request.is_counted_from_rows());
         let result = query.fetch_all(self.repeatable_connection()).await;
@@ -164,7 +164,7 @@ pub(super) fn read_resources(
     Ok((total, items))
 }
 
-/// The total of an empty page has a row, too, without an entry.
+/// The total of an empty page also has a row, without an entry.
 fn read_trail(
     rows: &[PgRow],
     filter: &AuditFilter,
@@ -178,7 +178,7 @@ fn read_trail(
     let items: Vec<_> = entries.map(entry_of).collect::<Result<_, _>>()?;
     let end = items.last().map(|entry| entry.position);
     Ok(TrailRows {
-        settled: settled(first)?,
+        stable: stable(first)?,
         end: end.filter(|_| !is_last && filter.after.is_some()),
         sealed: position_of(first, "sealed_")?.unwrap_or(TrailPosition::START),
         listing: Listing {
@@ -190,7 +190,7 @@ fn read_trail(
     })
 }
 
-/// The page, with the total and the end of the settled trail in every row, and in a row of their own if the page is
+/// The page, with the total and the stable end of the trail in every row, and in a row of their own if the page is
 /// empty. After a position it has one row more than the page holds, which tells whether it is the last page.
 fn audit_statement(
     tenants: &TenantScope,
@@ -198,14 +198,14 @@ fn audit_statement(
     page: PageRequest,
 ) -> QueryBuilder<Postgres> {
     let mut query = QueryBuilder::new(
-        "SELECT total.count AS total, settled.*, last.*, sealed.*, e.* FROM (SELECT audit_era() AS current_era, ",
+        "SELECT total.count AS total, stable.*, last.*, sealed.*, e.* FROM (SELECT audit_era() AS current_era, ",
     );
     query.push(OPEN_TRANSACTION).push(
-        " AS open_transaction) settled
+        " AS open_transaction) stable
          LEFT JOIN (SELECT era AS last_era, commit_order AS last_commit_order, sequence AS last_sequence
                     FROM audit_entries WHERE ",
     );
-    query.push(IS_SETTLED).push(
+    query.push(IS_STABLE).push(
         " ORDER BY era DESC, commit_order DESC, sequence DESC LIMIT 1) last ON true
          LEFT JOIN (SELECT end_era AS sealed_era, end_commit_order AS sealed_commit_order, end_sequence AS sealed_sequence
                     FROM audit_passes ORDER BY number DESC LIMIT 1) sealed ON true
@@ -276,20 +276,20 @@ fn push_audit_filter(
         query.push_bind(after.era).push(", ");
         query.push_bind(after.commit_order).push(", ");
         query.push_bind(after.sequence).push(") AND ");
-        query.push(IS_SETTLED);
+        query.push(IS_STABLE);
     }
 }
 
-/// The page's ids come from an index alone; only the rows on the page are read whole.
+/// The page's ids come from an index-only scan; only rows on the page are read completely.
 ///
 /// The text contains the length of the page, that the first page skips nothing, and the kind. The server keeps a plan
 /// only if it knows how few rows there will be; otherwise it plans for each request, which takes longer than the rest.
-/// Only if it knows the kind is that plan a good one for rare kinds, too.
+/// The plan is good for rare kinds only if it is made for the kind.
 ///
 /// One row more than the page holds tells whether it is the last one.
 ///
-/// Filtered rows are found once, for the total and for the page. Otherwise the server might walk the whole list in the
-/// hope that a page comes together early.
+/// Filtered rows are found once, for the total and for the page. Otherwise the planner might scan the entire list
+/// because it expects to fill the page early.
 fn statement(request: &ListQuery<'_>) -> QueryBuilder<Postgres> {
     let mut query = QueryBuilder::new("");
     if request.is_counted_from_rows() {
@@ -346,12 +346,12 @@ fn push_total(query: &mut QueryBuilder<Postgres>, request: &ListQuery<'_>) {
             query.push("SELECT count(*) FROM resources");
             push_filter(query, request);
         }
-        TotalSource::Triggers => push_kept_total(query, request),
+        TotalSource::Triggers => push_counter_total(query, request),
     }
 }
 
-/// The number that triggers keep of whole kinds and of tenants, less the finalizing resources if the list is without them.
-fn push_kept_total(query: &mut QueryBuilder<Postgres>, request: &ListQuery<'_>) {
+/// The counter that triggers maintain for each kind and tenant, minus finalizing resources if the list excludes them.
+fn push_counter_total(query: &mut QueryBuilder<Postgres>, request: &ListQuery<'_>) {
     let push_scope = |query: &mut QueryBuilder<Postgres>| {
         push_tenants(query, request.tenants);
         for filter in &request.filters {

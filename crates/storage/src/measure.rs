@@ -1,4 +1,4 @@
-//! Measures statements: metrics, a span for each if traces are kept, a log line for slow ones. Shows their texts,
+//! Measures statements: metrics, a span for each if traces are exported, a log line for slow ones. Shows their texts,
 //! never their values.
 
 use std::time::{Duration, Instant};
@@ -94,11 +94,12 @@ impl Statement {
         let (label, _, table) = operation.names();
         let table = table.unwrap_or("unknown");
         metrics::histogram!(DURATION, "operation" => label, "table" => table).record(elapsed);
-        let fault = error.and_then(|error| fault(operation, error));
-        if let Some(fault) = fault {
-            metrics::counter!(ERRORS, "operation" => label, "error_type" => fault).increment(1);
+        let error_type = error.and_then(|error| error_type(operation, error));
+        if let Some(error_type) = error_type {
+            metrics::counter!(ERRORS, "operation" => label, "error_type" => error_type)
+                .increment(1);
         }
-        name(&self.span, operation, fault);
+        name(&self.span, operation, error_type);
         self.log(elapsed, operation, doing);
     }
 
@@ -134,7 +135,7 @@ fn span(sql: &str) -> Span {
     )
 }
 
-/// The span of a statement that answers the request of `parent`, too. Its text is in the span of the request that was
+/// The span of a statement that also answers the request of `parent`. Its text is in the span of the request that was
 /// first.
 pub(super) fn shared(parent: &Span, operation: SqlOperation) -> Span {
     let span = parent.in_scope(|| span("(shared with other requests)"));
@@ -142,7 +143,7 @@ pub(super) fn shared(parent: &Span, operation: SqlOperation) -> Span {
     span
 }
 
-fn name(span: &Span, operation: SqlOperation, fault: Option<&'static str>) {
+fn name(span: &Span, operation: SqlOperation, error_type: Option<&'static str>) {
     if span.is_disabled() {
         return;
     }
@@ -154,8 +155,8 @@ fn name(span: &Span, operation: SqlOperation, fault: Option<&'static str>) {
     } else {
         span.record("otel.name", verb);
     }
-    if let Some(fault) = fault {
-        span.record("error.type", fault);
+    if let Some(error_type) = error_type {
+        span.record("error.type", error_type);
         span.record("otel.status_code", "error");
     }
 }
@@ -163,39 +164,41 @@ fn name(span: &Span, operation: SqlOperation, fault: Option<&'static str>) {
 /// Records how long getting a connection took, and why it failed.
 pub(super) fn waited(time: Duration, error: Option<&PoolError<sqlx::Error>>) {
     metrics::histogram!(WAIT).record(time);
-    let fault = match error {
+    let error_type = match error {
         None => return,
         Some(PoolError::Timeout(_)) => "timeout",
         Some(_) => "connection_error",
     };
-    metrics::counter!(ERRORS, "operation" => "connect", "error_type" => fault).increment(1);
+    metrics::counter!(ERRORS, "operation" => "connect", "error_type" => error_type).increment(1);
 }
 
 /// Creates the series of every failure with the value 0.
 pub fn count_from_zero() {
     let statements = ["begin", "create", "delete", "query", "raw", "update"];
-    let faults = [
+    let error_types = [
         "connection_error",
         "constraint_violation",
         "other",
         "timeout",
     ];
-    let of_statements = statements
-        .iter()
-        .flat_map(|operation| faults.iter().map(move |fault| (*operation, *fault)));
+    let of_statements = statements.iter().flat_map(|operation| {
+        error_types
+            .iter()
+            .map(move |error_type| (*operation, *error_type))
+    });
     let others = [
         ("commit", "commit_failed"),
         ("rollback", "rollback_failed"),
         ("connect", "connection_error"),
         ("connect", "timeout"),
     ];
-    for (operation, fault) in of_statements.chain(others) {
-        metrics::counter!(ERRORS, "operation" => operation, "error_type" => fault).absolute(0);
+    for (operation, error_type) in of_statements.chain(others) {
+        metrics::counter!(ERRORS, "operation" => operation, "error_type" => error_type).absolute(0);
     }
 }
 
-/// The older service's names for errors; `None` for those that are none.
-fn fault(operation: SqlOperation, error: &sqlx::Error) -> Option<&'static str> {
+/// The names of errors in the Go HyperFleet API; `None` for results that are no errors.
+fn error_type(operation: SqlOperation, error: &sqlx::Error) -> Option<&'static str> {
     let is_constraint = |error: &dyn sqlx::error::DatabaseError| {
         !matches!(error.kind(), ErrorKind::Other)
             || error.code().is_some_and(|code| code.starts_with("23"))
@@ -204,7 +207,8 @@ fn fault(operation: SqlOperation, error: &sqlx::Error) -> Option<&'static str> {
         sqlx::Error::RowNotFound => return None,
         _ if matches!(operation, SqlOperation::Commit) => "commit_failed",
         _ if matches!(operation, SqlOperation::Rollback) => "rollback_failed",
-        // A change that others hold up begins again, and is refused in the end at most: that is no fault of the database.
+        // A write that waits too long for a row lock is retried, and refused if all attempts fail: that is no error of
+        // the database.
         _ if is_lock_timeout(error) => return None,
         _ if is_connection_lost(error) => "connection_error",
         _ if is_timeout(error) || is_late(error) => "timeout",
@@ -220,13 +224,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn faults_have_the_names_that_dashboards_know() {
+    fn error_types_have_the_names_of_dashboards() {
         let io = || sqlx::Error::Io(std::io::Error::other("cut"));
-        assert_eq!(fault(Query(Resources), &io()), Some("connection_error"));
-        assert_eq!(fault(Commit, &io()), Some("commit_failed"));
-        assert_eq!(fault(Rollback, &io()), Some("rollback_failed"));
-        assert_eq!(fault(Query(Resources), &sqlx::Error::RowNotFound), None);
+        assert_eq!(
+            error_type(Query(Resources), &io()),
+            Some("connection_error")
+        );
+        assert_eq!(error_type(Commit, &io()), Some("commit_failed"));
+        assert_eq!(error_type(Rollback, &io()), Some("rollback_failed"));
+        assert_eq!(
+            error_type(Query(Resources), &sqlx::Error::RowNotFound),
+            None
+        );
         let other = sqlx::Error::ColumnNotFound("x".to_owned());
-        assert_eq!(fault(Query(Resources), &other), Some("other"));
+        assert_eq!(error_type(Query(Resources), &other), Some("other"));
     }
 }

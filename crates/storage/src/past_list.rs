@@ -1,8 +1,8 @@
-//! Lists of an earlier moment, in one statement.
+//! Lists as of an earlier time, in one statement.
 //!
-//! Resources that have not changed since are taken from `resources`, the others as the change before the first one since has
-//! left them. So the time grows with the number of resources of the collection and with that of all changes since. Whole
-//! states are read for the page alone.
+//! Resources that have not changed since are read from `resources`, the others from the last change before that time.
+//! The cost grows with the number of resources in the collection, and with the number of all changes since. Complete
+//! states are read only for the page.
 
 use chrono::{DateTime, Utc};
 use sqlx::{Postgres, QueryBuilder, Row as _};
@@ -23,7 +23,7 @@ use hyperfleet_domain::{ListFilter, ResourceId, StoredResource};
 pub struct PastListing {
     pub listing: Listing<StoredResource>,
     /// The time from which on all changes are stored; unset if all are.
-    pub kept_since: Option<DateTime<Utc>>,
+    pub stored_since: Option<DateTime<Utc>>,
 }
 
 impl Db<'_> {
@@ -40,8 +40,8 @@ impl Db<'_> {
         let rows = self.complete_slow(result, Query(Changes), "list resources of a moment")?;
         let size = request.page.size as usize;
         let is_last = rows.len() <= size;
-        let kept = rows.first().map(|row| row.try_get(COLUMNS_COUNT + 1));
-        let kept = self.complete(kept.transpose(), Raw, "read the start of the history")?;
+        let start = rows.first().map(|row| row.try_get(COLUMNS_COUNT + 1));
+        let start = self.complete(start.transpose(), Raw, "read the start of the history")?;
         let (total, items) = self.complete(read_resources(rows, size), Raw, "read a page")?;
         let last = items.last().filter(|_| !is_last);
         let next = last.map(|last| RowPosition::of(&request.order, last));
@@ -52,7 +52,7 @@ impl Db<'_> {
                 total,
                 next,
             },
-            kept_since: kept.flatten(),
+            stored_since: start.flatten(),
         })
     }
 }

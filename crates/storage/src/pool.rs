@@ -1,4 +1,4 @@
-//! Connections, kept between requests.
+//! A pool of connections.
 
 use std::fmt;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ const SESSION: [(&str, &str); 9] = [
     ("idle_in_transaction_session_timeout", "60s"),
     // Idle connections are closed here, not under the next request.
     ("idle_session_timeout", "0"),
-    // Notices cost time, and nobody reads them.
+    // Notices cost time, and nothing reads them.
     ("client_min_messages", "warning"),
     // Searches return every match.
     ("gin_fuzzy_search_limit", "0"),
@@ -60,10 +60,10 @@ pub struct Settings {
     pub lifetime: ConnectionLifetime,
 }
 
-/// How long idle connections are kept. The default is for ever, all of them.
+/// How long idle connections stay open. Default: all of them, forever.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ConnectionLifetime {
-    /// Number of idle connections that are kept, over all threads.
+    /// Maximum number of idle connections, over all threads.
     pub idle_max: Option<usize>,
     /// Idle time after which one is closed.
     pub idle_time: Option<Duration>,
@@ -145,7 +145,7 @@ impl Connector {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Health {
     Good,
-    /// An answer is still to come, or a transaction open: it is closed, not kept.
+    /// An answer is still to come, or a transaction is open: the connection is closed, not returned to the pool.
     Busy,
     /// It failed: it is closed, with all other idle ones, which most likely failed with it.
     Lost,
@@ -239,7 +239,7 @@ pub(super) fn gathering_pool(settings: &Settings, connections_max: usize) -> Poo
         // The server would plan for each number of rows, which takes longer than to read or to write them.
         ("plan_cache_mode", "force_generic_plan"),
         ("enable_seqscan", "off"),
-        // One request must not make the others wait for a lock: each goes on alone.
+        // One request must not make the others wait for a lock. After this timeout each runs in a statement of its own.
         ("lock_timeout", "100ms"),
     ];
     pool_of(settings, connections_max, &options)
@@ -256,7 +256,7 @@ fn pool_of(settings: &Settings, connections_max: usize, options: &[(&str, &str)]
         .queue_mode(managed::QueueMode::Lifo)
         .runtime(deadpool::Runtime::Tokio1)
         .build()
-        .unwrap_or_else(|error| unreachable!("a runtime is given: {error}"))
+        .unwrap_or_else(|error| unreachable!("a runtime is configured: {error}"))
 }
 
 /// Closes superfluous idle connections of these pools: those that are too old or were idle for too long, and of the
@@ -281,8 +281,8 @@ pub(super) fn trim(pools: &[Pool], limits: &ConnectionLifetime) {
         return;
     };
     times.sort_unstable_by(|one, other| other.cmp(one));
-    let last_kept = idle_max.checked_sub(1).and_then(|last| times.get(last));
+    let last_retained = idle_max.checked_sub(1).and_then(|last| times.get(last));
     for pool in pools {
-        pool.retain(|_, metrics| last_kept.is_some_and(|last| used_at(&metrics) >= *last));
+        pool.retain(|_, metrics| last_retained.is_some_and(|last| used_at(&metrics) >= *last));
     }
 }

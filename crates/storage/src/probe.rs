@@ -10,13 +10,13 @@ use super::pool::{self, Link, Settings};
 use super::pooler;
 use super::{DatabaseStatus, Db, Error, Migration, SchemaStatus};
 
-/// How long a connection is kept. A session keeps the settings that its role and database had when it began, read-only ones
-/// among them.
+/// Maximum age of a connection. A session retains the settings that its role and database had when it began, such as
+/// read-only mode.
 const AGE_MAX: Duration = Duration::from_mins(1);
 /// The connection's name in `pg_stat_activity`.
 const NAME: &str = "hyperfleet-api-probe";
 
-/// One connection, made on demand and kept while it works.
+/// One connection, opened on demand and reused while it works.
 pub struct Probe {
     settings: Settings,
     /// With the time at which it was made.

@@ -312,7 +312,7 @@ impl Db<'_> {
         Ok(found.map(|row| row.surrounded(kinds_with_rules)))
     }
 
-    /// The snapshots of locked resources, in the given order.
+    /// The snapshots of locked resources, in the order of `ids`.
     pub async fn list_snapshots(
         &mut self,
         locked: &[LockedRow],

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use sqlx::{AssertSqlSafe, Row as _};
 
 use super::batching::{BatchItem, by_place};
-use super::error::Doing as _;
+use super::error::Context as _;
 use super::measure::SqlOperation::{self, Query};
 use super::measure::SqlTable::Resources;
 use super::row::{COLUMNS, COLUMNS_COUNT, StoredRow};
@@ -51,7 +51,7 @@ impl BatchItem for FindStored {
             Ok((place, StoredRow::read(row)?.into()))
         });
         let found: Result<Vec<_>, _> = found.collect();
-        let found = found.doing("read a resource")?;
+        let found = found.context("read a resource")?;
         Ok(by_place(items.len(), found))
     }
 }

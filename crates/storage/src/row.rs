@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use hyperfleet_domain::{Deletion, JsonText, Reference, References, StoredResource, Tenancy};
 
-/// A whole resource, for an answer.
+/// A complete resource, for a response.
 pub(super) struct StoredRow {
     pub(super) id: Uuid,
     pub(super) kind: String,

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::batching::{BATCH_MAX, BatchItem, BatchLimits, Batcher, Unanswered};
+use super::batching::{BATCH_MAX, BatchError, BatchItem, BatchLimits, Batcher};
 use super::insert_resources::InsertResource;
 use super::pool::{Pool, gathering_pool};
 use super::read_resources::ReadResource;
@@ -30,7 +30,7 @@ use hyperfleet_domain::{
     Condition, Report, Resource, ResourceSnapshot, ResourceState, StoredResource,
 };
 
-/// Time for a new connection, after those of shared statements were waited for in vain.
+/// Timeout of a new connection, if no connection for shared statements became free.
 const CONNECT_TIME: Duration = Duration::from_secs(1);
 
 /// The batchers of one thread.
@@ -43,7 +43,7 @@ pub(super) struct Batchers {
     reports: Batcher<SaveReport>,
 }
 
-/// Connections for shared statements alone. Statements without any use those for everything, one item each.
+/// Connections for shared statements. Without any, every item has a statement of its own, on the common connections.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct SharedConnections {
     /// For single resources that are read for an answer.
@@ -132,7 +132,7 @@ impl Store {
             .await
     }
 
-    /// Runs a statement for an item, together with others. If that fails, for the item alone.
+    /// Runs a statement for an item, in a batch with others. If the batch fails, runs a statement for this item only.
     async fn run_shared<Q: BatchItem>(
         &self,
         batcher: &Batcher<Q>,
@@ -142,15 +142,15 @@ impl Store {
         let mut is_unknown = false;
         match batcher.submit(item(), until, self.deadline).await {
             Ok(answer) => return Ok(answer),
-            Err(Unanswered::Refused(error)) => return Err(error),
-            Err(Unanswered::Late) => return Err(without_answer(Q::DOING, error::silent())),
-            Err(Unanswered::Lost) if !Q::IS_REPEATABLE => {
+            Err(BatchError::Refused(error)) => return Err(error),
+            Err(BatchError::Late) => return Err(without_answer(Q::DOING, error::silent())),
+            Err(BatchError::Lost) if !Q::IS_REPEATABLE => {
                 return Err(without_answer(Q::DOING, connection_lost()));
             }
             // Both attempts together wait for a connection hardly longer than one; a new one takes a moment.
-            Err(Unanswered::NoConnection) => until = until.max(Instant::now() + CONNECT_TIME),
-            Err(Unanswered::Failed) => until = self.connected_by(),
-            Err(Unanswered::Lost) => {
+            Err(BatchError::NoConnection) => until = until.max(Instant::now() + CONNECT_TIME),
+            Err(BatchError::Failed) => until = self.connected_by(),
+            Err(BatchError::Lost) => {
                 until = self.connected_by();
                 is_unknown = true;
             }

@@ -2,8 +2,8 @@
 //! of each. This is the only statement that does so, for one resource or several.
 //!
 //! The part of the statement that reads the table again sees each row as it was before. **The statement waits for no
-//! resource**: it counts as a writer of `changes` from its begin on, and watchers are shown nothing behind a writer that
-//! has not ended. A row that another transaction holds counts as changed.
+//! row lock**: it counts as a writer of `changes` from its start, and no later change is dispatched to watchers before
+//! that writer has ended. A row that another transaction has locked counts as changed.
 
 use super::batching::{BatchItem, by_place, column};
 use super::condition_columns::{ConditionColumns, SentConditions};

@@ -1,4 +1,4 @@
-//! The migrations that the database has, and those that this program needs.
+//! The migrations of the database, and the migrations that this program needs.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -48,9 +48,9 @@ pub struct Migration {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MigrationState {
     Applied,
-    /// The program alone.
+    /// Only the program.
     Missing,
-    /// The database alone: a newer program applied it.
+    /// Only the database: a newer program applied it.
     Unknown,
 }
 
@@ -156,7 +156,7 @@ impl Store {
         }
         let migrations = db.migrations().await;
         db.execute(
-            // An earlier failed run has kept the lock of all migrations.
+            // An earlier failed run still holds the lock of all migrations.
             "SELECT pg_advisory_unlock_all();
              RESET statement_timeout; RESET lock_timeout",
             Raw,

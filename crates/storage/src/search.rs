@@ -21,7 +21,7 @@ const LIKE_BYTES_MAX: i32 = 1_000;
 /// and would lose its indexes.
 const BY_BYTES: &str = " COLLATE \"C\"";
 
-/// The kinds, which define the paths of their resources: URLs are compared, too.
+/// The kinds, which define the paths of their resources, because URLs are also compared.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Search<'a>(pub(super) &'a EntityRegistry);
 

@@ -1,7 +1,7 @@
 //! Transactions, and how changes take turns for rows that others hold.
 //!
 //! ```text
-//! begin() ─────────────────▶ Tx   statements that wait for nobody, or may wait long
+//! begin() ─────────────────▶ Tx   statements that wait for no lock, or may wait long
 //! begin_change(First) ─────▶ Tx   a change: any connection, and 10 ms for each lock that others hold
 //! begin_change(InLane) ────▶ Tx   the same change once more: a place in the lane, and 4 s for each lock
 //! ```
@@ -13,7 +13,8 @@ use super::measure::SqlOperation::{self, Begin, Commit, Rollback};
 use super::pool::Health;
 use super::{Db, Error, Session, Store};
 
-/// Each is one message to the server. A kept plan must not read a whole table because the table was small when it was made.
+/// Each is one message to the server. A cached plan must not scan a table because the table was small when the plan was
+/// made.
 const BEGIN_CHANGE: ByTurn = ByTurn {
     first: "BEGIN; SET LOCAL lock_timeout = '10ms'; \
             SET LOCAL plan_cache_mode = force_generic_plan; SET LOCAL enable_seqscan = off",
@@ -25,7 +26,7 @@ const BEGIN_CHANGE: ByTurn = ByTurn {
 const BEGIN_READING: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; \
                              SET LOCAL idle_in_transaction_session_timeout = '10min'";
 
-/// How a change waits for rows that others hold. A change that waits in vain fails with [`Error::Contended`].
+/// How a change waits for row locks. If a wait times out, the change fails with [`Error::Contended`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Turn {
     /// With any connection, 10 ms for each lock: most changes hold a row for less.
@@ -41,7 +42,7 @@ struct ByTurn {
     in_lane: &'static str,
 }
 
-/// One open transaction. Only [`Tx::finish`] with an `Ok` keeps its changes; dropping it rolls back at once, because
+/// One open transaction. Only [`Tx::finish`] with an `Ok` commits; dropping it rolls back immediately, because
 /// its connection is closed.
 #[must_use = "a transaction that is not finished did nothing"]
 pub struct Tx {
@@ -98,7 +99,7 @@ impl Tx {
                 Ok(value)
             }
             Err(error) => {
-                // If this fails, too, the connection is closed, with the same effect.
+                // If this also fails, the connection is closed, with the same effect.
                 let _ = self.close("ROLLBACK", Rollback, "roll back").await;
                 Err(error)
             }

@@ -12,7 +12,7 @@ use hyperfleet_server_kit::settings::Secret;
 pub struct Database {
     /// Only `postgres`.
     pub dialect: String,
-    /// The whole address in one URL. The TLS mode may be set beside it, unless the URL has one.
+    /// The address as one URL. The TLS mode may be set beside it, unless the URL has one.
     pub url: Option<Secret>,
     /// Host name, address, or folder of a Unix socket.
     pub host: String,
@@ -30,7 +30,7 @@ pub struct Database {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Ssl {
-    /// `None`: that of the URL, otherwise no TLS.
+    /// `None`: the mode of the URL, or no TLS without one.
     pub mode: Option<SslMode>,
     /// PEM file with the authorities to trust; empty for the system's.
     pub root_cert_file: PathBuf,

@@ -27,7 +27,7 @@ pub struct FleetAdapterSettings {
     pub sweep_interval: Duration,
     #[serde(with = "humantime_serde")]
     pub report_interval: Duration,
-    /// How long units are kept after their resource was removed.
+    /// How long units remain after their resource was removed.
     #[serde(with = "humantime_serde")]
     pub orphan_grace: Duration,
     pub removal_limit: RemovalLimitSettings,

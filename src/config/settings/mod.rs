@@ -54,7 +54,7 @@ pub struct Lists {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Audit {
-    /// How long entries are kept; unset for ever.
+    /// Retention of entries; unset for forever.
     #[serde(default, with = "humantime_serde")]
     pub retention: Option<Duration>,
 }
@@ -63,7 +63,7 @@ pub struct Audit {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct History {
-    /// How long they are kept.
+    /// Their retention.
     #[serde(with = "humantime_serde")]
     pub retention: Duration,
 }

@@ -24,9 +24,9 @@ use hyperfleet_service::app::trail::{TrailRange, TrailReader};
 use hyperfleet_storage::{Probe, Store, TrailEnd};
 use progress::TrailProgress;
 
-/// Exit code if the trail has faults.
+/// Exit code if the verification finds faults.
 const FAULTS: u8 = 3;
-/// Least timeout of a statement: some read the whole trail.
+/// Least timeout of a statement: some read the entire trail.
 const STATEMENT_MILLISECONDS: u64 = 600_000;
 /// Passes of an earlier export that one statement compares.
 const COMPARED_AT_ONCE: usize = 1_000;
@@ -178,7 +178,7 @@ async fn export(store: &Store, args: &AuditExportArgs) -> anyhow::Result<()> {
     };
     let (mut export, begin) = Export::begin(args.tenant.iter().cloned().collect());
     begin.into_iter().try_for_each(&mut write)?;
-    let mut reader = TrailReader::open(store, range, TrailEnd::Settled).await?;
+    let mut reader = TrailReader::open(store, range, TrailEnd::Stable).await?;
     while let Some(line) = reader.next().await? {
         progress.count(&line);
         export.take(line).into_iter().try_for_each(&mut write)?;

@@ -36,7 +36,7 @@ impl TrailProgress {
         if self.is_printed && self.printed.elapsed() >= PERIOD {
             self.printed = Instant::now();
             let (verb, entries) = (self.verb, self.entries);
-            let at = moment::whole_seconds(entry.at);
+            let at = moment::rfc3339_seconds(entry.at);
             print_to_stderr(&format!("{verb} {entries} entries, up to {at}"));
         }
     }

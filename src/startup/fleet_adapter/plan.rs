@@ -11,7 +11,7 @@ use hyperfleet_fleet::start::Prepared;
 use hyperfleet_fleet_adapter::domain::RemovalLimit;
 use hyperfleet_fleet_adapter::workloads::Workloads;
 use hyperfleet_fleet_adapter::{OrphanSettings, Running, approval};
-use hyperfleet_server_kit::faults::Faults;
+use hyperfleet_server_kit::errors::ErrorList;
 use hyperfleet_server_kit::files;
 
 use crate::config::{self, Settings};
@@ -39,79 +39,79 @@ pub(crate) struct AdapterPlan {
 }
 
 impl AdapterPlan {
-    /// The adapter that `serve` runs, if the settings enable it. Workloads are checked in any case: `config check`
-    /// thus finds their faults for an adapter that runs alone.
+    /// The adapter that `serve` runs, if the settings enable it. Workloads are always checked, so that `config check`
+    /// also finds their errors for a standalone adapter.
     ///
     /// # Errors
     ///
-    /// Every fault, with its setting.
+    /// Every error, with its setting.
     pub(crate) fn embedded(
         settings: &Settings,
         kinds: Option<&EntityRegistry>,
     ) -> anyhow::Result<Option<Self>> {
         let adapter = &settings.fleet.adapter;
         if !adapter.enabled {
-            let mut faults = Faults::default();
-            check_workloads(adapter, kinds, &mut faults);
-            faults.refuse()?;
+            let mut errors = ErrorList::default();
+            check_workloads(adapter, kinds, &mut errors);
+            errors.refuse()?;
             return Ok(None);
         }
-        let mut faults = Faults::default();
-        let mut fault = |text: &str| faults.0.push(text.to_owned());
+        let mut errors = ErrorList::default();
+        let mut error = |text: &str| errors.0.push(text.to_owned());
         if !settings.fleet.enabled {
-            fault(
+            error(
                 "fleet.adapter.enabled is true, but fleet.enabled is false: set fleet.enabled to true, or run the adapter alone with `hyperfleet-api fleet-adapter run`",
             );
         }
         if adapter.api_url.is_empty() {
             if settings.server.tls.enabled {
-                fault(
+                error(
                     "fleet.adapter.api_url is not set, but server.tls.enabled is true: set it to the URL with the name that the certificate is for",
                 );
             }
             if settings.server.jwt.enabled && adapter.token_file.as_os_str().is_empty() {
-                fault(
+                error(
                     "fleet.adapter.token_file is not set, but server.jwt.enabled is true: name a file with a token for the adapter",
                 );
             }
         }
-        Self::checked(settings, kinds, faults).map(Some)
+        Self::checked(settings, kinds, errors).map(Some)
     }
 
     /// The adapter without the API.
     ///
     /// # Errors
     ///
-    /// Every fault, with its setting.
-    pub(super) fn alone(
+    /// Every error, with its setting.
+    pub(super) fn standalone(
         settings: &Settings,
         kinds: Option<&EntityRegistry>,
     ) -> anyhow::Result<Self> {
-        let mut faults = Faults::default();
+        let mut errors = ErrorList::default();
         if settings.fleet.adapter.api_url.is_empty() {
-            faults.0.push(
+            errors.0.push(
                 "fleet.adapter.api_url is not set: set it to the URL of the API, such as http://127.0.0.1:8000".to_owned(),
             );
         }
-        Self::checked(settings, kinds, faults)
+        Self::checked(settings, kinds, errors)
     }
 
     fn checked(
         settings: &Settings,
         kinds: Option<&EntityRegistry>,
-        mut faults: Faults,
+        mut errors: ErrorList,
     ) -> anyhow::Result<Self> {
         let adapter = &settings.fleet.adapter;
-        check_workloads(adapter, kinds, &mut faults);
-        check_name(&adapter.name, &mut faults);
+        check_workloads(adapter, kinds, &mut errors);
+        check_name(&adapter.name, &mut errors);
         if !adapter.api_url.is_empty() {
             let api = Api::new(&adapter.api_url, Token::None);
-            faults.part(api.map_err(|fault| anyhow!("fleet.adapter.api_url: {fault}")));
+            errors.part(api.map_err(|error| anyhow!("fleet.adapter.api_url: {error}")));
         }
         let token = &adapter.token_file;
         if !token.as_os_str().is_empty() {
             let read = files::read(token, TOKEN_BYTES_MAX);
-            faults.part(read.map_err(|error| {
+            errors.part(read.map_err(|error| {
                 anyhow!(
                     "fleet.adapter.token_file: cannot read {}: {error}",
                     token.display()
@@ -119,13 +119,13 @@ impl AdapterPlan {
             }));
         }
         let plurals = kinds.map_or_else(Vec::new, |kinds| plurals(adapter, kinds));
-        if kinds.is_some() && plurals.is_empty() && faults.0.is_empty() {
-            faults.0.push(format!(
+        if kinds.is_some() && plurals.is_empty() && errors.0.is_empty() {
+            errors.0.push(format!(
                 "fleet.adapter.workloads is empty, and no kind requires the adapter {:?}: it has nothing to do",
                 adapter.name
             ));
         }
-        faults.refuse()?;
+        errors.refuse()?;
         Ok(Self {
             instance: instance(&settings.server.hostname),
             plurals,
@@ -139,7 +139,7 @@ impl AdapterPlan {
         &self.settings.name
     }
 
-    /// The URL of the API: the configured one, or else that of a listener of this process.
+    /// The URL of the API: the configured URL, or else the URL of a listener of this process.
     pub(super) fn api_url(&self, listener: Option<SocketAddr>) -> String {
         match listener {
             Some(listener) if self.settings.api_url.is_empty() => loopback::url(listener),
@@ -151,7 +151,7 @@ impl AdapterPlan {
     ///
     /// # Errors
     ///
-    /// A fault that the plan was checked for.
+    /// An error that the plan was checked for.
     pub(super) fn running(
         &self,
         fleet: &Prepared,
@@ -169,7 +169,7 @@ impl AdapterPlan {
             store: fleet.keys.clone(),
             api: Api::new(api_url, token)?,
             workloads: Workloads::compile(&settings.name, &settings.workloads)
-                .map_err(|faults| anyhow!(faults.join("\n")))?,
+                .map_err(|errors| anyhow!(errors.join("\n")))?,
             adapter: hyperfleet_fleet_adapter::Settings {
                 name: settings.name.clone(),
                 instance: self.instance.clone(),
@@ -200,27 +200,27 @@ impl AdapterPlan {
     }
 }
 
-/// Finds every fault of the workloads, and kinds that do not exist.
+/// Finds every error of the workloads, and kinds that do not exist.
 fn check_workloads(
     adapter: &config::FleetAdapterSettings,
     kinds: Option<&EntityRegistry>,
-    faults: &mut Faults,
+    errors: &mut ErrorList,
 ) {
     if let Err(found) = Workloads::compile(&adapter.name, &adapter.workloads) {
         let named = found
             .into_iter()
-            .map(|fault| match fault.strip_prefix("workloads[") {
+            .map(|error| match error.strip_prefix("workloads[") {
                 Some(rest) => format!("fleet.adapter.workloads[{rest}"),
-                None => format!("fleet.adapter {fault}"),
+                None => format!("fleet.adapter {error}"),
             });
-        faults.0.extend(named);
+        errors.0.extend(named);
     }
     let Some(kinds) = kinds else { return };
     for (position, workload) in adapter.workloads.iter().enumerate() {
         let kind = &workload.kind;
         if !kind.is_empty() && kinds.get(kind).is_none() {
             let known: Vec<_> = kinds.entities().iter().map(|e| e.kind.as_str()).collect();
-            faults.0.push(format!(
+            errors.0.push(format!(
                 "fleet.adapter.workloads[{position}]: the kind {kind:?} is not configured: give one of {}, or add it to entities",
                 known.join(", ")
             ));
@@ -229,11 +229,11 @@ fn check_workloads(
 }
 
 /// The name is a part of keys and of units.
-fn check_name(name: &str, faults: &mut Faults) {
+fn check_name(name: &str, errors: &mut ErrorList) {
     let is_good = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     let length = 1..=Report::ADAPTER_BYTES_MAX;
     if !length.contains(&name.len()) || !name.chars().all(is_good) {
-        faults.0.push(format!(
+        errors.0.push(format!(
             "fleet.adapter.name is {name:?}: give up to {} letters, digits, -, _ or .",
             Report::ADAPTER_BYTES_MAX
         ));
@@ -254,7 +254,7 @@ fn plurals(adapter: &config::FleetAdapterSettings, kinds: &EntityRegistry) -> Ve
     reported.map(|entity| entity.plural.clone()).collect()
 }
 
-/// Name of this replica: that of the instance, or else of the machine.
+/// Name of this replica: the name of the instance, or else of the machine.
 fn instance(hostname: &str) -> String {
     if !hostname.is_empty() {
         return hostname.to_owned();

@@ -8,7 +8,7 @@ use hyperfleet_fleet_adapter::domain::DesiredUnit;
 use hyperfleet_fleet_adapter::workloads::{RenderInput, Rendered, Workloads};
 use hyperfleet_fleet_model::unit::Options;
 use hyperfleet_server_kit::ending::Misuse;
-use hyperfleet_server_kit::faults::Faults;
+use hyperfleet_server_kit::errors::ErrorList;
 use hyperfleet_server_kit::files;
 use hyperfleet_server_kit::program::print;
 use serde_json::{Value, json};
@@ -30,9 +30,9 @@ pub(super) fn render(args: &RenderArgs) -> anyhow::Result<()> {
     let workloads = loaded.made(|settings| {
         let adapter = &settings.fleet.adapter;
         let workloads = Workloads::compile(&adapter.name, &adapter.workloads);
-        Ok(workloads.map_err(|faults| {
-            let named = faults.iter().map(|fault| format!("fleet.adapter.{fault}"));
-            Faults(named.collect())
+        Ok(workloads.map_err(|errors| {
+            let named = errors.iter().map(|error| format!("fleet.adapter.{error}"));
+            ErrorList(named.collect())
         })?)
     });
     let workloads = workloads.context(Misuse)?;
@@ -68,7 +68,7 @@ pub(super) fn rendered(
     let units = match workloads.render(&subject) {
         Ok(Rendered::NotApplicable) => Vec::new(),
         Ok(Rendered::Units(workloads)) => workloads.into_iter().flat_map(|w| w.units).collect(),
-        Err(fault) => bail!("{}: {}", fault.reason, fault.message),
+        Err(error) => bail!("{}: {}", error.reason, error.message),
     };
     match format {
         OutputFormat::Text if units.is_empty() => Ok(format!("# no units for this {kind}\n")),
@@ -95,7 +95,7 @@ fn file(unit: &DesiredUnit) -> anyhow::Result<String> {
     Ok(Options::new(&unit.options)?.text())
 }
 
-/// A document in a file, or on standard input. JSON is YAML, too.
+/// A document in a file, or on standard input. JSON is also YAML.
 fn document(path: &Path) -> anyhow::Result<Value> {
     let text = if path == Path::new("-") {
         let mut text = String::new();

@@ -23,7 +23,7 @@ pub(crate) struct Role {
 }
 
 impl Role {
-    /// Starts it; its end may take `end_time`. `listener` is that of the API in this process.
+    /// Starts it; its end may take `end_time`. `listener` is the API's listener in this process.
     pub(crate) fn start(
         plan: AdapterPlan,
         fleet: Prepared,
@@ -45,8 +45,8 @@ impl Role {
             let running = plan.running(&fleet, &api_url, grace);
             let (mut stopped, ended) = (stopped.clone(), ended.clone());
             async move {
-                let Ok(running) = running.inspect_err(|fault| {
-                    let error = format!("{fault:#}");
+                let Ok(running) = running.inspect_err(|error| {
+                    let error = format!("{error:#}");
                     tracing::error!(error, "fleet adapter cannot run: retrying");
                 }) else {
                     return;

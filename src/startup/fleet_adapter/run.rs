@@ -11,7 +11,7 @@ use anyhow::Context as _;
 use hyperfleet_fleet::EtcdFleet;
 use hyperfleet_fleet::start::{Prepared, RegistryLocation};
 use hyperfleet_server_kit::ending::{self, Misuse};
-use hyperfleet_server_kit::faults::Faults;
+use hyperfleet_server_kit::errors::ErrorList;
 use hyperfleet_server_kit::http::Gate;
 use hyperfleet_server_kit::program::Build;
 use hyperfleet_server_kit::side::Side;
@@ -72,19 +72,19 @@ impl Program {
     ///
     /// # Errors
     ///
-    /// Every fault, with its setting.
+    /// Every error, with its setting.
     fn of(loaded: &Loaded) -> anyhow::Result<Self> {
         let mut settings = loaded.settings.clone();
         // The API is not here; its files may still serve the other listeners.
         settings.server.tls.enabled = false;
-        let mut faults = Faults::default();
-        let kinds = faults.part(settings.registry());
-        let adapter = faults.part(AdapterPlan::alone(&settings, kinds.as_ref()));
-        let fleet = faults.part(fleet::registry_location(&settings.fleet));
-        let tls = faults.part(tls::load(&settings));
-        loaded.refuse(faults.0)?;
+        let mut errors = ErrorList::default();
+        let kinds = errors.part(settings.registry());
+        let adapter = errors.part(AdapterPlan::standalone(&settings, kinds.as_ref()));
+        let fleet = errors.part(fleet::registry_location(&settings.fleet));
+        let tls = errors.part(tls::load(&settings));
+        loaded.refuse(errors.0)?;
         let (Some(adapter), Some(fleet), Some(tls)) = (adapter, fleet, tls) else {
-            unreachable!("what was not had has a fault");
+            unreachable!("every missing part has an error");
         };
         Ok(Self {
             adapter,
@@ -151,7 +151,7 @@ fn sides(
     let connections = ConnectionBudget::of(&Needs {
         connections_max: 1,
         key: "fleet.adapter.workers",
-        is_given: true,
+        is_configured: true,
         others: settings.fleet.adapter.workers,
         has_sides: true,
     });
@@ -164,10 +164,10 @@ fn sides(
 async fn update_readiness(gate: Gate, fleet: EtcdFleet) {
     loop {
         if fleet.is_connected() {
-            gate.set_fault(None);
+            gate.set_unready_reason(None);
             gate.open();
         } else {
-            gate.set_fault(Some(NO_ETCD.to_owned()));
+            gate.set_unready_reason(Some(NO_ETCD.to_owned()));
         }
         sleep(PERIOD).await;
     }

@@ -31,12 +31,12 @@ fn settings() -> Settings {
 
 fn embedded(settings: &Settings) -> Result<Option<AdapterPlan>, String> {
     let kinds = settings.registry().unwrap();
-    AdapterPlan::embedded(settings, Some(&kinds)).map_err(|fault| fault.to_string())
+    AdapterPlan::embedded(settings, Some(&kinds)).map_err(|error| error.to_string())
 }
 
-fn alone(settings: &Settings) -> Result<AdapterPlan, String> {
+fn standalone(settings: &Settings) -> Result<AdapterPlan, String> {
     let kinds = settings.registry().unwrap();
-    AdapterPlan::alone(settings, Some(&kinds)).map_err(|fault| fault.to_string())
+    AdapterPlan::standalone(settings, Some(&kinds)).map_err(|error| error.to_string())
 }
 
 #[test]
@@ -99,16 +99,16 @@ fn settings_that_cannot_work_are_refused_by_name() {
             "fleet.adapter.workloads[0]: `when`",
         ),
     ];
-    for (change, fault) in changes {
+    for (change, error) in changes {
         let mut settings = settings();
         change(&mut settings);
         let said = embedded(&settings).map(|_| ()).unwrap_err();
-        assert!(said.contains(fault), "{said}");
+        assert!(said.contains(error), "{said}");
     }
 }
 
 #[test]
-fn every_faulty_workload_is_named_even_where_the_adapter_is_off() {
+fn invalid_workloads_are_reported_while_the_adapter_is_off() {
     let mut settings = Settings::default();
     let unnamed = WorkloadConfig {
         unit: "${".to_owned(),
@@ -120,11 +120,11 @@ fn every_faulty_workload_is_named_even_where_the_adapter_is_off() {
     };
     settings.fleet.adapter.workloads = vec![unnamed, workload(), updated_never];
     let said = embedded(&settings).map(|_| ()).unwrap_err();
-    for fault in [
+    for error in [
         "fleet.adapter.workloads[0]: ",
         "fleet.adapter.workloads[2]: ",
     ] {
-        assert!(said.contains(fault), "{said}");
+        assert!(said.contains(error), "{said}");
     }
     assert!(!said.contains("workloads[1]"), "{said}");
     settings.fleet.adapter.workloads = vec![workload()];
@@ -132,23 +132,23 @@ fn every_faulty_workload_is_named_even_where_the_adapter_is_off() {
 }
 
 #[test]
-fn alone_the_adapter_needs_a_url_and_not_fleet_enabled() {
+fn a_standalone_adapter_needs_a_url_and_not_fleet_enabled() {
     let mut settings = settings();
     settings.fleet.enabled = false;
-    let said = alone(&settings).map(|_| ()).unwrap_err();
+    let said = standalone(&settings).map(|_| ()).unwrap_err();
     assert!(
         said.starts_with("fleet.adapter.api_url is not set"),
         "{said}"
     );
     settings.fleet.adapter.api_url = "http://127.0.0.1:8000".to_owned();
-    let plan = alone(&settings).unwrap();
+    let plan = standalone(&settings).unwrap();
     assert_eq!(plan.api_url(None), "http://127.0.0.1:8000");
 }
 
 fn render(resource: &Value, format: OutputFormat) -> Result<String, String> {
     let workloads = Workloads::compile("fleet", &[workload()]).unwrap();
     let owner = json!({"name": "cluster"});
-    rendered(&workloads, resource, &owner, format).map_err(|fault| fault.to_string())
+    rendered(&workloads, resource, &owner, format).map_err(|error| error.to_string())
 }
 
 #[test]

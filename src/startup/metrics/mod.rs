@@ -1,4 +1,4 @@
-//! The metrics of the API, beside those that every program has.
+//! The metrics of the API, beside the metrics that every program has.
 
 mod hidden_deletions;
 mod table;
@@ -24,8 +24,8 @@ impl ApiMetrics {
     /// Adds the gauges of [`ApiMetrics::refresh`] to these.
     pub fn new(metrics: Metrics) -> Self {
         let unreconciled: Arc<Mutex<Vec<GaugeFamily>>> = Arc::default();
-        let shown = Arc::clone(&unreconciled);
-        metrics.add_source(move || lock(&shown).clone());
+        let source = Arc::clone(&unreconciled);
+        metrics.add_source(move || lock(&source).clone());
         Self {
             metrics,
             unreconciled,

@@ -8,7 +8,7 @@ use hyperfleet_server_kit::telemetry::{Metric, MetricKind, MetricTable};
 const STATEMENT_SECONDS: MetricKind =
     MetricKind::Histogram(&[0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0]);
 
-/// The API's metrics beside those that every program has.
+/// The API's metrics beside the metrics that every program has.
 pub const METRIC_TABLES: &[MetricTable] = &[API_METRICS, hyperfleet_fleet_adapter::METRICS];
 
 #[rustfmt::skip]

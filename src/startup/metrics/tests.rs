@@ -18,7 +18,7 @@ fn metrics() -> ApiMetrics {
 }
 
 #[test]
-fn unreconciled_resources_are_shown_as_alerts_look_for_them() {
+fn unreconciled_resources_have_the_series_of_the_alerts() {
     let metrics = metrics();
     assert!(!metrics.render().contains("_pending_reconciliation{"));
     let now = DateTime::UNIX_EPOCH;
@@ -45,7 +45,7 @@ fn unreconciled_resources_are_shown_as_alerts_look_for_them() {
 }
 
 #[test]
-fn the_program_and_its_process_are_shown() {
+fn metrics_include_the_program_and_its_process() {
     let text = metrics().render();
     let info = text
         .lines()
@@ -68,7 +68,7 @@ fn the_program_and_its_process_are_shown() {
 }
 
 #[test]
-fn readiness_is_shown_as_probes_see_it() {
+fn metrics_and_probes_agree_about_readiness() {
     let (metrics, gate) = (metrics(), Gate::starting());
     metrics.show_readiness(gate.clone());
     let shows = |value: u8| {
@@ -79,9 +79,9 @@ fn readiness_is_shown_as_probes_see_it() {
     shows(0);
     gate.open();
     shows(1);
-    gate.set_fault(Some("database unavailable".to_owned()));
+    gate.set_unready_reason(Some("database unavailable".to_owned()));
     shows(0);
-    gate.set_fault(None);
+    gate.set_unready_reason(None);
     shows(1);
     gate.stop();
     shows(0);

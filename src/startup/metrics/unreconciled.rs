@@ -20,14 +20,14 @@ const REFRESHED: &str = "hyperfleet_api_reconciliation_refresh_timestamp_seconds
 const PERIOD: Duration = Duration::from_secs(15);
 
 impl ApiMetrics {
-    /// Counts for ever. Resources that have not been reconciled for longer than `threshold` count as stuck.
+    /// Counts forever. Resources that have not been reconciled for longer than `threshold` count as stuck.
     pub(in crate::startup) async fn run(self, service: Service, clock: Clock, threshold: Duration) {
-        let mut was_told = false;
+        let mut was_logged = false;
         loop {
             let result = self.refresh(&service, clock.now(), threshold).await;
-            // Once an outage, not once a period.
+            // One line for each outage, not one for each period.
             if let Err(error) = &result
-                && !was_told
+                && !was_logged
             {
                 let error = error as &dyn std::error::Error;
                 tracing::warn!(
@@ -35,7 +35,7 @@ impl ApiMetrics {
                     "counting unreconciled resources failed: their gauges keep their values"
                 );
             }
-            was_told = result.is_err();
+            was_logged = result.is_err();
             tokio::time::sleep(PERIOD).await;
         }
     }

@@ -178,7 +178,7 @@ fn start(api: &TestApi, settings: Settings, adapter: &Noting) -> Running {
     Running::start(Runner::new(api_of(api), settings, adapter.clone()))
 }
 
-/// The service with kinds that require this adapter alone, on the time of day: reports say when they were made.
+/// The service with kinds that require only this adapter, with the wall clock: reports say when they were made.
 async fn service() -> TestApi {
     let owned = root("Wheel", "wheels", &[NAME]);
     let kinds = [

@@ -12,13 +12,13 @@ use crate::support::until;
 async fn only_the_holder_of_the_lease_works() {
     let api = service().await;
     let adapters = [Noting::content(), Noting::content()];
-    let (tell, _) = watch::channel([false, false]);
+    let (elect, _) = watch::channel([false, false]);
     let runners = adapters.iter().enumerate().map(|(number, adapter)| {
         let (leads, is_leading) = watch::channel(false);
-        let mut told = tell.subscribe();
+        let mut elected = elect.subscribe();
         tokio::spawn(async move {
-            while told.changed().await.is_ok() {
-                leads.send_replace(told.borrow_and_update()[number]);
+            while elected.changed().await.is_ok() {
+                leads.send_replace(elected.borrow_and_update()[number]);
             }
         });
         let settings = quick(&["carts"]);
@@ -33,9 +33,9 @@ async fn only_the_holder_of_the_lease_works() {
     let first = api.make("/carts", "Cart", "first").await;
     tokio::time::sleep(Duration::from_millis(300)).await;
     assert!(adapters.iter().all(|adapter| adapter.calls().is_empty()));
-    tell.send_replace([true, false]);
+    elect.send_replace([true, false]);
     until_reconciled(&api, &first).await;
-    tell.send_replace([false, true]);
+    elect.send_replace([false, true]);
     // Who takes over begins with everything.
     until("the other looks at it, too", async || {
         adapters[1].calls_of(&first) == 1
@@ -50,7 +50,7 @@ async fn only_the_holder_of_the_lease_works() {
 }
 
 #[tokio::test]
-async fn work_is_given_up_when_the_lease_is_lost() {
+async fn work_is_cancelled_when_the_lease_is_lost() {
     let api = service().await;
     let adapter = Noting::content().slow(Duration::from_hours(1));
     let (leads, is_leading) = watch::channel(true);

@@ -41,7 +41,7 @@ async fn a_resource_is_worked_on_from_its_creation_to_its_end() {
 }
 
 #[tokio::test]
-async fn what_has_not_changed_is_left_alone() {
+async fn unchanged_resources_cause_no_work() {
     let api = service().await;
     let adapter = Noting::content();
     let running = start(&api, quick(&["carts", "wheels"]), &adapter);
@@ -95,7 +95,7 @@ async fn an_adapter_that_is_not_content_is_asked_when_it_says_so() {
 }
 
 #[tokio::test]
-async fn a_failure_or_a_panic_is_tried_again_and_holds_up_no_other() {
+async fn a_failure_or_panic_is_retried_and_delays_no_other() {
     let api = service().await;
     let adapter = Noting::answering(|work| match work.resource.name.as_str() {
         "fails" => Err(anyhow!("no such thing")),
@@ -107,7 +107,7 @@ async fn a_failure_or_a_panic_is_tried_again_and_holds_up_no_other() {
     let panics = api.make("/carts", "Cart", "panics").await;
     let works = api.make("/carts", "Cart", "works").await;
     until_reconciled(&api, &works).await;
-    until("both are tried again", async || {
+    until("both are retried", async || {
         adapter.calls_of(&fails) > 1 && adapter.calls_of(&panics) > 1
     })
     .await;
@@ -155,10 +155,7 @@ async fn an_error_is_reported_once_until_the_work_succeeds() {
     .await;
     let calls = adapter.calls_of(&cart);
     let reports = api.get(&format!("{cart}/statuses")).await.body;
-    until("it is tried again", async || {
-        adapter.calls_of(&cart) > calls
-    })
-    .await;
+    until("it is retried", async || adapter.calls_of(&cart) > calls).await;
     until("the retry has ended", async || {
         adapter.seen(|seen| seen.under_way.is_empty())
     })
@@ -188,7 +185,7 @@ async fn errors_of_the_api_are_not_reported_on_resources() {
     });
     let running = start(&api, quick(&["carts"]), &adapter);
     let cart = api.make("/carts", "Cart", "cart").await;
-    until("it is tried again", async || adapter.calls_of(&cart) > 1).await;
+    until("it is retried", async || adapter.calls_of(&cart) > 1).await;
     assert_eq!(failure(&api, &cart).await, None);
     running.stop().await;
 }

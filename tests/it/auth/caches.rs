@@ -1,4 +1,4 @@
-//! Headers for caches on the way: an answer is for its caller alone, whichever header authenticates it.
+//! Headers for caches on the way: a response is only for its caller, whichever header authenticates it.
 
 use std::collections::BTreeSet;
 
@@ -34,7 +34,7 @@ fn varies_by(answer: &Answer) -> BTreeSet<String> {
 }
 
 #[tokio::test]
-async fn an_answer_names_every_header_that_says_who_calls_and_is_kept_by_nobody() {
+async fn responses_vary_by_identity_headers_and_are_not_cached() {
     let folder = tempfile::tempdir().unwrap();
     let signer = Signer::p256("key");
     let api = served(&folder, &signer).await;
@@ -75,7 +75,7 @@ async fn an_answer_names_every_header_that_says_who_calls_and_is_kept_by_nobody(
 }
 
 #[tokio::test]
-async fn what_is_for_everybody_can_be_kept_and_is_asked_for_anew() {
+async fn public_responses_are_cacheable_and_revalidated() {
     let folder = tempfile::tempdir().unwrap();
     let signer = Signer::p256("key");
     let api = served(&folder, &signer).await;

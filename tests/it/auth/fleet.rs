@@ -49,14 +49,14 @@ fn code(answer: &Answer) -> (u16, u64) {
 }
 
 #[tokio::test]
-async fn who_has_no_token_is_told_so_in_fleets_words() {
+async fn a_request_without_token_gets_fleets_error() {
     let fleet = TestFleet::spawn().await;
     let folder = tempfile::tempdir().unwrap();
     let signer = Signer::rsa("a");
     let issuers = [of_file(ISSUER, &folder, &[&signer])];
     let clock = clock();
     let authenticator = authenticator(&issuers, slow(), &clock);
-    authenticator.settle(Duration::from_secs(20)).await;
+    authenticator.fetch_keys_once(Duration::from_secs(20)).await;
     let api = TestApi::spawn_beside(&fleet.fleet, clock, |api| {
         api.authentication = Authentication::On(authenticator);
     });
@@ -133,7 +133,7 @@ async fn it_has_its_prefixes_and_leaves_all_else_to_the_other_api() {
 }
 
 #[tokio::test]
-async fn of_those_who_act_for_tenants_system_identities_alone_are_let_in() {
+async fn with_tenants_only_system_identities_reach_fleet() {
     let fleet = TestFleet::spawn().await;
     for walls in [Walls::Down, Walls::Up] {
         let api = TestApi::spawn_beside(&fleet.fleet, clock(), |api| api.tenancy = tenancy(walls));

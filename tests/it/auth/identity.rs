@@ -167,7 +167,7 @@ async fn without_authentication_headers_say_nothing() {
 }
 
 #[tokio::test]
-async fn the_longest_identities_are_kept_and_lists_go_on_after_them() {
+async fn the_longest_identities_are_stored_and_lists_continue() {
     let world = World::new(|_| {}).await;
     // What takes most room in a token that continues a list: each is written with a backslash.
     let mut identities: Vec<_> = (0..4)

@@ -51,7 +51,7 @@ impl World {
 }
 
 #[tokio::test]
-async fn every_issuer_of_a_header_is_tried_and_the_one_that_fits_says_where_the_identity_is() {
+async fn the_issuer_that_accepts_a_token_selects_the_identity() {
     let world = World::new("authorization").await;
     for (token, author) in [
         (world.first.sign(&with("sub", "s")), "ada@example.com"),
@@ -177,7 +177,7 @@ async fn entries_of_one_issuer_read_their_tokens_from_their_own_headers() {
 }
 
 #[tokio::test]
-async fn the_first_good_token_counts_and_the_most_telling_refusal_is_told() {
+async fn the_first_valid_token_counts_or_the_most_specific_refusal() {
     let world = World::new("x-second").await;
     let bearer = |token: &str| format!("Bearer {token}");
     let good = bearer(&world.first.sign(&claims()));

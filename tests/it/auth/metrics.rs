@@ -49,7 +49,7 @@ async fn refusals_and_refreshes_are_counted_by_a_closed_set_of_reasons() {
     config.audience = "api".to_owned();
     let authenticator = authenticator(&[config], eager(), &clock);
     authenticator
-        .settle(std::time::Duration::from_secs(20))
+        .fetch_keys_once(std::time::Duration::from_secs(20))
         .await;
     let of_issuer = format!("issuer={ISSUER}");
     let refreshes =
@@ -120,7 +120,7 @@ async fn refusals_and_refreshes_are_counted_by_a_closed_set_of_reasons() {
 }
 
 #[tokio::test]
-async fn of_two_entries_of_an_issuer_the_worse_one_is_shown() {
+async fn the_worse_of_two_entries_of_an_issuer_is_reported() {
     let recorder = DebuggingRecorder::new();
     let snapshotter = recorder.snapshotter();
     let _guard = metrics::set_default_local_recorder(&recorder);
@@ -139,8 +139,8 @@ async fn of_two_entries_of_an_issuer_the_worse_one_is_shown() {
         entry(&well, "three"),
     ];
     let authenticator = authenticator(&entries, slow(), &clock);
-    let settled = std::time::Duration::from_secs(20);
-    authenticator.settle(settled).await;
+    let limit = std::time::Duration::from_secs(20);
+    authenticator.fetch_keys_once(limit).await;
     let seen = counted(&snapshotter);
     assert_eq!(
         seen[&format!("hyperfleet_api_jwks_keys issuer={ISSUER}")],
@@ -169,7 +169,7 @@ async fn an_issuer_without_keys_is_to_be_seen() {
     let issuer = Publisher::start(Says::Keys("{}".to_owned()));
     let authenticator = authenticator(&[issuer.config()], slow(), &clock);
     authenticator
-        .settle(std::time::Duration::from_secs(20))
+        .fetch_keys_once(std::time::Duration::from_secs(20))
         .await;
     let seen = counted(&snapshotter);
     assert_eq!(

@@ -90,7 +90,7 @@ async fn an_issuer_that_does_not_answer_keeps_nobody_waiting() {
 }
 
 #[tokio::test]
-async fn an_issuer_that_does_not_answer_is_given_up_and_asked_again() {
+async fn a_silent_issuer_times_out_and_is_retried() {
     for says in [Says::Nothing, Says::Drops] {
         let (good, new) = (Signer::p256("good"), Signer::p256("new"));
         let issuer = Publisher::start(Says::Keys(key_set(&[&good])));

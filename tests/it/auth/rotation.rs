@@ -40,7 +40,7 @@ async fn a_new_key_is_found_by_its_name_and_one_that_is_gone_is_forgotten() {
 }
 
 #[tokio::test]
-async fn a_token_without_a_name_is_tried_with_every_key_then_with_new_ones() {
+async fn a_token_without_kid_is_tried_with_stored_then_new_keys() {
     let (old, other, new) = (Signer::p256("a"), Signer::p256("b"), Signer::p256("c"));
     let issuer = Publisher::start(Says::Keys(key_set(&[&old, &other])));
     let api = service(&[issuer.config()], eager()).await;

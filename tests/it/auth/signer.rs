@@ -66,13 +66,13 @@ impl Signer {
         }
     }
 
-    /// The same, published for one algorithm alone.
+    /// The same, published for only one algorithm.
     pub(super) fn only(mut self, algorithm: &'static str) -> Self {
         self.only = Some(algorithm);
         self
     }
 
-    /// The algorithm it is for, if it is for one alone.
+    /// The algorithm that it is for, if it is for only one.
     pub(super) fn algorithm(&self) -> &'static str {
         match self.key {
             Key::Rsa(_) => "RS256",

@@ -18,7 +18,7 @@ async fn a_watch_ends_with_the_token_of_its_caller() {
     let clock = TestClock::at("2026-01-01T10:00:00Z");
     let configs = [of_file(super::world::ISSUER, &folder, &[&signer])];
     let authenticator = authenticator(&configs, slow(), &clock);
-    authenticator.settle(Duration::from_secs(20)).await;
+    authenticator.fetch_keys_once(Duration::from_secs(20)).await;
     let database = TestDatabase::create().await;
     let store = database.store();
     let instance = Instance::spawn_on(database, store, |api| {

@@ -18,7 +18,7 @@ pub(super) const ISSUER: &str = "https://issuer.example";
 /// 2026-01-01T10:00:00Z: where the clocks of tests stand.
 pub(super) const NOW: i64 = 1_767_261_600;
 
-/// Looks for keys as seldom as can be, so that a test sees those looks alone that it causes.
+/// Fetches keys as seldom as possible, so that a test sees only the fetches that it causes.
 pub(super) fn slow() -> Pace {
     Pace {
         file_period: Duration::from_millis(20),
@@ -68,7 +68,7 @@ pub(super) fn with(member: &str, value: impl Into<Value>) -> Value {
 pub(super) async fn service(configs: &[IssuerConfig], pace: Pace) -> TestApi {
     let clock = TestClock::at("2026-01-01T10:00:00Z");
     let authenticator = authenticator(configs, pace, &clock);
-    authenticator.settle(Duration::from_secs(20)).await;
+    authenticator.fetch_keys_once(Duration::from_secs(20)).await;
     let registry = entity_config::registry(&entity_config::built_in()).unwrap();
     let database = TestDatabase::create().await;
     let store = database.store();

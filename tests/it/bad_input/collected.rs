@@ -1,4 +1,4 @@
-//! Every fault of a body is reported at once.
+//! All violations of a body are reported together.
 
 use serde_json::json;
 
@@ -6,7 +6,7 @@ use super::{report, with};
 use crate::support::{Answer, Problem as _, TestApi};
 
 #[track_caller]
-fn assert_faults(answer: &Answer, fields: &[&str]) {
+fn assert_violations(answer: &Answer, fields: &[&str]) {
     assert_eq!(
         (answer.status, answer.code()),
         (400, "VAL-000"),
@@ -20,21 +20,21 @@ fn assert_faults(answer: &Answer, fields: &[&str]) {
 }
 
 #[tokio::test]
-async fn each_fault_of_a_new_resource_has_its_entry() {
+async fn each_violation_of_a_new_resource_has_its_entry() {
     let api = TestApi::spawn().await;
     for path in ["/clusters", "/resources"] {
         let answer = api.post(path, json!({})).await;
-        assert_faults(&answer, &["kind", "name", "spec"]);
+        assert_violations(&answer, &["kind", "name", "spec"]);
         let answer = api
             .post(path, json!({"kind": "Cluster", "name": "A", "spec": []}))
             .await;
-        assert_faults(&answer, &["name", "spec"]);
+        assert_violations(&answer, &["name", "spec"]);
         let body = json!({"kind": 1, "name": 2, "spec": 3, "labels": 4, "references": 5});
         let answer = api.post(path, body).await;
-        assert_faults(&answer, &["kind", "labels", "name", "references", "spec"]);
+        assert_violations(&answer, &["kind", "labels", "name", "references", "spec"]);
         let body = json!({"kind": "Cluster", "name": "abc", "labels": {"a b": "c", "d": "e f", "ok": "ok"}});
         let answer = api.post(path, body).await;
-        assert_faults(&answer, &["labels", "labels[d]", "spec"]);
+        assert_violations(&answer, &["labels", "labels[d]", "spec"]);
         let body = json!({
             "kind": "Cluster",
             "name": "abc",
@@ -53,30 +53,30 @@ async fn each_fault_of_a_new_resource_has_its_entry() {
             "references.b[1].id",
             "references.c[0].kind",
         ];
-        assert_faults(&answer, &fields);
+        assert_violations(&answer, &fields);
     }
 }
 
 #[tokio::test]
-async fn each_fault_of_a_patch_has_its_entry() {
+async fn each_violation_of_a_patch_has_its_entry() {
     let api = TestApi::spawn().await;
     let cluster = api.cluster("abc").await;
     let answer = api
         .patch(&cluster, json!({"spec": 1, "labels": [], "references": ""}))
         .await;
-    assert_faults(&answer, &["labels", "references", "spec"]);
+    assert_violations(&answer, &["labels", "references", "spec"]);
     let answer = api
         .patch(&cluster, json!({"spec": null, "labels": {"-": "-"}}))
         .await;
-    assert_faults(&answer, &["labels", "spec"]);
+    assert_violations(&answer, &["labels", "spec"]);
 }
 
 #[tokio::test]
-async fn each_fault_of_a_report_has_its_entry() {
+async fn each_violation_of_a_report_has_its_entry() {
     let api = TestApi::spawn().await;
     let path = format!("{}/statuses", api.cluster("abc").await);
     let answer = api.put(&path, json!({})).await;
-    assert_faults(&answer, &["adapter", "observed_generation"]);
+    assert_violations(&answer, &["adapter", "observed_generation"]);
     let mut body = report(&api);
     for (pointer, wrong) in [
         ("/adapter", json!("")),
@@ -102,5 +102,5 @@ async fn each_fault_of_a_report_has_its_entry() {
         "observed_generation",
         "observed_time",
     ];
-    assert_faults(&api.put(&path, body).await, &fields);
+    assert_violations(&api.put(&path, body).await, &fields);
 }

@@ -203,14 +203,14 @@ async fn send_garbled(api: &TestApi, templates: &[Template], random: &mut Random
         }
     }
     let answer = api.request_raw(method, &path, headers, &body).await;
-    let shown = format!(
+    let excerpt = format!(
         "{method} {path} {headers:?} {}",
         String::from_utf8_lossy(&body)
     );
-    let answer = answer.unwrap_or_else(|| panic!("no answer to {shown}"));
+    let answer = answer.unwrap_or_else(|| panic!("no answer to {excerpt}"));
     assert!(
         answer.status < 500,
-        "{shown}: {} {}",
+        "{excerpt}: {} {}",
         answer.head,
         answer.body
     );
@@ -220,7 +220,7 @@ async fn send_garbled(api: &TestApi, templates: &[Template], random: &mut Random
             answer.code();
         }
         let kind = answer.header("content-type");
-        assert_eq!(kind, Some("application/problem+json"), "{shown}");
+        assert_eq!(kind, Some("application/problem+json"), "{excerpt}");
     }
     answer.status >= 400
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{assert_fault, finalizing_cluster, report, with};
+use super::{assert_violation, finalizing_cluster, report, with};
 use crate::support::{Problem as _, TestApi};
 
 const PATTERN: &str = "name must start and end with lowercase letter or number, and contain only lowercase letters, numbers, and hyphens";
@@ -70,7 +70,7 @@ async fn names_fit_their_kind() {
         let answer = api.post(path, body).await;
         match message {
             None => assert_eq!(answer.status, 201, "{name}: {}", answer.body),
-            Some(message) => assert_fault(&answer, "VAL-000", "name", message, &name),
+            Some(message) => assert_violation(&answer, "VAL-000", "name", message, &name),
         }
     }
 }
@@ -256,7 +256,7 @@ async fn the_reason_of_a_force_delete_is_counted_in_characters() {
     let api = TestApi::spawn().await;
     let path = format!("{}/force-delete", finalizing_cluster(&api, "abc").await);
     let answer = api.post(&path, json!({"reason": "ü".repeat(1025)})).await;
-    assert_fault(
+    assert_violation(
         &answer,
         "VAL-000",
         "reason",
@@ -276,7 +276,7 @@ async fn observations_are_neither_old_nor_from_the_future() {
     let ahead = Some("observed_time must not be more than 5m0s in the future");
     let old = Some("observed_time must not be more than 30m0s in the past");
     // The clock stands at 10:00:00.
-    for (time, fault) in [
+    for (time, violation) in [
         ("2026-01-01T09:30:00Z", None),
         ("2026-01-01T09:29:59.999999Z", old),
         ("2026-01-01T10:05:00Z", None),
@@ -293,9 +293,9 @@ async fn observations_are_neither_old_nor_from_the_future() {
         let answer = api
             .put(&path, with(&body, "/observed_time", json!(time)))
             .await;
-        match fault {
+        match violation {
             None => assert_eq!(answer.status, 201, "{time}: {}", answer.body),
-            Some(message) => assert_fault(&answer, "VAL-000", "observed_time", message, time),
+            Some(message) => assert_violation(&answer, "VAL-000", "observed_time", message, time),
         }
     }
 }
@@ -347,7 +347,7 @@ async fn times_have_a_date_and_a_zone() {
 async fn times_of_a_job_come_back_as_they_were_even_at_the_ends_of_the_calendar() {
     let api = TestApi::spawn().await;
     let cluster = api.cluster("abc").await;
-    for (number, (sent, shown)) in [
+    for (number, (sent, stored)) in [
         ("0000-01-01T00:00:00Z", Some("0000-01-01T00:00:00Z")),
         ("0001-01-01T00:00:00Z", Some("0001-01-01T00:00:00Z")),
         (
@@ -374,7 +374,7 @@ async fn times_of_a_job_come_back_as_they_were_even_at_the_ends_of_the_calendar(
         let answer = api
             .put(&path, with(&body, "/metadata/started_time", json!(sent)))
             .await;
-        let Some(shown) = shown else {
+        let Some(stored) = stored else {
             assert_eq!(
                 (answer.status, answer.code()),
                 (400, "VAL-006"),
@@ -384,10 +384,10 @@ async fn times_of_a_job_come_back_as_they_were_even_at_the_ends_of_the_calendar(
             continue;
         };
         assert_eq!(answer.status, 201, "{sent}: {}", answer.body);
-        assert_eq!(answer.body["metadata"]["started_time"], shown);
+        assert_eq!(answer.body["metadata"]["started_time"], stored);
         let listed = api.get(&path).await;
         assert_eq!(listed.status, 200, "{sent}: {}", listed.body);
         let items = listed.body["items"].as_array().unwrap();
-        assert_eq!(items.last().unwrap()["metadata"]["started_time"], shown);
+        assert_eq!(items.last().unwrap()["metadata"]["started_time"], stored);
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{assert_fault, report, with};
+use super::{assert_violation, report, with};
 use crate::support::{Problem as _, TestApi};
 
 #[tokio::test]
@@ -68,7 +68,7 @@ async fn each_member_of_a_new_resource_has_its_type() {
         let sent = with(&body, &format!("/{member}"), wrong);
         for path in ["/clusters", "/resources"] {
             let answer = api.post(path, sent.clone()).await;
-            assert_fault(
+            assert_violation(
                 &answer,
                 "VAL-000",
                 field,
@@ -91,7 +91,7 @@ async fn each_member_of_a_patch_has_its_type() {
             ("references", "field 'references' must be an object"),
         ] {
             let answer = api.patch(&cluster, json!({member: wrong})).await;
-            assert_fault(
+            assert_violation(
                 &answer,
                 "VAL-000",
                 member,
@@ -101,7 +101,7 @@ async fn each_member_of_a_patch_has_its_type() {
         }
     }
     let answer = api.patch(&cluster, json!({"spec": null})).await;
-    assert_fault(
+    assert_violation(
         &answer,
         "VAL-000",
         "spec",
@@ -129,7 +129,7 @@ async fn each_member_of_a_patch_has_its_type() {
     assert_eq!(api.get(&cluster).await.body["generation"], 1);
 }
 
-/// Where a member of a report stands: as a JSON pointer, and as faults name it.
+/// Where a member of a report stands: as a JSON pointer, and as violations name it.
 fn place_of(name: &str) -> (String, String) {
     match name {
         "1" => ("/conditions/1".to_owned(), "conditions[1]".to_owned()),
@@ -189,7 +189,7 @@ async fn each_member_of_a_report_has_its_type() {
                 let answer = api.put(&path, with(&body, &pointer, wrong.clone())).await;
                 let message = format!("field '{}' must be {what}", field.replace("[1]", ""));
                 let what = format!("{pointer}: {wrong}");
-                assert_fault(&answer, "VAL-000", &field, &message, &what);
+                assert_violation(&answer, "VAL-000", &field, &message, &what);
             }
         }
     }
@@ -282,7 +282,7 @@ async fn a_report_says_who_when_and_what() {
         ),
     ] {
         let answer = api.put(&path, with(&body, pointer, wrong.clone())).await;
-        assert_fault(
+        assert_violation(
             &answer,
             "VAL-000",
             field,

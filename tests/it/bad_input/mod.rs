@@ -1,4 +1,4 @@
-//! Every invalid input gets an answer that names its fault: 4xx, as a problem, never 5xx.
+//! Every invalid input gets a response that names its violation: 4xx, as a problem, never 5xx.
 
 mod collected;
 mod garbled;
@@ -95,9 +95,9 @@ fn with(body: &Value, pointer: &str, value: Value) -> Value {
     body
 }
 
-/// Checks that the answer is a problem of that code that names one fault.
+/// Checks that the response is a problem with that code and one violation.
 #[track_caller]
-fn assert_fault(answer: &Answer, code: &str, field: &str, message: &str, what: &str) {
+fn assert_violation(answer: &Answer, code: &str, field: &str, message: &str, what: &str) {
     assert_eq!(
         (answer.status, answer.code()),
         (400, code),

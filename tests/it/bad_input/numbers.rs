@@ -47,7 +47,7 @@ const FLOATS: [&str; 24] = [
 ];
 
 #[tokio::test]
-async fn integers_of_64_bits_are_kept_exactly() {
+async fn integers_of_64_bits_are_stored_exactly() {
     let api = TestApi::spawn().await;
     for (number, integer) in INTEGERS.iter().enumerate() {
         let spec = format!(r#"{{"a":{integer},"b":[{{"c":{integer}}}]}}"#);
@@ -125,11 +125,11 @@ async fn floats_keep_their_value_and_the_same_ones_are_no_change() {
         assert_eq!(found.body["spec"], made.body["spec"], "{text}");
         for answer in [&made, &found] {
             let raw = String::from_utf8(answer.bytes.clone()).unwrap();
-            let kept = spelled(&raw);
+            let stored = spelled(&raw);
             assert_eq!(
-                kept.parse::<f64>(),
+                stored.parse::<f64>(),
                 text.parse::<f64>(),
-                "{text} became {kept}"
+                "{text} became {stored}"
             );
         }
         let same = api

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{assert_fault, assert_malformed, finalizing_cluster, report, routes, with};
+use super::{assert_malformed, assert_violation, finalizing_cluster, report, routes, with};
 use crate::support::{Problem as _, TestApi};
 
 #[tokio::test]
@@ -46,7 +46,7 @@ async fn the_reason_of_a_force_delete_is_a_text() {
     let path = format!("{}/force-delete", finalizing_cluster(&api, "abc").await);
     for wrong in [json!(1), json!(true), json!([]), json!({})] {
         let answer = api.post(&path, json!({"reason": wrong})).await;
-        assert_fault(
+        assert_violation(
             &answer,
             "VAL-000",
             "reason",
@@ -56,7 +56,7 @@ async fn the_reason_of_a_force_delete_is_a_text() {
     }
     for none in ["{}", "null", r#"{"reason":null}"#, r#"{"reason":""}"#] {
         let answer = api.send_bytes("POST", &path, none).await;
-        assert_fault(&answer, "VAL-000", "reason", "reason is required", none);
+        assert_violation(&answer, "VAL-000", "reason", "reason is required", none);
     }
 }
 
@@ -71,7 +71,7 @@ async fn a_body_is_an_object() {
             } else {
                 "the body must be an object"
             };
-            assert_fault(&answer, "VAL-000", "", message, body);
+            assert_violation(&answer, "VAL-000", "", message, body);
         }
     }
 }
@@ -124,7 +124,7 @@ async fn a_known_member_appears_once() {
             let twice = format!("{},\"{name}\":{value}}}", &text[..text.len() - 1]);
             let answer = api.send_bytes(method, &path, twice.clone()).await;
             let message = format!("field '{name}' must appear only once");
-            assert_fault(&answer, "VAL-000", name, &message, &twice);
+            assert_violation(&answer, "VAL-000", name, &message, &twice);
             assert_eq!(answer.body["errors"][0]["constraint"], "unique");
         }
     }

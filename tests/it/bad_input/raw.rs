@@ -104,11 +104,11 @@ async fn odd_paths_lead_nowhere_and_say_so() {
             .request_raw("GET", &path, "", b"")
             .await
             .expect("an answer");
-        let shown = &path[..path.len().min(200)];
-        assert_eq!(answer.status, 404, "{shown}: {}", answer.body);
+        let excerpt = &path[..path.len().min(200)];
+        assert_eq!(answer.status, 404, "{excerpt}: {}", answer.body);
         assert!(
             answer.code().starts_with("NTF-"),
-            "{shown}: {}",
+            "{excerpt}: {}",
             answer.body
         );
     }
@@ -182,7 +182,7 @@ async fn only_sane_request_ids_are_taken_over() {
     let api = TestApi::spawn().await;
     let path = format!("{BASE}/clusters/none");
     let a = |count| "a".repeat(count);
-    for (id, is_kept) in [
+    for (id, is_used) in [
         (&*a(128), true),
         ("A.b_c-9", true),
         (&a(129), false),
@@ -197,7 +197,7 @@ async fn only_sane_request_ids_are_taken_over() {
         let answer = api.request_raw("GET", &path, &header, b"").await.unwrap();
         assert_eq!(answer.code(), "NTF-001");
         let found = answer.header("x-request-id").unwrap();
-        assert_eq!(found == id, is_kept, "{id:?} {found:?}");
+        assert_eq!(found == id, is_used, "{id:?} {found:?}");
     }
 }
 

@@ -84,12 +84,12 @@ async fn texts_without_meaning_are_refused_wherever_they_stand() {
             b"a\nb",
         ] {
             for sent in texts_replaced(&body, by) {
-                let shown = String::from_utf8_lossy(&sent).into_owned();
+                let printed = String::from_utf8_lossy(&sent).into_owned();
                 let answer = api.send_bytes(method, &path, sent).await;
                 assert_eq!(
                     answer.problem(),
                     (400, "VAL-006"),
-                    "{shown}: {}",
+                    "{printed}: {}",
                     answer.body
                 );
             }

@@ -18,7 +18,7 @@ fn named(kind: &str, name: &str) -> Value {
 }
 
 #[tokio::test]
-async fn every_write_is_tried_before_it_is_made() {
+async fn every_write_has_a_dry_run_with_the_same_result() {
     let rehearsal = Rehearsal::of(entity_config::built_in()).await;
     let adapters = json!(entity_config::built_in()[0].required_adapters);
     let (dry, real) = rehearsal

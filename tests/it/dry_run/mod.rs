@@ -33,7 +33,7 @@ struct Stored {
     reporters: BTreeSet<String>,
 }
 
-/// A server whose requests are tried before they are sent.
+/// A server whose writes are each preceded by a dry run.
 struct Rehearsal {
     api: TestApi,
     kinds: Vec<EntityConfig>,
@@ -223,16 +223,16 @@ impl Done<'_> {
                 if was == is {
                     continue;
                 }
-                let mut shown = json!({
+                let mut condition = json!({
                     "kind": after.kind, "name": after.name, "resource_id": id, "type": condition,
                 });
                 if let Some(was) = was {
-                    shown["status_before"] = json!(was);
+                    condition["status_before"] = json!(was);
                 }
                 if let Some(is) = is {
-                    shown["status_after"] = json!(is);
+                    condition["status_after"] = json!(is);
                 }
-                moved.push(shown.to_string());
+                moved.push(condition.to_string());
             }
         }
         moved.sort();

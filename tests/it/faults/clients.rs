@@ -156,7 +156,7 @@ async fn counted(metrics: &str, action: &str) -> i64 {
 }
 
 #[tokio::test]
-async fn a_change_whose_client_left_is_made_as_a_whole_or_not_at_all() {
+async fn a_change_is_atomic_when_its_client_disconnects() {
     let database = TestDatabase::create().await;
     let mut program = Program::serve(&database);
     let metrics = program.address("metrics").await;

@@ -3,7 +3,7 @@
 use hyperfleet_domain::entity_config;
 use serde_json::{Value, json};
 
-use super::{assert_unavailable, contents, until_alone};
+use super::{assert_unavailable, contents, until_only_client};
 use crate::support::{Cut, Proxy, TestApi, TestDatabase, assert_sound, store_of};
 
 const FINALIZED: &[(&str, &str)] = &[("Finalized", "True")];
@@ -125,7 +125,7 @@ async fn cut_everywhere(write: Write, cut: fn(u32) -> Cut) {
             let is_last_refused = number > 2;
             let expected = u32::from(is_last_refused && matches!(cut(1), Cut::After(_)));
             assert_eq!(times_stored, expected, "{what}");
-            until_alone_but_for_the_pool(&api, &mut direct).await;
+            until_only_the_pool_is_connected(&api, &mut direct).await;
             assert_sound(&mut direct, &entity_config::built_in()).await;
             return;
         }
@@ -135,12 +135,12 @@ async fn cut_everywhere(write: Write, cut: fn(u32) -> Cut) {
         if begins {
             // Nothing was done before it: the statement is sent again, over another connection.
             assert_eq!(answer.status, request.success, "{what}: {}", answer.body);
-            until_alone_but_for_the_pool(&api, &mut direct).await;
+            until_only_the_pool_is_connected(&api, &mut direct).await;
             assert_sound(&mut direct, &entity_config::built_in()).await;
             continue;
         }
         assert_unavailable(&answer, &what);
-        until_alone(&mut direct).await;
+        until_only_client(&mut direct).await;
         let is_stored = contents(&mut direct).await != before;
         times_stored += u32::from(is_stored);
         assert_sound(&mut direct, &entity_config::built_in()).await;
@@ -157,7 +157,10 @@ async fn cut_everywhere(write: Write, cut: fn(u32) -> Cut) {
 }
 
 /// The connection that the request used is idle again.
-async fn until_alone_but_for_the_pool(api: &TestApi, direct: &mut sqlx::postgres::PgConnection) {
+async fn until_only_the_pool_is_connected(
+    api: &TestApi,
+    direct: &mut sqlx::postgres::PgConnection,
+) {
     assert_eq!(api.get("/clusters").await.status, 200);
     let busy = "SELECT count(*) FROM pg_stat_activity
                 WHERE datname = current_database() AND pid <> pg_backend_pid() AND state <> 'idle'";

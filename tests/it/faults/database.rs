@@ -31,7 +31,7 @@ async fn spawn(
 }
 
 #[tokio::test]
-async fn without_a_free_connection_a_request_is_told_to_come_back() {
+async fn without_a_free_connection_a_request_gets_retry_after() {
     let api = spawn(1, 1, 30_000).await;
     let cluster = api.cluster("abc").await;
     let mut holder = hold_resources(&api.database).await;
@@ -57,7 +57,7 @@ async fn without_a_free_connection_a_request_is_told_to_come_back() {
 }
 
 #[tokio::test]
-async fn a_statement_that_takes_too_long_is_given_up() {
+async fn a_statement_over_its_timeout_is_cancelled() {
     let api = spawn(2, 20, 1_000).await;
     let cluster = api.cluster("abc").await;
     let pool = api.nodepool(&cluster, "pool").await;
@@ -86,7 +86,7 @@ async fn a_statement_that_takes_too_long_is_given_up() {
 }
 
 #[tokio::test]
-async fn a_fault_of_ours_shows_nothing_of_its_cause() {
+async fn an_internal_error_does_not_expose_its_cause() {
     let api = spawn(2, 20, 20_000).await;
     let cluster = api.cluster("abc").await;
     let mut direct = api.database.connect().await;
@@ -183,7 +183,7 @@ async fn a_database_that_takes_no_more_connections_is_unavailable_until_it_does(
 }
 
 #[tokio::test]
-async fn a_search_that_takes_too_long_is_told_so_and_not_that_the_database_is_away() {
+async fn a_slow_search_is_a_timeout_and_not_an_outage() {
     let api = spawn(2, 5, 100).await;
     let spec = json!({"text": large_text()});
     for number in 0..4 {

@@ -68,7 +68,7 @@ async fn a_connection_that_does_not_come_about_is_waited_for_once() {
 }
 
 #[tokio::test]
-async fn a_postgresql_without_a_connection_to_spare_is_told_at_once_and_found_again() {
+async fn a_full_postgresql_is_reported_and_recovered_from() {
     let database = TestDatabase::create().await;
     let mut admin = database.connect().await;
     let name = database.options().get_database().unwrap().to_owned();

@@ -7,7 +7,7 @@ use rustix::process::Signal;
 
 use super::load::Load;
 use super::program::{Folder, Program};
-use super::until_alone;
+use super::until_only_client;
 use crate::support::{TestDatabase, assert_sound};
 
 /// The load reports for the required adapters itself.
@@ -26,7 +26,7 @@ async fn a_service_that_is_killed_leaves_nothing_half_done_and_nothing_out() {
     let known = load.end(writers).await;
 
     let mut direct = database.connect().await;
-    until_alone(&mut direct).await;
+    until_only_client(&mut direct).await;
     assert_sound(&mut direct, &entity_config::built_in()).await;
     let mut program = Program::serve(&database);
     let api = program.serving(database).await;

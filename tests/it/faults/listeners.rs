@@ -201,7 +201,7 @@ async fn a_schema_that_is_newer_than_the_program_is_served_from() {
 }
 
 #[tokio::test]
-async fn a_port_in_use_is_told_at_once_with_the_flag_to_change() {
+async fn a_port_in_use_is_reported_with_the_flag_to_change() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
     // Nothing listens there: it must not be asked for.
@@ -274,7 +274,7 @@ async fn sent(api: &TestApi, request: &str) -> TcpStream {
 }
 
 #[tokio::test]
-async fn told_to_end_it_is_not_ready_goes_on_for_a_while_and_a_second_signal_ends_it_at_once() {
+async fn shutdown_drains_and_a_second_signal_ends_it_immediately() {
     let database = TestDatabase::create().await;
     let mut program = Program::serve_with(&database, PAUSING, &[]);
     let health = program.address("health").await;

@@ -273,7 +273,7 @@ async fn an_adapter_that_the_kind_does_not_require_is_named_once() {
 }
 
 #[tokio::test]
-async fn no_secret_is_told_however_closely_one_looks() {
+async fn no_secret_is_logged_at_any_level() {
     let database = TestDatabase::create().await;
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("config.yaml");
@@ -356,7 +356,7 @@ async fn until_somebody_waits(database: &TestDatabase, seconds: f64) {
 }
 
 #[tokio::test]
-async fn slow_statements_are_told_without_their_values() {
+async fn slow_statements_are_logged_without_their_values() {
     let database = TestDatabase::create().await;
     let mut program = serve(&database, &[]);
     let api = program.serving(database).await;
@@ -414,7 +414,7 @@ async fn a_client_that_leaves_gets_its_line_too() {
 }
 
 #[tokio::test]
-async fn what_the_client_is_not_told_stands_in_the_line_of_its_request() {
+async fn the_cause_of_an_error_is_in_the_log_line_of_its_request() {
     let database = TestDatabase::create().await;
     let mut program = serve(&database, &[]);
     let api = program.serving(database).await;
@@ -462,7 +462,7 @@ database: {{pool: {{conn_retry_attempts: 1, conn_retry_interval: 10ms}}}}"
 }
 
 #[test]
-fn the_log_goes_where_it_is_told_to_as_it_is_told_to() {
+fn the_log_goes_to_the_configured_output_in_its_format() {
     let waiting = "waiting for the database";
     let (stdout, stderr) = in_vain("", &[]);
     let line = stdout.lines().find(|line| line.contains(waiting)).unwrap();
@@ -537,7 +537,7 @@ fn where_the_log_cannot_be_written_standard_error_says_why_it_ended() {
 }
 
 #[test]
-fn a_filter_that_is_wrong_is_told_and_one_that_silences_the_program_too() {
+fn invalid_and_silencing_log_filters_are_reported() {
     let (stdout, stderr) = in_vain("", &[("RUST_LOG", "hyperfleet=loud")]);
     let note = stdout.lines().find(|line| line.contains("RUST_LOG"));
     let note: Value = serde_json::from_str(note.unwrap()).unwrap();

@@ -81,7 +81,7 @@ async fn assert_requests_succeed(api: &TestApi, cluster: &str, number: usize) {
 }
 
 /// Waits until no other client is connected: everything in progress has ended.
-async fn until_alone(connection: &mut PgConnection) {
+async fn until_only_client(connection: &mut PgConnection) {
     let others = "SELECT count(*) FROM pg_stat_activity
                   WHERE datname = current_database() AND pid <> pg_backend_pid()";
     until("nobody else is connected", async || {

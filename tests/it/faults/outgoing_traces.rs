@@ -108,7 +108,7 @@ async fn a_fetch_of_keys_is_a_span_that_the_issuer_can_name() {
 }
 
 #[tokio::test]
-async fn without_traces_an_issuer_is_told_of_none() {
+async fn without_traces_requests_to_issuers_have_no_traceparent() {
     let issuer = Issuer::start(keys());
     let database = TestDatabase::create().await;
     let _running = serve(&database, &issuer, &[]);

@@ -128,7 +128,7 @@ async fn keys_come_through_the_proxy_unless_they_are_on_this_machine_or_excepted
 }
 
 #[tokio::test]
-async fn the_password_of_a_proxy_that_is_away_is_not_told() {
+async fn the_password_of_an_unreachable_proxy_is_not_logged() {
     let closed = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = closed.local_addr().unwrap().port();
     drop(closed);

@@ -50,7 +50,7 @@ async fn lists(api: &TestApi) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn sessions_that_may_only_read_are_given_up_at_the_first_write_without_a_restart() {
+async fn read_only_sessions_are_replaced_at_the_first_write() {
     let database = TestDatabase::create().await;
     let mut direct = database.connect().await;
     let registry = entity_config::registry(&entity_config::built_in()).unwrap();

@@ -13,10 +13,10 @@ use tokio::sync::oneshot;
 
 use super::load::{Load, PAUSE};
 use super::program::Program;
-use super::{assert_unavailable, until, until_alone};
+use super::{assert_unavailable, until, until_only_client};
 use crate::support::{TestApi, TestDatabase, assert_sound, store};
 
-/// A server whose data is kept, on a thread that lives as long as it.
+/// A server with persistent data, on a thread that lives as long as the server.
 pub(super) struct Server {
     folder: TempDir,
     orders: mpsc::Sender<(Order, oneshot::Sender<String>)>,
@@ -41,7 +41,7 @@ impl Server {
                 }
                 let mut url = String::new();
                 if order == Order::Start {
-                    let server = PrivatePostgres::start(&path, Durability::Kept).unwrap();
+                    let server = PrivatePostgres::start(&path, Durability::Persistent).unwrap();
                     url = server.url("postgres");
                     running = Some(server);
                 }
@@ -108,7 +108,7 @@ async fn what_was_acknowledged_outlives_the_database_and_the_service_needs_no_re
     }
     store.close();
     let mut direct = load.api.database.connect().await;
-    until_alone(&mut direct).await;
+    until_only_client(&mut direct).await;
     assert_sound(&mut direct, &entity_config::built_in()).await;
     drop(direct);
     server.order(Order::Stop).await;

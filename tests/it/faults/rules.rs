@@ -59,7 +59,7 @@ async fn the_example_of_kinds_is_served_and_its_rules_apply() {
 }
 
 #[tokio::test]
-async fn a_rule_that_fails_is_told_once_a_change_without_any_value() {
+async fn a_failed_rule_is_logged_once_per_change_without_values() {
     let database = TestDatabase::create().await;
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("config.yaml");
@@ -85,7 +85,7 @@ async fn a_rule_that_fails_is_told_once_a_change_without_any_value() {
 }
 
 #[tokio::test]
-async fn a_hostile_rule_is_a_fault_of_the_configuration_and_nothing_worse() {
+async fn a_hostile_rule_is_only_a_configuration_error() {
     let database = TestDatabase::create().await;
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("config.yaml");

@@ -109,7 +109,7 @@ async fn a_document_that_cannot_be_used_stops_the_start_and_says_why() {
 }
 
 #[tokio::test]
-async fn the_example_is_served_and_kinds_without_a_schema_are_told() {
+async fn the_example_is_served_and_missing_schemas_are_logged() {
     let folder = tempfile::tempdir().unwrap();
     let database = TestDatabase::create().await;
     let example = std::fs::read_to_string(EXAMPLE).unwrap();

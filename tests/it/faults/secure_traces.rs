@@ -104,7 +104,7 @@ async fn grpc_over_tls_trusts_the_authority_that_is_named() {
 }
 
 #[tokio::test]
-async fn a_collector_that_nobody_vouches_for_gets_nothing_and_that_is_told() {
+async fn an_untrusted_collector_gets_nothing_and_is_logged() {
     for protocol in ["http/protobuf", "grpc"] {
         let identity = Identity::new(protocol);
         let collector = identity.collector(protocol);
@@ -126,7 +126,7 @@ async fn a_collector_that_nobody_vouches_for_gets_nothing_and_that_is_told() {
 }
 
 #[tokio::test]
-async fn a_certificate_of_our_own_for_the_collector_is_not_supported_and_that_is_told() {
+async fn a_client_certificate_for_the_collector_is_refused() {
     let identity = Identity::new("http/protobuf");
     let collector = identity.collector("http/protobuf");
     let key = [("OTEL_EXPORTER_OTLP_CLIENT_KEY", "/a/key.pem")];

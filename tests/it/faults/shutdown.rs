@@ -95,7 +95,7 @@ async fn a_request_whose_head_is_there_may_send_its_body_to_the_end() {
 
 /// Otherwise its watch would end at once, and its client would come back at once until the port is closed.
 #[tokio::test]
-async fn a_client_that_begins_to_watch_a_stopping_service_is_told_to_wait() {
+async fn a_new_watch_of_a_stopping_service_gets_retry_after() {
     let settings = "{health: {port: 0, shutdown_delay: 2m}, metrics: {port: 0}}";
     let database = TestDatabase::create().await;
     let mut program = Program::serve_with(&database, settings, &[]);
@@ -213,7 +213,7 @@ async fn a_second_signal_ends_it_at_once_even_when_all_is_answered() {
 }
 
 #[tokio::test]
-async fn a_second_signal_ends_a_start_at_once_that_was_told_to_end() {
+async fn a_second_signal_ends_a_stopping_start_immediately() {
     let collector = Collector::silent();
     let variables = [("OTEL_EXPORTER_OTLP_ENDPOINT", collector.address.as_str())];
     let database = TestDatabase::create_empty().await;

@@ -68,7 +68,7 @@ async fn pass(mut client: UnixStream, server: impl AsRef<Path>, time: Arc<Atomic
 }
 
 #[tokio::test]
-async fn connections_that_fall_silent_are_given_up_and_others_serve() {
+async fn silent_connections_are_closed_and_others_serve() {
     let database = TestDatabase::create().await;
     let door = Door::before(&database.options());
     let store = Store::new(Settings {

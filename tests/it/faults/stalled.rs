@@ -116,7 +116,7 @@ fn with<'a>(lines: &'a [Value], message: &str) -> Vec<&'a Value> {
 }
 
 #[tokio::test]
-async fn requests_go_on_while_nobody_reads_and_what_is_missing_is_told_to_whoever_reads_then() {
+async fn requests_go_on_while_the_log_stalls_and_losses_are_logged() {
     let mut program = Unread::serve().await;
     let mut sent = program.fill().await;
     let since = Instant::now();

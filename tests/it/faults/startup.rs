@@ -126,7 +126,7 @@ async fn settings_that_make_no_sense_are_refused_with_what_to_do() {
 }
 
 #[tokio::test]
-async fn an_address_that_cannot_be_listened_on_is_told_from_one_in_use() {
+async fn an_unusable_address_is_distinguished_from_one_in_use() {
     let database = TestDatabase::create().await;
     let url = database.url();
     let said = refusal(&[
@@ -161,7 +161,7 @@ async fn an_older_program_leaves_a_newer_schema_as_it_is() {
 }
 
 #[tokio::test]
-async fn no_more_connections_are_kept_than_are_allowed() {
+async fn no_more_connections_stay_open_than_are_allowed() {
     let database = TestDatabase::create().await;
     let args = ["--db-max-open-connections", "1"];
     let mut program = Program::serve_with(&database, FREE_PORTS, &args);

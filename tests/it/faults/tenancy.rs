@@ -50,7 +50,7 @@ async fn the_program_serves_tenants_as_the_example_describes_them() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_used_is_told_all_at_once_before_anything_else() {
+async fn invalid_tenancy_settings_are_reported_together_first() {
     for command in ["serve", "dev"] {
         // No database could be reached: none is asked for.
         let file = file(BAD);

@@ -130,7 +130,7 @@ async fn a_certificate_that_is_replaced_is_used_and_a_broken_one_is_not() {
 }
 
 #[tokio::test]
-async fn files_that_cannot_be_read_are_told_once_and_counted_and_what_is_used_stays() {
+async fn unreadable_files_are_logged_once_and_the_old_ones_stay() {
     let database = TestDatabase::create().await;
     let mounted = Mounted::new();
     let trusted = std::fs::read_to_string(mounted.file("tls.crt")).unwrap();

@@ -214,7 +214,7 @@ async fn ask_for_passwords(folder: &Path, connection: &mut PgConnection) {
 }
 
 #[tokio::test]
-async fn passwords_that_cannot_be_sent_end_the_start_untold() {
+async fn unsendable_passwords_end_the_start_and_are_not_logged() {
     let folder = scratch_root().join(format!("hyperfleet-passwords-{}", std::process::id()));
     let server = PrivatePostgres::start(&folder, Durability::ThrownAway).unwrap();
     let mut admin = PgConnection::connect(&server.url("postgres"))

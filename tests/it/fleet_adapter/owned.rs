@@ -1,7 +1,7 @@
 //! Whose a unit is: what others have made stays, what the adapter has made comes back and is found again.
 
 use hyperfleet_fleet::SetUnit;
-use hyperfleet_fleet_model::unit::UnitOption;
+use hyperfleet_fleet_model::unit::{DesiredState, UnitOption};
 use serde_json::json;
 
 use super::World;
@@ -15,7 +15,7 @@ async fn a_unit_of_somebody_else_is_never_touched() {
     let name = format!("np-workers-{}@1.service", &id[id.len() - 8..]);
     let theirs = SetUnit {
         options: Some(vec![UnitOption::new("Service", "ExecStart", "/theirs")]),
-        desired: Some("launched".to_owned()),
+        desired: Some(DesiredState::Launched),
         ..SetUnit::default()
     };
     world.fleet.set_unit(&name, theirs).await.unwrap();
@@ -44,7 +44,7 @@ async fn what_was_destroyed_or_stopped_by_hand_comes_back() {
     let units = world.units().await;
     world.fleet.destroy_unit(&units[0]).await.unwrap();
     let stopped = SetUnit {
-        desired: Some("inactive".to_owned()),
+        desired: Some(DesiredState::Inactive),
         ..SetUnit::default()
     };
     world.fleet.set_unit(&units[1], stopped).await.unwrap();

@@ -1,10 +1,10 @@
-//! The events of whole lives.
+//! The events of complete lives.
 
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use super::{WHOLE_SCANS, kinds};
+use super::{TABLE_SCANS, kinds};
 use crate::support::{TestApi, still, until};
 
 /// One line for each event, the oldest first.
@@ -57,7 +57,7 @@ const LIFE: &str = "\
 ";
 
 #[tokio::test]
-async fn a_whole_life_is_a_list_of_events() {
+async fn a_complete_life_is_a_list_of_events() {
     let api = TestApi::spawn_with(&kinds()).await;
     let path = api.make("/sites", "Site", "a").await;
     let pause = || api.clock.advance(10);
@@ -134,7 +134,7 @@ async fn a_page_of_a_long_life_reads_only_the_changes_that_it_shows_and_counts()
     sqlx::Connection::close(connection).await.unwrap();
     let read = async || (api.count(SCANS).await, api.count(ENTRIES_READ).await);
     let before = still(&read).await;
-    let whole = api.count(WHOLE_SCANS).await;
+    let scans = api.count(TABLE_SCANS).await;
     let answer = api.get(&format!("{path}/events")).await;
     assert_eq!(answer.status, 200, "{}", answer.body);
     let items = answer.items();
@@ -149,7 +149,7 @@ async fn a_page_of_a_long_life_reads_only_the_changes_that_it_shows_and_counts()
     .await;
     let entries = read().await.1 - before.1;
     assert!(entries <= ENTRIES_MAX, "{entries}");
-    assert_eq!(api.count(WHOLE_SCANS).await, whole);
+    assert_eq!(api.count(TABLE_SCANS).await, scans);
     // Each later page counts on from its own first event, and the last one knows the number.
     let page = async |number: u32| {
         let page = format!("{path}/events?size=100&page={number}");
@@ -210,9 +210,9 @@ async fn a_deletion_that_removes_at_once_comes_before_the_removal() {
     let forced = json!({"reason": "gone"});
     let forced = api.post(&format!("{site}/force-delete"), forced).await;
     assert_eq!(forced.status, 204);
-    let mut whole = life(1);
-    whole.push(format!("removed g2 {SYSTEM}"));
-    assert_eq!(declared(&api, &site).await, whole);
+    let mut expected = life(1);
+    expected.push(format!("removed g2 {SYSTEM}"));
+    assert_eq!(declared(&api, &site).await, expected);
 }
 
 #[tokio::test]

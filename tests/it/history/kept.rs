@@ -72,7 +72,7 @@ async fn what_retention_has_removed_is_named_in_small_steps() {
     let rest = session.db().delete_changes_before(times[7], 2).await;
     assert_eq!(rest.unwrap(), 0);
     drop(session);
-    // The history of a later resource is whole: it was not there before, whatever is forgotten of others.
+    // The history of a later resource is complete: it did not exist before, whatever retention has removed of others.
     let answer = api.get(&format!("{late}?at={}", text(times[0]))).await;
     assert_eq!((answer.status, answer.code()), (404, "NTF-001"));
     let answer = api.get(&format!("{late}/history")).await;

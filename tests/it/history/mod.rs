@@ -14,8 +14,8 @@ use serde_json::Value;
 
 use crate::support::{child, linked, root};
 
-/// How often the changes were read as a whole.
-const WHOLE_SCANS: &str = "SELECT seq_scan FROM pg_stat_user_tables WHERE relname = 'changes'";
+/// How often the table of changes was scanned.
+const TABLE_SCANS: &str = "SELECT seq_scan FROM pg_stat_user_tables WHERE relname = 'changes'";
 
 /// A kind with an adapter and references, and one below it that needs no adapter.
 fn kinds() -> Vec<EntityConfig> {

@@ -1,4 +1,4 @@
-//! Random lives against a model: every state that was seen once is shown again.
+//! Random lives against a model: every observed state can be read again.
 
 use std::collections::BTreeMap;
 
@@ -129,7 +129,7 @@ fn by_id(items: &[Value]) -> Seen {
 }
 
 #[tokio::test]
-async fn every_state_that_was_seen_is_shown_again() {
+async fn every_observed_state_can_be_read_again() {
     for seed in [1, 7] {
         let api = TestApi::spawn_with(&kinds()).await;
         let mut world = World {

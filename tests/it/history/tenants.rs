@@ -9,7 +9,7 @@ use crate::support::{ACME, ACME_WEB, BETA, SYSTEM, TestApi, Walls};
 async fn no_tenant_sees_the_past_of_another() {
     let api = TestApi::spawn_for(&kinds(), Walls::Up).await;
     let acme = api.speaking(ACME);
-    let kept = acme.make("/sites", "Site", "kept").await;
+    let existing = acme.make("/sites", "Site", "kept").await;
     let gone = acme.make("/sites", "Site", "gone").await;
     let rack = acme.make(&format!("{gone}/racks"), "Rack", "r").await;
     let there = text(api.clock.now());
@@ -18,8 +18,8 @@ async fn no_tenant_sees_the_past_of_another() {
     let forced = json!({"reason": "test"});
     let forced = acme.post(&format!("{gone}/force-delete"), forced).await;
     assert_eq!(forced.status, 204);
-    for path in [&kept, &gone, &rack] {
-        let tombstone = if *path == kept { 200 } else { 410 };
+    for path in [&existing, &gone, &rack] {
+        let tombstone = if *path == existing { 200 } else { 410 };
         for (suffix, status) in [
             ("/history".to_owned(), 200),
             ("/events".to_owned(), 200),

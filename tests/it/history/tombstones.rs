@@ -47,7 +47,7 @@ async fn a_removed_resource_is_gone_for_those_who_ask_and_not_found_for_others()
             .await;
         assert_eq!((answer.status, answer.code()), (404, "NTF-001"));
     }
-    // As long as it is kept.
+    // While it is retained.
     let mut session = api.database.store().session().await.unwrap();
     let before = removed_at + chrono::TimeDelta::seconds(1);
     session

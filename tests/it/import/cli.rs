@@ -205,7 +205,7 @@ async fn a_signal_ends_it_after_the_batch_and_the_next_run_goes_on() {
 }
 
 #[tokio::test]
-async fn a_killed_one_leaves_whole_batches_and_the_next_run_goes_on() {
+async fn a_killed_import_leaves_complete_batches_and_is_resumed() {
     let world = World::filled(300).await;
     let mut program = start(&world, &["--batch", "50"]);
     program.until_output("Imported 30 of 1200 resources").await;

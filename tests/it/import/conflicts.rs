@@ -198,7 +198,7 @@ async fn a_database_that_is_none_of_the_older_service_is_refused() {
     );
     let refused = wrong.try_run(PLAIN).await.unwrap_err();
     assert!(
-        matches!(refused, Error::NotOlderService { .. }),
+        matches!(refused, Error::UnknownSource { .. }),
         "{refused:?}"
     );
     let says = refused.to_string();

@@ -25,15 +25,15 @@ async fn beside(world: &World) -> World {
 
 #[tokio::test]
 async fn a_pass_that_ends_after_any_batch_is_continued() {
-    let whole = linked_world().await;
-    let (report, told) = whole.run_until(PLAIN, |_| false).await;
+    let complete = linked_world().await;
+    let (report, reported) = complete.run_until(PLAIN, |_| false).await;
     let expected = (
-        content(&whole).await,
+        content(&complete).await,
         report.unwrap().verification.target_digest,
     );
-    assert!(told.len() > 4, "{told:?}");
-    for steps in 1..told.len() {
-        let world = beside(&whole).await;
+    assert!(reported.len() > 4, "{reported:?}");
+    for steps in 1..reported.len() {
+        let world = beside(&complete).await;
         let seen = AtomicUsize::new(0);
         let is_enough = |_| seen.fetch_add(1, Ordering::Relaxed) + 1 >= steps;
         let first = world.run_until(PLAIN, is_enough).await.0.unwrap();

@@ -103,7 +103,7 @@ async fn a_resource_that_becomes_bad_keeps_its_older_state_here() {
 }
 
 #[tokio::test]
-async fn a_bad_report_is_refused_alone() {
+async fn a_bad_report_does_not_refuse_its_resource() {
     let world = World::filled(2).await;
     let bad = |column: &str, value: &str, resource: &str| {
         format!(
@@ -147,7 +147,7 @@ async fn a_bad_report_is_refused_alone() {
 }
 
 #[tokio::test]
-async fn references_without_a_rule_or_a_target_are_refused_alone() {
+async fn references_without_rule_or_target_are_refused_singly() {
     let kinds = [
         crate::support::linked(
             &[("wif", "WifConfig", 0, 0)],
@@ -175,7 +175,7 @@ async fn references_without_a_rule_or_a_target_are_refused_alone() {
         (expected.to_vec(), 3)
     );
     assert_eq!(verified(&report), [1, 0, 3]);
-    // They are tried again until they can be written.
+    // They are retried until they can be written.
     world.there("UPDATE resources SET name = 'mended' WHERE name = 'B A D'; DELETE FROM resource_references WHERE ref_type = 'other'").await;
     let report = world.run(PLAIN).await;
     assert_eq!(
@@ -231,7 +231,7 @@ async fn another_kind_of_an_imported_resource_is_refused() {
 }
 
 #[tokio::test]
-async fn a_path_that_no_route_served_is_told() {
+async fn a_path_without_a_route_is_reported() {
     let world = World::filled(1).await;
     world
         .there(&format!(

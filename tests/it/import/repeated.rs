@@ -118,7 +118,7 @@ async fn a_name_and_a_parent_that_were_changed_by_hand_come_too() {
 #[tokio::test]
 async fn a_pass_without_differences_writes_nothing() {
     let world = linked_world().await;
-    // Refused parts are tried again, and written no more than the rest.
+    // Refused parts are retried, and like the rest not written again.
     world.there("INSERT INTO resource_references SELECT c.id, 'other', w.id, 'WifConfig' FROM resources c, resources w
         WHERE c.name = 'cluster-1' AND w.name = 'wif-1'; UPDATE adapter_statuses SET observed_generation = 0
         WHERE adapter = 'validation' AND resource_id LIKE '%2'").await;

@@ -59,7 +59,7 @@ async fn every_resource_is_served_as_it_was() {
             assert_eq!(answer.body[member], *expected, "{member} of {id}");
         }
     }
-    // The totals of lists are kept apart from the rows.
+    // The totals of lists are stored in tables of their own.
     let clusters = api.get("/clusters?includeDeleted=true").await;
     assert_eq!(clusters.body["total"], 20);
     assert_eq!(api.get("/clusters").await.body["total"], 18);
@@ -197,11 +197,12 @@ async fn a_role_that_may_only_read_is_enough() {
 #[tokio::test]
 async fn each_step_tells_how_far_it_is() {
     let world = World::filled(5).await;
-    let (report, told) = world.run_until(PLAIN, |_| false).await;
+    let (report, reported) = world.run_until(PLAIN, |_| false).await;
     report.unwrap();
-    assert_eq!(told[0].step, ImportStep::List);
+    assert_eq!(reported[0].step, ImportStep::List);
     let of = |step| {
-        told.iter()
+        reported
+            .iter()
             .filter(move |p| p.step == step)
             .map(|p| (p.done, p.total))
     };

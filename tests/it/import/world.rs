@@ -88,15 +88,15 @@ impl World {
         self.try_run(options).await.unwrap()
     }
 
-    /// A run that is stopped as soon as `is_enough`; gives what it has told, too.
+    /// A run that is stopped as soon as `is_enough`. Also returns its progress reports.
     pub(super) async fn run_until(
         &self,
         options: PassOptions,
         is_enough: impl Fn(ImportProgress) -> bool + Sync,
     ) -> (Result<ImportReport, Error>, Vec<ImportProgress>) {
-        let (stop, told) = (AtomicBool::new(false), Mutex::new(Vec::new()));
+        let (stop, reported) = (AtomicBool::new(false), Mutex::new(Vec::new()));
         let observe = |progress| {
-            told.lock().unwrap().push(progress);
+            reported.lock().unwrap().push(progress);
             if is_enough(progress) {
                 stop.store(true, Ordering::Relaxed);
             }
@@ -110,7 +110,7 @@ impl World {
             target: self.target.options(),
         };
         let report = import(&databases, &self.registry, options, hooks).await;
-        (report, told.into_inner().unwrap())
+        (report, reported.into_inner().unwrap())
     }
 
     /// A run that is stopped after so many resources.

@@ -57,8 +57,8 @@ impl Contract {
     fn assert_fits(&self, schema: &Value, body: &Value, at: &str) {
         let root = json!({"allOf": [schema], "components": self.document["components"]});
         let validator = jsonschema::draft4::new(&root).unwrap();
-        let faults: Vec<_> = validator.iter_errors(body).map(|f| f.to_string()).collect();
-        assert!(faults.is_empty(), "{at}: {faults:?}");
+        let errors: Vec<_> = validator.iter_errors(body).map(|f| f.to_string()).collect();
+        assert!(errors.is_empty(), "{at}: {errors:?}");
     }
 
     fn operation(&self, method: &str, path: &str) -> &Value {
@@ -95,7 +95,7 @@ fn report(generation: i32) -> Value {
 }
 
 #[tokio::test]
-async fn a_whole_life_is_as_the_document_says() {
+async fn a_complete_life_is_as_the_document_says() {
     let contract = Contract::of(TestApi::spawn().await).await;
     let send =
         async |method: &str, path: &str, body: Value| contract.send(method, path, body).await;

@@ -105,7 +105,7 @@ async fn only_files_of_the_page_are_served() {
 }
 
 #[tokio::test]
-async fn whoever_has_the_document_is_told_so() {
+async fn the_document_is_revalidated_by_its_tag() {
     let api = TestApi::spawn().await;
     let path = "/api/hyperfleet/v1/openapi";
     let first = ask(&api, "get", path, &[]).await;

@@ -138,11 +138,11 @@ async fn an_export_is_verified_elsewhere() {
     let (_, export, _) = sealed.audit(&["export"]).await;
     let lines: Vec<_> = export.lines().collect();
     let without = |left_out: usize| {
-        let kept = lines
+        let remaining = lines
             .iter()
             .enumerate()
             .filter(|(index, _)| *index != left_out);
-        kept.fold(String::new(), |text, (_, line)| text + line + "\n")
+        remaining.fold(String::new(), |text, (_, line)| text + line + "\n")
     };
     // The first line is the link before the first pass, the last ones are a link and an entry that is not sealed.
     let sealed_lines = lines.iter().enumerate().take(lines.len() - 2);
@@ -190,7 +190,7 @@ async fn assert_tenants_lines_are_bound(
 }
 
 #[tokio::test]
-async fn what_cannot_be_read_is_no_fault_of_the_trail() {
+async fn an_unreadable_file_is_no_fault_of_the_trail() {
     let nowhere = ["--database-url", "postgres://u@127.0.0.1:1/none"];
     let (code, _, said) = audit(&[&["verify"][..], &nowhere].concat()).await;
     assert_eq!(code, Some(1), "{said}");

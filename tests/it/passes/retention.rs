@@ -1,4 +1,4 @@
-//! Retention removes whole passes, and what is left is verified as before.
+//! Retention removes entire passes, and the remaining trail is verified as before.
 
 use chrono::{DateTime, Utc};
 use hyperfleet_audit::FaultKind::{Early, Entries, Hash};
@@ -25,7 +25,7 @@ impl Sealed {
 
 /// Passes are of 10:00, 11:00 and 12:00.
 #[tokio::test]
-async fn retention_removes_passes_that_are_older_as_a_whole() {
+async fn retention_removes_only_entire_passes() {
     let sealed = Sealed::filled().await;
     for (before, removed, first, passes) in [
         ("2026-01-01T10:00:00Z", 0, 1, 4),

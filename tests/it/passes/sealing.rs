@@ -112,7 +112,7 @@ async fn answers_say_how_far_the_trail_is_sealed() {
 async fn a_pass_that_is_cut_off_leaves_nothing() {
     let sealed = Sealed::spawn().await;
     sealed.api.speaking(ACME).cluster("one").await;
-    until("it is settled", async || {
+    until("it is stable", async || {
         let list = sealed.api.speaking(SYSTEM).get("/audit").await;
         list.body["position"] != "start"
     })

@@ -197,8 +197,8 @@ async fn removals_are_compared_with_the_setting() {
     assert!(output.contains(expected), "{output}");
     let url = sealed.api.database.url();
     let args = ["verify", "--database-url", &url, "--against", path];
-    let kept = [("HYPERFLEET_AUDIT_RETENTION", "20years")];
-    let (code, output, said) = audit_with(&kept, &args).await;
+    let retention = [("HYPERFLEET_AUDIT_RETENTION", "20years")];
+    let (code, output, said) = audit_with(&retention, &args).await;
     assert_eq!(code, Some(3), "{said}");
     assert!(
         output.contains("Checked: older than audit.retention, 20years.\n"),
@@ -210,7 +210,7 @@ async fn removals_are_compared_with_the_setting() {
     assert_eq!(output.matches(fault).count(), 1, "{output}");
 }
 
-/// What was never there and what was cut off as a whole look the same.
+/// A trail that never existed and one that was removed entirely look the same.
 #[tokio::test]
 async fn a_missing_newest_pass_is_found_only_by_an_export() {
     let sealed = Sealed::filled().await;
@@ -233,7 +233,7 @@ async fn a_missing_newest_pass_is_found_only_by_an_export() {
     assert_eq!(kinds, ["missing"], "{report}");
 }
 
-/// Only an export that is kept elsewhere shows it.
+/// Only an export that is stored elsewhere reveals it.
 #[tokio::test]
 async fn a_trail_that_was_sealed_again_differs_from_an_export() {
     let sealed = Sealed::filled().await;

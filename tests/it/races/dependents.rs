@@ -40,7 +40,7 @@ async fn deleted_meanwhile(api: &TestApi, path: &str, holder: &mut PgConnection)
 
 #[tokio::test]
 async fn a_child_that_came_while_the_deletion_waited_is_deleted_with_its_parent() {
-    // The service takes this lock. Others have that of the foreign key alone.
+    // The service takes this lock. Other writers take only the lock of the foreign key.
     for lock in ["SHARE", "KEY SHARE"] {
         let busy = Busy::spawn().await;
         let cluster = busy.api.cluster("owner").await;

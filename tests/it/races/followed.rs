@@ -40,7 +40,7 @@ async fn change(api: &TestApi, clusters: &[String], random: &mut Random) {
                 drop(api.delete(&format!("{cluster}/nodepools/{id}")).await);
             }
         }
-        // Of one alone: the others stay to be patched.
+        // Only of one: the others are patched below.
         _ => drop(api.delete(&clusters[0]).await),
     }
 }

@@ -234,14 +234,14 @@ async fn many_changes_take_few_statements() {
     proxy.reset(None);
     busy.patch_all(&paths).await;
     let patched = proxy.sent().statements;
-    let alone = u32::try_from(2 * MANY).unwrap();
+    let unbatched = u32::try_from(2 * MANY).unwrap();
     proxy.reset(None);
     busy.delete_all(&paths).await;
     let deleted = proxy.sent().statements;
     println!("{MANY} POST: {created} statements, PATCH: {patched}, DELETE: {deleted}");
-    assert!(created < alone / 4, "{created}");
-    assert!(patched < alone / 2, "{patched}");
-    assert!(deleted < alone / 2, "{deleted}");
+    assert!(created < unbatched / 4, "{created}");
+    assert!(patched < unbatched / 2, "{patched}");
+    assert!(deleted < unbatched / 2, "{deleted}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

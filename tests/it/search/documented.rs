@@ -44,7 +44,7 @@ async fn every_search_in_the_manual_does_what_it_says() {
 }
 
 #[tokio::test]
-async fn the_example_of_a_fault_is_one() {
+async fn the_example_of_an_error_is_one() {
     let api = crate::support::TestApi::spawn().await;
     let answer = search(&api, "/clusters", "name = 'a' andd generation = 1").await;
     assert!(include_str!("../../../docs/guides/search.md").contains(answer.detail()));

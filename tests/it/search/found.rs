@@ -14,7 +14,7 @@ async fn the_database_finds_what_the_language_means() {
     let (mut some, mut none, mut every) = (0, 0, 0);
     for _ in 0..600 {
         let text = world::sensible(random, 3);
-        let filter = tsl::parse(&text).unwrap_or_else(|fault| panic!("{text}: {fault}"));
+        let filter = tsl::parse(&text).unwrap_or_else(|error| panic!("{text}: {error}"));
         let answer = search(&api, "/resources?includeDeleted=true", &text).await;
         assert_eq!(answer.status, 200, "{text}: {}", answer.body);
         let expected: Vec<_> = all
@@ -43,9 +43,14 @@ async fn ids_and_urls_can_be_asked_for() {
     let api = TestApi::spawn().await;
     let cluster = api.cluster("owner").await;
     let pool = api.nodepool(&cluster, "pool").await;
-    let shown = api.get(&pool).await.body;
-    let text = |name: &str| shown[name].as_str().unwrap().to_owned();
-    let owner = |name: &str| shown["owner_references"][name].as_str().unwrap().to_owned();
+    let resource = api.get(&pool).await.body;
+    let text = |name: &str| resource[name].as_str().unwrap().to_owned();
+    let owner = |name: &str| {
+        resource["owner_references"][name]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    };
     for (field, value) in [
         ("id", text("id")),
         ("href", text("href")),
@@ -115,7 +120,7 @@ async fn numbers_are_compared_exactly() {
 }
 
 #[tokio::test]
-async fn faults_are_told_in_words_and_with_their_place() {
+async fn search_errors_have_messages_and_positions() {
     let api = TestApi::spawn().await;
     let answer = search(&api, "/clusters", "name = 'a' andd x").await;
     assert_eq!(answer.problem(), (400, "VAL-005"));

@@ -31,14 +31,16 @@ const SEED: &str = r#"
            t.spec
     FROM resources t, generate_series(1, $1) n WHERE t.name = 'template'"#;
 
-/// How often a table was read whole, and each of its indexes used.
+/// How often the table was scanned, and each of its indexes used.
 async fn scans(connection: &mut PgConnection) -> (i64, Vec<(String, i64)>) {
-    let whole = "SELECT seq_scan FROM pg_stat_user_tables WHERE relname = 'resources'";
+    let table_scans = "SELECT seq_scan FROM pg_stat_user_tables WHERE relname = 'resources'";
     let indexes = "SELECT indexrelname::text, idx_scan FROM pg_stat_user_indexes
                    WHERE relname = 'resources' ORDER BY 1";
-    let whole = sqlx::query_scalar(whole).fetch_one(&mut *connection).await;
+    let table_scans = sqlx::query_scalar(table_scans)
+        .fetch_one(&mut *connection)
+        .await;
     let indexes = sqlx::query_as(indexes).fetch_all(connection).await;
-    (whole.unwrap(), indexes.unwrap())
+    (table_scans.unwrap(), indexes.unwrap())
 }
 
 async fn with_many_clusters() -> (TestApi, PgConnection) {
@@ -86,7 +88,7 @@ async fn a_list_is_continued_without_passing_what_came_before() {
         after.1 > before.1
     })
     .await;
-    assert_eq!(after.0, before.0, "a continued page reads the whole table");
+    assert_eq!(after.0, before.0, "a continued page scans the table");
     let read = after.2 - before.2;
     assert!(read <= 101 * pages, "{read} entries for {pages} pages");
 }
@@ -95,7 +97,7 @@ async fn a_list_is_continued_without_passing_what_came_before() {
 async fn what_pollers_ask_is_answered_by_an_index() {
     let (api, mut connection) = with_many_clusters().await;
     let rare = usize::try_from(CLUSTERS / 1000).unwrap();
-    let (whole_before, before) = scans(&mut connection).await;
+    let (table_scans_before, before) = scans(&mut connection).await;
     for (text, count) in [
         // The template is not reconciled, either, but in no shard.
         (
@@ -132,17 +134,17 @@ async fn what_pollers_ask_is_answered_by_an_index() {
         pairs.filter(|(_, a)| a.0 == name).any(|(b, a)| b.1 < a.1)
     };
     let mut unused = INDEXES.to_vec();
-    let mut whole = whole_before;
+    let mut table_scans = table_scans_before;
     until("the database tells of its scans", async || {
         // It does so once a second, when there is something to do.
         api.get("/audit?size=1").await;
         let (count, after) = scans(&mut connection).await;
-        whole = count;
+        table_scans = count;
         unused.retain(|index| !used(&after, index));
         unused.is_empty()
     })
     .await;
-    assert_eq!(whole, whole_before, "a search reads the whole table");
+    assert_eq!(table_scans, table_scans_before, "a search scans the table");
 }
 
 const INDEXES: [&str; 6] = [

@@ -1,4 +1,4 @@
-//! What a search means, said once more in the simplest way: resource by resource, as they are shown.
+//! A simple model of searches, which checks one resource after the other, as responses contain them.
 
 use std::cmp::Ordering;
 

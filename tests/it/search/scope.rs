@@ -48,10 +48,10 @@ async fn no_search_finds_what_is_not_in_its_list() {
         .collect();
     for list in lists {
         let sign = if list.contains('?') { '&' } else { '?' };
-        let whole = api
+        let complete = api
             .get(&format!("{list}{sign}size=100&includeDeleted=true"))
             .await;
-        let whole: HashSet<&str> = whole.column("id").into_iter().collect();
+        let complete: HashSet<&str> = complete.column("id").into_iter().collect();
         for text in &texts {
             let answer = search(&api, &format!("{list}{sign}includeDeleted=true"), text).await;
             assert!(
@@ -64,7 +64,7 @@ async fn no_search_finds_what_is_not_in_its_list() {
             }
             if answer.status == 200 {
                 for id in answer.column("id") {
-                    assert!(whole.contains(&id), "{list} {text} finds {id}");
+                    assert!(complete.contains(&id), "{list} {text} finds {id}");
                 }
             }
         }

@@ -92,7 +92,7 @@ impl TestApi {
         Self::spawn_service(service, database, clock, |api| api.tenancy = tenancy)
     }
 
-    /// The built-in kinds behind the given admission.
+    /// The built-in kinds behind `admission`.
     pub(crate) async fn spawn_admitted(admission: &Admission) -> Self {
         Self::spawn_admitted_for(admission, TenancyRules::default()).await
     }
@@ -366,9 +366,9 @@ impl TestApi {
         let mut conditions: Vec<(&str, &str)> = ["Available", "Applied", "Health"]
             .map(|kind| (kind, "True"))
             .to_vec();
-        for given in statuses {
-            conditions.retain(|(kind, _)| *kind != given.0);
-            conditions.push(*given);
+        for status in statuses {
+            conditions.retain(|(kind, _)| *kind != status.0);
+            conditions.push(*status);
         }
         let conditions: Vec<_> = conditions
             .iter()

@@ -39,7 +39,7 @@ pub(crate) trait Problem {
             .unwrap_or_else(|| panic!("{code}"))
     }
 
-    /// The fields with faults, in their order.
+    /// The fields with violations, in their order.
     fn fields(&self) -> Vec<&str> {
         let errors = self.body()["errors"].as_array();
         let errors = errors.map_or(&[][..], Vec::as_slice);

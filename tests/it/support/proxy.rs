@@ -165,12 +165,12 @@ async fn message(
     start: &mut Vec<u8>,
 ) -> io::Result<Vec<u8>> {
     let length = client.read_u32().await?;
-    let mut whole = std::mem::take(start);
-    whole.extend(length.to_be_bytes());
-    let head = whole.len();
-    whole.resize(head + usize::try_from(length).unwrap() - 4, 0);
-    client.read_exact(&mut whole[head..]).await?;
-    Ok(whole)
+    let mut message = std::mem::take(start);
+    message.extend(length.to_be_bytes());
+    let head = message.len();
+    message.resize(head + usize::try_from(length).unwrap() - 4, 0);
+    client.read_exact(&mut message[head..]).await?;
+    Ok(message)
 }
 
 impl State {

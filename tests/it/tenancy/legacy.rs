@@ -35,15 +35,15 @@ async fn mixed(kinds: &[EntityConfig]) -> Mixed {
 }
 
 #[tokio::test]
-async fn what_stands_below_another_tenants_resource_is_reached_by_itself_alone() {
+async fn children_of_another_tenants_resource_have_only_direct_paths() {
     let mut ruled = kinds();
     ruled[1] = with_rule(ruled[1].clone());
     for kinds in [kinds(), ruled] {
-        is_reached_by_itself_alone(mixed(&kinds).await).await;
+        is_reached_only_directly(mixed(&kinds).await).await;
     }
 }
 
-async fn is_reached_by_itself_alone(mixed: Mixed) {
+async fn is_reached_only_directly(mixed: Mixed) {
     let Mixed {
         acme,
         beta,
@@ -105,7 +105,7 @@ async fn a_cascade_takes_along_what_others_have_below_however_it_ends() {
             assert_eq!(forced.status, 204);
             "force_delete"
         } else {
-            // The owner waits for it, without being told for what.
+            // The owner waits for it, without the reason.
             acme.finalize(&cluster, &["dns"], 2).await;
             assert_eq!(acme.get(&cluster).await.status, 200);
             beta.finalize(&pool, &["dns"], 2).await;
@@ -226,7 +226,7 @@ async fn what_stands_below_and_cannot_go_is_not_named() {
 }
 
 #[tokio::test]
-async fn what_belongs_to_nobody_is_seen_by_system_identities_alone() {
+async fn only_system_identities_see_resources_without_tenant() {
     let before = TestApi::spawn_with(&kinds()).await;
     let fleet = Fleet::of(&before, "old").await;
     let walled = walled(&before, &kinds());

@@ -136,7 +136,7 @@ async fn a_token_made_up_from_anothers_place_leads_nowhere_else() {
 }
 
 #[tokio::test]
-async fn every_change_is_in_the_trail_of_its_tenant_alone() {
+async fn every_change_is_only_in_the_trail_of_its_tenant() {
     let api = TestApi::spawn_for(&kinds(), Walls::Up).await;
     let (acme, beta) = (api.speaking(ACME), api.speaking(BETA));
     for tenant in [&acme, &beta] {

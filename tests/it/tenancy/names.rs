@@ -29,7 +29,7 @@ async fn tenants_may_use_the_same_name_and_each_only_once() {
             assert_eq!(again.problem(), (409, "CNF-001"), "{}", again.body);
             assert_eq!(again.detail(), "This Cluster already exists");
         }
-        // What waits for its end has given its name away.
+        // The name of a finalizing resource is free.
         let beta = api.speaking(BETA);
         let id = beta.get("/clusters?search=name%3D'same'").await;
         let ids = id

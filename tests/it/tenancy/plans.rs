@@ -27,7 +27,7 @@ const TRAIL: &str = "
     SELECT created_at, created_by, 'seed', 'create', kind, id, name, 1, tenancy FROM resources
     WHERE name <> 'template'";
 
-/// How often tables were read whole, and how often each index was used.
+/// How often tables were scanned, and how often each index was used.
 async fn scans(connection: &mut PgConnection) -> (Vec<(String, i64)>, Vec<(String, i64)>) {
     let tables = "SELECT relname::text, seq_scan FROM pg_stat_user_tables
                   WHERE relname IN ('audit_entries', 'resources') ORDER BY 1";
@@ -113,7 +113,7 @@ async fn ask_for_everything(api: &TestApi, round: usize) {
 }
 
 #[tokio::test]
-async fn what_one_of_many_tenants_asks_reads_no_table_whole() {
+async fn requests_of_one_of_many_tenants_scan_no_table() {
     let (api, mut connection) = with_many_tenants().await;
     let mut before = scans(&mut connection).await;
     // Reads of the seeding are counted with a delay.
@@ -139,8 +139,8 @@ async fn what_one_of_many_tenants_asks_reads_no_table_whole() {
         // It does so once a second, when there is something to do.
         ask_for_everything(&api, round).await;
         round += 1;
-        let (whole, indexes) = scans(&mut connection).await;
-        tables = whole;
+        let (table_scans, indexes) = scans(&mut connection).await;
+        tables = table_scans;
         let used = |name: &str| {
             let pairs = before.1.iter().zip(&indexes);
             pairs.filter(|(_, a)| a.0 == name).any(|(b, a)| b.1 < a.1)
@@ -149,5 +149,5 @@ async fn what_one_of_many_tenants_asks_reads_no_table_whole() {
         unused.is_empty()
     })
     .await;
-    assert_eq!(tables, before.0, "a table was read whole");
+    assert_eq!(tables, before.0, "a table was scanned");
 }

@@ -15,14 +15,14 @@ async fn a_resource_that_changes_hands_is_counted_where_it_is() {
     let (acme, beta) = (api.speaking(ACME), api.speaking(BETA));
     let mut connection = api.database.connect().await;
     let mut give = async |sql: &'static str| {
-        let given = sqlx::query(sql).execute(&mut connection).await.unwrap();
+        let updated = sqlx::query(sql).execute(&mut connection).await.unwrap();
         let mut totals = Vec::new();
         for api in [&acme, &beta, &before] {
             let list = api.get("/clusters").await;
             assert_eq!(list.body["total"], list.items().len());
             totals.push(list.items().len());
         }
-        (given.rows_affected(), totals)
+        (updated.rows_affected(), totals)
     };
     let to_acme = "UPDATE resources SET tenancy = '{\"org\": \"acme\"}' WHERE name <> 'three'";
     assert_eq!(give(to_acme).await, (2, vec![2, 0, 3]));

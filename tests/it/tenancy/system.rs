@@ -50,7 +50,7 @@ async fn they_read_and_report_on_every_route_and_do_nothing_else() {
 }
 
 #[tokio::test]
-async fn what_they_may_not_do_is_told_before_anything_is_looked_at() {
+async fn permissions_are_checked_before_anything_is_read() {
     let api = TestApi::spawn_for(&kinds(), Walls::Up).await;
     let system = api.speaking(SYSTEM);
     let nobody = Fleet::of_nobody();

@@ -172,7 +172,7 @@ async fn nothing_can_be_linked_to_what_is_not_seen() {
 }
 
 #[tokio::test]
-async fn nothing_that_anybody_is_told_names_what_belongs_to_others() {
+async fn no_response_names_resources_of_other_tenants() {
     let api = TestApi::spawn_for(&kinds(), Walls::Up).await;
     let (acme, beta) = (api.speaking(ACME), api.speaking(BETA));
     let own = Fleet::of(&acme, "ours").await;

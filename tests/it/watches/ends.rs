@@ -22,7 +22,7 @@ async fn a_client_that_reads_late_misses_nothing() {
         let body =
             serde_json::json!({"kind": "Plain", "name": format!("p{n}"), "spec": {"text": text}});
         assert_eq!(api.post("/plains", body).await.status, 201);
-        // By now each change was handed on, and the kernel takes only a part of them for the other.
+        // By now every change has been dispatched, and the kernel buffers only some of them for the slow client.
         assert_eq!(prompt.changes(1).await, [format!("ADDED p{n}")]);
     }
     for n in 0..COUNT {
@@ -44,7 +44,7 @@ async fn a_client_that_stays_behind_is_sent_away_and_continues_where_it_was() {
     for n in 0..COUNT {
         let body = json!({"kind": "Plain", "name": format!("p{n}"), "spec": {"text": text}});
         assert_eq!(api.post("/plains", body).await.status, 201);
-        // Handed on: the slow client has been up to date with the first ones.
+        // Dispatched: the slow client has received the first ones.
         assert_eq!(prompt.changes(1).await, [format!("ADDED p{n}")]);
     }
     let mut seen = Vec::new();
@@ -178,7 +178,7 @@ async fn tenants_see_their_own_changes() {
 }
 
 #[tokio::test]
-async fn faults_of_a_watch_are_answers() {
+async fn errors_of_a_watch_are_responses() {
     let instance = Instance::spawn().await;
     let api = &instance.api;
     for (path, status) in [

@@ -1,4 +1,4 @@
-//! What a watcher is shown.
+//! The events that a watcher receives.
 
 use serde_json::{Value, json};
 
@@ -119,7 +119,7 @@ async fn a_search_that_begins_or_ceases_to_match_adds_and_removes() {
 }
 
 #[tokio::test]
-async fn links_and_removals_at_once_are_shown_whole() {
+async fn simultaneous_reference_changes_are_complete_events() {
     let instance = Instance::spawn().await;
     let api = &instance.api;
     let target = api.made("/plains", "Plain", "t").await;
@@ -208,7 +208,7 @@ async fn event_streams_have_ids_and_are_never_compressed() {
 }
 
 #[tokio::test]
-async fn changes_by_other_programs_are_shown() {
+async fn changes_by_other_programs_are_events() {
     let instance = Instance::spawn().await;
     let api = &instance.api;
     let mut watch = instance.watch("/plains").await;
@@ -238,9 +238,9 @@ async fn an_answer_without_a_body_names_the_position_too() {
     let instance = Instance::spawn().await;
     drop(instance.watch("/plains").await);
     let path = instance.api.make("/plains", "Plain", "a").await;
-    let shown = instance.api.get(&path).await;
-    assert!(shown.header("hyperfleet-position").is_some());
-    let headers = [("if-none-match", shown.header("etag").unwrap())];
+    let answer = instance.api.get(&path).await;
+    assert!(answer.header("hyperfleet-position").is_some());
+    let headers = [("if-none-match", answer.header("etag").unwrap())];
     let known = instance
         .api
         .send_with(&headers, "GET", &path, &Value::Null)

@@ -48,7 +48,7 @@ impl Wanderer {
         }
     }
 
-    /// Takes one event. Each must fit what was seen before, unless the list has shown its change or a later one.
+    /// Applies one event. Each must fit the earlier ones, unless the list already contained its change or a later one.
     async fn step(&mut self) {
         let event = self.watch.next().await;
         if event["type"] == "BOOKMARK" {
@@ -135,10 +135,10 @@ async fn change(instance: &Instance, random: &mut Random, name: &str) {
 async fn interrupted_watches_see_what_uninterrupted_ones_see() {
     let one = Instance::spawn().await;
     let other = one.another();
-    let mut whole = Vec::new();
+    let mut unbroken = Vec::new();
     let mut broken = Vec::new();
     for path in WATCHED {
-        whole.push(Wanderer::begin(&one, path, "false").await);
+        unbroken.push(Wanderer::begin(&one, path, "false").await);
         broken.push(Wanderer::begin(&other, path, "false").await);
     }
     let writers = (0..WRITERS).map(|writer| {
@@ -174,8 +174,8 @@ async fn interrupted_watches_see_what_uninterrupted_ones_see() {
         let made = one.api.post(list, body).await;
         assert_eq!(made.status, 201, "{}", made.body);
     }
-    for wanderer in whole.iter_mut().chain(&mut broken).chain(&mut late) {
-        // Of both kinds, where both are shown.
+    for wanderer in unbroken.iter_mut().chain(&mut broken).chain(&mut late) {
+        // Of both kinds, if the list has both.
         let ends = if wanderer.path.starts_with("/resources") {
             2
         } else {
@@ -192,14 +192,14 @@ async fn interrupted_watches_see_what_uninterrupted_ones_see() {
             wanderer.step().await;
         }
     }
-    for (whole, broken) in whole.iter().zip(&broken) {
-        assert!(!whole.seen.is_empty());
-        for (expected, found) in whole.seen.iter().zip(&broken.seen) {
-            assert_eq!(expected, found, "{}", whole.path);
+    for (unbroken, broken) in unbroken.iter().zip(&broken) {
+        assert!(!unbroken.seen.is_empty());
+        for (expected, found) in unbroken.seen.iter().zip(&broken.seen) {
+            assert_eq!(expected, found, "{}", unbroken.path);
         }
-        assert_eq!(whole.seen.len(), broken.seen.len(), "{}", whole.path);
+        assert_eq!(unbroken.seen.len(), broken.seen.len(), "{}", unbroken.path);
     }
-    for wanderer in whole.iter().chain(&broken).chain(&late) {
+    for wanderer in unbroken.iter().chain(&broken).chain(&late) {
         let sign = if wanderer.path.contains('?') {
             '&'
         } else {

@@ -21,13 +21,13 @@ async fn changes(instance: &Instance) {
 #[tokio::test]
 async fn a_watch_goes_on_after_each_event_as_if_it_had_not_broken_off() {
     let instance = Instance::spawn().await;
-    let mut whole = instance.watch("/clusters?includeDeleted=true").await;
-    let mut positions = vec![whole.bookmark().await];
+    let mut unbroken = instance.watch("/clusters?includeDeleted=true").await;
+    let mut positions = vec![unbroken.bookmark().await];
     changes(&instance).await;
     let mut events = Vec::new();
     for _ in 0..12 {
-        events.push(whole.next().await);
-        positions.push(whole.position.clone().unwrap());
+        events.push(unbroken.next().await);
+        positions.push(unbroken.position.clone().unwrap());
     }
     let other = instance.another();
     for (count, position) in positions.iter().enumerate() {

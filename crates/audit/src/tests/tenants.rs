@@ -46,7 +46,7 @@ fn an_export_has_the_entries_of_its_tenant_and_every_pass() {
         .iter()
         .filter(|line| line.to_string().contains("\"org\":\"b\""));
     assert_eq!(others.count(), 0);
-    // A tenant without entries gets the chain alone.
+    // A tenant without entries gets only the chain.
     let report = verified(&exported(trail(), "c"));
     assert_eq!((faults(&report), report.entries), (vec![], 0));
 }

@@ -25,7 +25,7 @@ fn run() -> anyhow::Result<ExitCode> {
     };
     let folder = env::temp_dir().join(format!("hyperfleet-postgres-{}", process::id()));
     let server = PrivatePostgres::start(&folder, Durability::ThrownAway)?;
-    // Makes psql available, too.
+    // Also makes psql available.
     let mut path = env::var_os("PATH").unwrap_or_default();
     path.push(":");
     path.push(find_programs(Path::new(""))?);

@@ -8,32 +8,32 @@ use super::config::{ExpressionConfig, RuleConfig, TYPE_BYTES_MAX};
 use super::rules::Rule;
 use super::view::VARIABLES;
 use crate::aggregation::{LAST_KNOWN_RECONCILED, RECONCILED};
-use crate::shown;
+use crate::excerpt;
 
-/// Compiles the rules of a kind. Every fault goes to `fault`, as the part of a sentence after the name of the kind.
+/// Compiles the rules of a kind. Every error goes to `error`, as the part of a sentence after the name of the kind.
 /// `reserved` are the condition types of required adapters.
 pub(crate) fn compile(
     configs: &[RuleConfig],
     reserved: &BTreeSet<String>,
-    mut fault: impl FnMut(String),
+    mut error: impl FnMut(String),
 ) -> Vec<Rule> {
     let mut seen = BTreeSet::new();
     let mut rules = Vec::new();
     for config in configs {
         let kind = &config.kind;
-        if let Some(problem) = type_fault(kind, reserved) {
-            fault(problem);
+        if let Some(problem) = type_error(kind, reserved) {
+            error(problem);
         } else if !seen.insert(kind) {
-            fault(format!(
+            error(format!(
                 "has the condition \"{kind}\" twice: rename or remove one of the two"
             ));
         }
-        rules.extend(compile_one(config, &mut fault));
+        rules.extend(compile_one(config, &mut error));
     }
     rules
 }
 
-fn type_fault(kind: &str, reserved: &BTreeSet<String>) -> Option<String> {
+fn type_error(kind: &str, reserved: &BTreeSet<String>) -> Option<String> {
     let is_name = kind.starts_with(|c: char| c.is_ascii_alphabetic())
         && kind
             .bytes()
@@ -43,7 +43,7 @@ fn type_fault(kind: &str, reserved: &BTreeSet<String>) -> Option<String> {
     } else if kind.len() > TYPE_BYTES_MAX || !is_name {
         Some(format!(
             "has a condition \"{}\", a type that is not usable: give a letter followed by letters, digits, - or _, {TYPE_BYTES_MAX} at most",
-            shown(kind)
+            excerpt(kind)
         ))
     } else if kind == RECONCILED || kind == LAST_KNOWN_RECONCILED {
         Some(format!(
@@ -58,19 +58,19 @@ fn type_fault(kind: &str, reserved: &BTreeSet<String>) -> Option<String> {
     }
 }
 
-fn compile_one(config: &RuleConfig, fault: &mut impl FnMut(String)) -> Option<Rule> {
+fn compile_one(config: &RuleConfig, error: &mut impl FnMut(String)) -> Option<Rule> {
     let RuleConfig { kind, when, output } = config;
-    let label = shown(kind);
+    let label = excerpt(kind);
     let mut compile = |part: &str, config: &ExpressionConfig| {
         let compiled = Expression::compile(&config.expression, VARIABLES);
-        let told = compiled.map_err(|problem| {
-            fault(format!(
+        let compiled = compiled.map_err(|problem| {
+            error(format!(
                 "has the condition \"{label}\", whose {part} {problem}"
             ));
         });
-        told.ok()
+        compiled.ok()
     };
-    // All four, so that all their faults are reported.
+    // All four, so that all their errors are reported.
     let when = compile("when.expression", when);
     let status = compile("output.status.expression", &output.status);
     let reason = compile("output.reason.expression", &output.reason);

@@ -1,7 +1,7 @@
 //! Conditions that configured rules derive from a resource and its reports.
 //!
 //! ```text
-//! configuration ─▶ config ─▶ compile ─▶ Rules              every fault is reported at start
+//! configuration ─▶ config ─▶ compile ─▶ Rules              every error is reported at start
 //! resource, reports ─▶ view (masked) ─▶ Rules::derive ─▶ conditions, failures
 //! ```
 //!

@@ -37,7 +37,7 @@ pub struct Derived {
     pub failures: Vec<Failure>,
 }
 
-/// The condition that a rule derives, if any, and its fault.
+/// The condition that a rule derives, if any, and its error.
 type RuleResult = (Option<Condition>, Option<String>);
 
 impl Rule {

@@ -125,7 +125,7 @@ fn resource<'a>(subject: &RuleInput<'a>, paths: &'a Paths) -> CelValue<'a> {
 
 fn texts<'a>(pairs: impl Iterator<Item = (&'a String, &'a String)>) -> CelValue<'a> {
     CelValue::map(pairs.map(|(name, text)| {
-        let shown = if hides(name) { MASK } else { text };
-        (name.as_str(), CelValue::text(shown))
+        let visible = if hides(name) { MASK } else { text };
+        (name.as_str(), CelValue::text(visible))
     }))
 }

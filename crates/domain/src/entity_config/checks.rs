@@ -7,24 +7,24 @@ use super::{EntityConfig, KIND_BYTES_MAX, PLURALS_RESERVED};
 use crate::aggregation::{LAST_KNOWN_RECONCILED, RECONCILED, adapter_condition_type};
 use crate::condition_rules::{self, Rule};
 
-/// Path segments below every resource, beside those of child kinds.
+/// Path segments below every resource, beside the plurals of child kinds.
 const SUFFIXES: [&str; 5] = ["events", "explain", "force-delete", "history", "statuses"];
 
 /// Checks every kind; returns the rules of each.
 ///
 /// # Errors
 ///
-/// Every fault, in the order of the configuration.
+/// Every error, in the order of the configuration.
 pub(super) fn check(configs: &[EntityConfig]) -> Result<Vec<Vec<Rule>>, Vec<String>> {
     let adapters = configs.iter().flat_map(|c| &c.required_adapters);
     let reserved = adapters.map(|a| adapter_condition_type(a)).collect();
-    let (mut faults, mut rules) = (Vec::new(), Vec::new());
+    let (mut errors, mut rules) = (Vec::new(), Vec::new());
     for (index, config) in configs.iter().enumerate() {
         let mut check = Check {
             configs,
             config,
             index,
-            faults: &mut faults,
+            errors: &mut errors,
         };
         check.names();
         check.adapters();
@@ -32,15 +32,15 @@ pub(super) fn check(configs: &[EntityConfig]) -> Result<Vec<Vec<Rule>>, Vec<Stri
         check.references();
         rules.push(check.conditions(&reserved));
     }
-    if faults.is_empty() {
+    if errors.is_empty() {
         Ok(rules)
     } else {
-        Err(faults)
+        Err(errors)
     }
 }
 
-/// A fault of a kind. It begins with the setting: the member of the kind, or the kind itself.
-pub(super) fn fault(
+/// An error of a kind. It begins with the setting: the member of the kind, or the kind itself.
+pub(super) fn error_of(
     (index, config): (usize, &EntityConfig),
     member: &str,
     text: impl Display,
@@ -61,50 +61,50 @@ struct Check<'a> {
     configs: &'a [EntityConfig],
     config: &'a EntityConfig,
     index: usize,
-    faults: &'a mut Vec<String>,
+    errors: &'a mut Vec<String>,
 }
 
 impl Check<'_> {
-    fn fault(&mut self, member: &str, text: impl Display) {
+    fn error(&mut self, member: &str, text: impl Display) {
         let entity = (self.index, self.config);
-        self.faults.push(fault(entity, member, text));
+        self.errors.push(error_of(entity, member, text));
     }
 
     fn names(&mut self) {
         let EntityConfig { kind, plural, .. } = self.config;
         let before = &self.configs[..self.index];
         if kind.is_empty() {
-            self.fault(
+            self.error(
                 "kind",
                 "has no kind: set `kind`, for instance to \"Cluster\"",
             );
         } else if !is_identifier(kind) {
-            self.fault("kind", format!(
+            self.error("kind", format!(
                 "is not a usable name: give a letter followed by letters, digits, - or _, {KIND_BYTES_MAX} at most"
             ));
         } else if before.iter().any(|other| other.kind == *kind) {
-            self.fault("kind", "is there twice: rename or remove one of the two");
+            self.error("kind", "is there twice: rename or remove one of the two");
         }
         if plural.is_empty() {
-            self.fault(
+            self.error(
                 "plural",
                 "has no plural: set `plural`, its path segment, for instance \"clusters\"",
             );
         } else if PLURALS_RESERVED.contains(&plural.as_str()) {
-            self.fault("plural", format!(
+            self.error("plural", format!(
                 "uses reserved plural \"{plural}\" which would shadow /{plural} root endpoint: choose another"
             ));
         } else if SUFFIXES.contains(&plural.as_str()) {
-            self.fault("plural", format!(
+            self.error("plural", format!(
                 "uses reserved plural \"{plural}\" which would shadow /{plural} below every resource: choose another"
             ));
         } else if !is_segment(plural) {
-            self.fault("plural", format!(
+            self.error("plural", format!(
                 "has the plural \"{plural}\", which is not a path segment: use lower-case letters, digits and hyphens, beginning with a letter, {KIND_BYTES_MAX} at most"
             ));
         } else if let Some(other) = before.iter().find(|other| other.plural == *plural) {
             let other = other.kind.clone();
-            self.fault(
+            self.error(
                 "plural",
                 format!(
                     "has the plural \"{plural}\", which \"{other}\" has already: choose another"
@@ -121,7 +121,7 @@ impl Check<'_> {
         for adapter in &self.config.required_adapters {
             let kind = adapter_condition_type(adapter);
             if let Some(other) = kinds.insert(kind.clone(), adapter) {
-                self.fault("required_adapters", format!(
+                self.error("required_adapters", format!(
                     "requires adapters \"{other}\" and \"{adapter}\", which would share the condition type {kind}: rename or remove one"
                 ));
             }
@@ -134,7 +134,7 @@ impl Check<'_> {
             return;
         }
         if !self.configs.iter().any(|c| c.kind == *parent_kind) {
-            return self.fault("parent_kind", format!(
+            return self.error("parent_kind", format!(
                 "has the parent_kind \"{parent_kind}\", which is not configured: add that entity or correct the name"
             ));
         }
@@ -146,7 +146,7 @@ impl Check<'_> {
         // A kind of the cycle returns to itself within as many steps as there are kinds.
         let mut chain = chain.take(self.configs.len());
         if chain.any(|kind| kind == self.config.kind) {
-            self.fault(
+            self.error(
                 "parent_kind",
                 "owns itself through parent_kind: break the cycle",
             );
@@ -156,7 +156,7 @@ impl Check<'_> {
     fn conditions(&mut self, reserved: &BTreeSet<String>) -> Vec<Rule> {
         let config = self.config;
         condition_rules::compile(&config.conditions, reserved, |text| {
-            self.fault("conditions", text);
+            self.error("conditions", text);
         })
     }
 
@@ -169,10 +169,10 @@ impl Check<'_> {
                 let text = format!(
                     "has a ref_type \"{ref_type}\" that is empty or not the only one: set it"
                 );
-                self.fault(&member, text);
+                self.error(&member, text);
             }
             if !self.configs.iter().any(|c| c.kind == *target) {
-                self.fault(&member, format!(
+                self.error(&member, format!(
                     "references the kind \"{target}\", which is not configured: add that entity or correct the name"
                 ));
             }

@@ -1,4 +1,4 @@
-//! The configured registry of kinds, and its checks at the start. All faults are reported at once, each with what to
+//! The configured registry of kinds, and its checks at the start. All errors are reported together, each with what to
 //! change.
 
 mod checks;
@@ -40,7 +40,7 @@ pub struct EntityConfig {
     pub on_parent_delete: DeletePolicy,
     /// Component of the schema document that its specs must fit.
     pub spec_schema_name: String,
-    /// Whether a schema document without that component is a fault.
+    /// Whether a schema document without that component is an error.
     pub require_spec_schema: bool,
     pub required_adapters: Vec<String>,
     /// Shortest name, in bytes; 0 for no limit of its own.
@@ -63,7 +63,7 @@ pub struct ReferenceConfig {
     pub max: usize,
 }
 
-/// The faults of the configured kinds. One sentence each, which begins with the setting and says how to mend it.
+/// The errors of the configured kinds. One sentence each, which begins with the setting and says how to fix it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InvalidEntities(pub Vec<String>);
 
@@ -98,7 +98,7 @@ pub fn built_in() -> Vec<EntityConfig> {
 ///
 /// # Errors
 ///
-/// Every fault, in the order of the configuration.
+/// Every error, in the order of the configuration.
 pub fn registry(configs: &[EntityConfig]) -> Result<EntityRegistry, InvalidEntities> {
     let rules = checks::check(configs).map_err(InvalidEntities)?;
     let made = configs.iter().zip(rules);

@@ -1,6 +1,6 @@
 //! Attaches the schemas of specs to kinds.
 
-use super::checks::fault;
+use super::checks::error_of;
 use super::{EntityConfig, InvalidEntities};
 use crate::entity::EntityRegistry;
 use crate::schema::SchemaDocument;
@@ -23,7 +23,7 @@ pub fn attach(
     configs: &[EntityConfig],
     document: Option<&SchemaDocument>,
 ) -> Result<Attached, InvalidEntities> {
-    let (mut faults, mut notes) = (Vec::new(), Vec::new());
+    let (mut errors, mut notes) = (Vec::new(), Vec::new());
     for config in configs
         .iter()
         .filter(|c| c.require_spec_schema && c.spec_schema_name.is_empty())
@@ -35,7 +35,7 @@ pub fn attach(
     }
     let named = configs.iter().enumerate();
     for (index, config) in named.filter(|(_, c)| !c.spec_schema_name.is_empty()) {
-        let fault = |text: String| fault((index, config), "spec_schema_name", text);
+        let schema_error = |text: String| error_of((index, config), "spec_schema_name", text);
         let (kind, name) = (&config.kind, &config.spec_schema_name);
         let Some(document) = document else {
             if config.require_spec_schema {
@@ -47,18 +47,18 @@ pub fn attach(
         };
         match document.compile(name) {
             Ok(Some(schema)) => registry.set_spec_schema(kind, schema),
-            Ok(None) if config.require_spec_schema => faults.push(fault(format!(
+            Ok(None) if config.require_spec_schema => errors.push(schema_error(format!(
                 "requires the schema \"{name}\", which the schema document does not have: add components.schemas.{name} to it"
             ))),
             Ok(None) => notes.push(format!(
                 "entity kind \"{kind}\" names the schema \"{name}\", which the schema document does not have: its specs are not checked"
             )),
-            Err(error) => faults.push(fault(format!("has a schema that cannot be used: {error}"))),
+            Err(error) => errors.push(schema_error(format!("has a schema that cannot be used: {error}"))),
         }
     }
-    if faults.is_empty() {
+    if errors.is_empty() {
         Ok(Attached { registry, notes })
     } else {
-        Err(InvalidEntities(faults))
+        Err(InvalidEntities(errors))
     }
 }

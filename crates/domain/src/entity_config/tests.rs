@@ -77,19 +77,19 @@ fn with(change: &dyn Fn(&mut EntityConfig)) -> Vec<EntityConfig> {
 }
 
 /// Every start-up check, and that its message says what to do.
-fn assert_faults(cases: Vec<(Vec<EntityConfig>, &str)>) {
+fn assert_errors(cases: Vec<(Vec<EntityConfig>, &str)>) {
     for (configs, expected) in cases {
-        let InvalidEntities(faults) = registry(&configs).unwrap_err();
+        let InvalidEntities(errors) = registry(&configs).unwrap_err();
         assert!(
-            faults.iter().any(|f| f.contains(expected)),
-            "{expected:?} not in {faults:?}"
+            errors.iter().any(|f| f.contains(expected)),
+            "{expected:?} not in {errors:?}"
         );
     }
 }
 
 #[test]
-fn faulty_kinds_and_plurals_are_named_with_their_mending() {
-    assert_faults(vec![
+fn invalid_kinds_and_plurals_are_reported_with_advice() {
+    assert_errors(vec![
         (
             with(&|b| b.kind = String::new()),
             "entities[1].kind: the entity has no kind: set `kind`",
@@ -157,7 +157,7 @@ fn faulty_kinds_and_plurals_are_named_with_their_mending() {
 
 #[test]
 fn adapters_with_one_condition_type_are_refused() {
-    assert_faults(vec![
+    assert_errors(vec![
         (
             with(&|b| b.required_adapters = vec!["x".to_owned(), "x".to_owned()]),
             "\"x\" and \"x\", which would share the condition type XSuccessful",
@@ -170,8 +170,8 @@ fn adapters_with_one_condition_type_are_refused() {
 }
 
 #[test]
-fn faulty_parents_and_references_are_named_with_their_mending() {
-    assert_faults(vec![
+fn invalid_parents_and_references_are_reported_with_advice() {
+    assert_errors(vec![
         (
             with(&|b| b.parent_kind = "X".to_owned()),
             "parent_kind \"X\", which is not configured: add",
@@ -208,11 +208,11 @@ fn cycles_through_others_are_found() {
         child("B", "bs", "A"),
         child("C", "cs", "B"),
     ];
-    let faults = registry(&owners).unwrap_err().0;
-    assert_eq!(faults.len(), 3);
+    let errors = registry(&owners).unwrap_err().0;
+    assert_eq!(errors.len(), 3);
     assert!(
-        faults.iter().all(|f| f.contains("owns itself")),
-        "{faults:?}"
+        errors.iter().all(|f| f.contains("owns itself")),
+        "{errors:?}"
     );
     // B leads to a cycle without being part of it.
     let owners = [child("A", "as", "A"), child("B", "bs", "A")];
@@ -232,13 +232,13 @@ fn names_of_the_longest_length_are_accepted() {
 }
 
 #[test]
-fn all_faults_are_named_at_once() {
+fn all_errors_are_named_at_once() {
     let configs = [kind("", ""), kind("A", "as"), kind("A", "as")];
     assert_eq!(registry(&configs).unwrap_err().0.len(), 4);
 }
 
 #[test]
-fn kinds_get_the_schemas_that_they_name_or_somebody_is_told() {
+fn missing_schemas_of_kinds_are_errors_or_warnings() {
     let kind = |name: &str, required: bool| EntityConfig {
         kind: "A".to_owned(),
         plural: "as".to_owned(),
@@ -247,8 +247,8 @@ fn kinds_get_the_schemas_that_they_name_or_somebody_is_told() {
         ..EntityConfig::default()
     };
     let schemas = json!({"S": {}, "Bad": {"type": "strin"}});
-    let given = json!({"openapi": "3.0.3", "components": {"schemas": schemas}});
-    let given = SchemaDocument::parse(given).unwrap();
+    let document = json!({"openapi": "3.0.3", "components": {"schemas": schemas}});
+    let document = SchemaDocument::parse(document).unwrap();
     // Whether the kind then has a schema, and its note.
     for (name, required, has_document, has_schema, note) in [
         ("", false, true, false, None),
@@ -272,7 +272,7 @@ fn kinds_get_the_schemas_that_they_name_or_somebody_is_told() {
         ),
     ] {
         let configs = [kind(name, required)];
-        let document = Some(&given).filter(|_| has_document);
+        let document = Some(&document).filter(|_| has_document);
         let attached = attach(registry(&configs).unwrap(), &configs, document).unwrap();
         let entity = attached.registry.get("A").unwrap();
         let case = format!("{name} {required} {has_document}: {:?}", attached.notes);
@@ -288,11 +288,11 @@ fn kinds_get_the_schemas_that_they_name_or_somebody_is_told() {
         ("Bad", "cannot be used"),
     ] {
         let configs = [kind(name, true)];
-        let faults = attach(registry(&configs).unwrap(), &configs, Some(&given)).unwrap_err();
+        let errors = attach(registry(&configs).unwrap(), &configs, Some(&document)).unwrap_err();
         let begin = "entities[0].spec_schema_name: entity kind \"A\" ";
         assert!(
-            faults.0.len() == 1 && faults.0[0].starts_with(begin) && faults.0[0].contains(said),
-            "{faults:?}"
+            errors.0.len() == 1 && errors.0[0].starts_with(begin) && errors.0[0].contains(said),
+            "{errors:?}"
         );
     }
 }

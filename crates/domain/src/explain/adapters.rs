@@ -30,7 +30,7 @@ pub enum AdapterState {
     Failing,
     /// It knows of the deletion, but has not cleaned up yet.
     NotFinalized,
-    /// It has reported, but the kind does not require it, or is not configured any more. Only rules read its report.
+    /// It has reported, but the kind does not require it, or is no longer configured. Only rules read its report.
     NotRequired,
 }
 

@@ -38,7 +38,7 @@ pub struct ConditionOrigin {
     pub sentence: String,
 }
 
-/// The origins of derived conditions, by type, then those of other conditions that are out of date.
+/// The origins of derived conditions, by type, then of other conditions that are out of date.
 pub(super) fn origins(input: &ExplainInput<'_>) -> Vec<ConditionOrigin> {
     let stored = &input.snapshot.state.conditions;
     let entity = input.entity();

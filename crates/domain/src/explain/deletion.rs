@@ -99,23 +99,20 @@ fn is_partial(descendants: &[Descendant]) -> bool {
 }
 
 fn of_child(input: &ExplainInput<'_>, child: &Descendant) -> String {
-    let shown = child.kin.shown();
+    let name = child.kin.quoted();
     let Some(deleted_at) = child.deleted_at else {
         let state = if input.snapshot.state.is_finalizing() {
             "although the resource above it is finalizing"
         } else {
             "and its kind restricts the deletion of its parent: delete it first"
         };
-        return format!("{shown} is active, {state}.");
+        return format!("{name} is active, {state}.");
     };
     let unreconciled = |c: &&Condition| c.status == ConditionStatus::False;
     let why = child.reconciled.as_ref().filter(unreconciled);
     let why = why.map_or_else(String::new, |c| because(None, c.message.as_deref()));
     let since = since(deleted_at, input.now);
-    format!(
-        "{shown} is finalizing {since}{}.",
-        why.trim_end_matches('.')
-    )
+    format!("{name} is finalizing {since}{}.", why.trim_end_matches('.'))
 }
 
 fn referrers(input: &ExplainInput<'_>) -> Blockers<BlockingReferrer> {
@@ -123,7 +120,7 @@ fn referrers(input: &ExplainInput<'_>) -> Blockers<BlockingReferrer> {
     let descendants = &input.surroundings.descendants;
     let of_id: HashMap<ResourceId, &Descendant> =
         descendants.iter().map(|d| (d.kin.id, d)).collect();
-    // A finalizing resource has no references to it any more; a DELETE of its owner does not check for them.
+    // A finalizing resource is no longer referenced, and a DELETE of its owner does not check for references to it.
     let is_checked = |source: &&SourceOfReference| {
         if source.target == state.id {
             !state.is_finalizing()
@@ -163,11 +160,11 @@ fn referrers(input: &ExplainInput<'_>) -> Blockers<BlockingReferrer> {
 fn of_referrer(source: &SourceOfReference, below: Option<&Descendant>) -> String {
     let target = match below {
         None => "the resource".to_owned(),
-        Some(target) if target.is_seen => format!("{} below it", target.kin.shown()),
+        Some(target) if target.is_seen => format!("{} below it", target.kin.quoted()),
         Some(_) => "a resource below it".to_owned(),
     };
-    let (shown, ref_type) = (source.kin.shown(), &source.ref_type);
-    format!("{shown} references {target} as \"{ref_type}\": remove the reference first.")
+    let (name, ref_type) = (source.kin.quoted(), &source.ref_type);
+    format!("{name} references {target} as \"{ref_type}\": remove the reference first.")
 }
 
 fn sentence(

@@ -111,7 +111,7 @@ pub fn explain(input: &ExplainInput<'_>) -> ResourceExplanation {
     }
 }
 
-/// Since when a waiting resource waits: since its deletion, or since it is not reconciled any more, but no longer than
+/// Since when a waiting resource waits: since its deletion, or since it is no longer reconciled, but no longer than
 /// it has the present generation, which it waits for.
 fn waits_since(input: &ExplainInput<'_>) -> DateTime<Utc> {
     let state = &input.snapshot.state;
@@ -126,7 +126,7 @@ fn waits_since(input: &ExplainInput<'_>) -> DateTime<Utc> {
     })
 }
 
-/// The whole explanation in a sentence, and another one that names adapters that the kind does not require.
+/// The explanation in one sentence, and another one that names adapters that the kind does not require.
 fn summary(
     input: &ExplainInput<'_>,
     adapters: &[AdapterProgress],
@@ -177,7 +177,7 @@ fn summary(
     format!("{subject} {prefix}waits for nothing: {why}.")
 }
 
-/// The adapters that have reported in vain: the name of one may be misspelled, in its reports or in the configuration.
+/// Adapters that have reported but are not required. A name may be misspelled, in the reports or in the configuration.
 fn unrequired(adapters: &[AdapterProgress]) -> String {
     let others: Vec<_> = adapters.iter().filter(|a| !a.is_required()).collect();
     if others.is_empty() {

@@ -1,4 +1,4 @@
-//! The resources around one: those below it, and those that reference any of these.
+//! The surroundings of a resource: its descendants, and the resources that reference it or a descendant.
 
 use chrono::{DateTime, Utc};
 
@@ -37,7 +37,7 @@ pub struct Descendant {
     pub is_seen: bool,
 }
 
-/// An active resource, none of those that were read of a family, that references one of these.
+/// An active resource outside the family that references the resource or a descendant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceOfReference {
     pub kin: Kin,
@@ -63,7 +63,7 @@ pub struct Surroundings {
 pub struct Blockers<T> {
     /// Number of all that were read.
     pub total: usize,
-    /// Number of those that the caller does not see.
+    /// Number of resources that the caller does not see.
     pub hidden: usize,
     /// Whether there may be more than were read.
     pub is_partial: bool,
@@ -96,7 +96,7 @@ impl Kin {
     }
 
     /// `NodePool "workers"`.
-    pub(super) fn shown(&self) -> String {
+    pub(super) fn quoted(&self) -> String {
         format!("{} \"{}\"", self.kind, self.name)
     }
 }

@@ -39,7 +39,7 @@ pub(super) fn names(count: usize, names: impl Iterator<Item = String>) -> String
     first.join(", ")
 }
 
-/// `3 descendants (NodePool "a", NodePool "b", …)`, with those that the caller does not see.
+/// `3 descendants (NodePool "a", NodePool "b", …)`, with the number of hidden ones.
 pub(super) fn counted<T: AsRef<super::Kin>>(blockers: &Blockers<T>, noun: &str) -> String {
     let Blockers {
         total,
@@ -51,7 +51,7 @@ pub(super) fn counted<T: AsRef<super::Kin>>(blockers: &Blockers<T>, noun: &str) 
     let plural = if *total == 1 { "" } else { "s" };
     let seen = names(
         total - hidden,
-        items.iter().map(|item| item.as_ref().shown()),
+        items.iter().map(|item| item.as_ref().quoted()),
     );
     let hidden = match hidden {
         0 => None,

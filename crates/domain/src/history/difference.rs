@@ -4,11 +4,11 @@ use serde_json::{Map, Value};
 
 use crate::{JsonText, References, StoredResource};
 
-/// Most pointers of one step. If there are more, each names a whole part.
+/// Most pointers of one step. Beyond it, each pointer names `/labels`, `/references` or `/spec`.
 const POINTERS_MAX: usize = 200;
 
 /// The members below `spec`, `labels` and `references` that differ, in the order of their names. Arrays of different
-/// lengths differ as a whole.
+/// lengths are one difference.
 pub(super) fn differences(before: &StoredResource, after: &StoredResource) -> Vec<String> {
     let parts = [
         ("/labels", text_pair(&before.labels, &after.labels)),
@@ -23,8 +23,8 @@ pub(super) fn differences(before: &StoredResource, after: &StoredResource) -> Ve
         compare(name, before, after, &mut pointers);
     }
     if pointers.len() > POINTERS_MAX {
-        let differing = parts.iter().filter(|(_, (before, after))| before != after);
-        return differing.map(|(name, _)| (*name).to_owned()).collect();
+        let changed = parts.iter().filter(|(_, (before, after))| before != after);
+        return changed.map(|(name, _)| (*name).to_owned()).collect();
     }
     pointers
 }

@@ -12,7 +12,7 @@ pub struct GenerationAuthor {
     pub at: DateTime<Utc>,
     /// Unset for a writer other than the service.
     pub actor: Option<String>,
-    /// Unset as well if the change itself is not stored any more.
+    /// Also unset if the change is no longer stored.
     pub request_id: Option<String>,
 }
 
@@ -27,7 +27,7 @@ pub struct RecordedGeneration {
     pub is_created: bool,
 }
 
-/// A generation, as it is shown.
+/// A generation, as a response describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Generation {
     /// The state that it began with.
@@ -41,16 +41,12 @@ pub struct Generation {
 
 /// The `size` newest of these generations, which begin with the newest. Each is compared with the one after it in the list.
 pub fn generations(recorded: &[RecordedGeneration], size: usize) -> Vec<Generation> {
-    let shown = recorded.iter().take(size).enumerate();
-    shown
-        .map(|(index, generation)| shown_generation(generation, recorded.get(index + 1)))
+    let page = recorded.iter().take(size).enumerate();
+    page.map(|(index, generation)| to_generation(generation, recorded.get(index + 1)))
         .collect()
 }
 
-fn shown_generation(
-    recorded: &RecordedGeneration,
-    before: Option<&RecordedGeneration>,
-) -> Generation {
+fn to_generation(recorded: &RecordedGeneration, before: Option<&RecordedGeneration>) -> Generation {
     let state = &recorded.state;
     let was_deleting = before.is_some_and(|before| before.state.deletion.is_some());
     let deletion = state.deletion.as_ref().filter(|_| !was_deleting);

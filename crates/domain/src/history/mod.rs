@@ -40,20 +40,20 @@ pub struct PastRecord {
     /// The time of its first stored change.
     pub first_at: DateTime<Utc>,
     /// The time from which on all changes are stored; unset if all are.
-    pub kept_since: Option<DateTime<Utc>>,
+    pub stored_since: Option<DateTime<Utc>>,
 }
 
 /// Why there is no state to show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PastFault {
+pub enum PastError {
     /// The resource did not exist at that time.
     Absent,
     /// The time is before the stored changes.
-    TimeNotKept { since: DateTime<Utc> },
+    TimeNotStored { since: DateTime<Utc> },
     /// The resource has never had the generation.
     NoSuchGeneration { latest: i32 },
     /// The changes that would show the generation are not stored.
-    GenerationNotKept,
+    GenerationNotStored,
 }
 
 impl PastRecord {
@@ -61,41 +61,41 @@ impl PastRecord {
     ///
     /// # Errors
     ///
-    /// There is none, or it is not known any more.
-    pub fn resolve(self, moment: PastMoment) -> Result<StoredResource, PastFault> {
+    /// There is none, or it is no longer stored.
+    pub fn resolve(self, moment: PastMoment) -> Result<StoredResource, PastError> {
         match moment {
             PastMoment::At(at) => self.at(at),
             PastMoment::Generation(generation) => self.of_generation(generation),
         }
     }
 
-    fn at(self, at: DateTime<Utc>) -> Result<StoredResource, PastFault> {
-        // A complete history tells that the resource did not exist yet, whatever is known of others.
-        if let Some(since) = first_time(at, self.kept_since).filter(|_| !self.is_complete) {
-            return Err(PastFault::TimeNotKept { since });
+    fn at(self, at: DateTime<Utc>) -> Result<StoredResource, PastError> {
+        // If the history is complete, the resource did not exist yet, whatever is stored of other resources.
+        if let Some(since) = first_time(at, self.stored_since).filter(|_| !self.is_complete) {
+            return Err(PastError::TimeNotStored { since });
         }
         match self.state {
             Some(state) if !self.is_removal => Ok(state),
             // It existed before the first change that is stored.
-            None if !self.is_complete => Err(PastFault::TimeNotKept {
+            None if !self.is_complete => Err(PastError::TimeNotStored {
                 since: self.first_at,
             }),
-            _ => Err(PastFault::Absent),
+            _ => Err(PastError::Absent),
         }
     }
 
-    fn of_generation(self, generation: i32) -> Result<StoredResource, PastFault> {
+    fn of_generation(self, generation: i32) -> Result<StoredResource, PastError> {
         if generation > self.generation {
             let latest = self.generation;
-            return Err(PastFault::NoSuchGeneration { latest });
+            return Err(PastError::NoSuchGeneration { latest });
         }
-        self.state.ok_or(PastFault::GenerationNotKept)
+        self.state.ok_or(PastError::GenerationNotStored)
     }
 }
 
 /// The earliest time that can be asked for, if `at` is before it.
-pub fn first_time(at: DateTime<Utc>, kept_since: Option<DateTime<Utc>>) -> Option<DateTime<Utc>> {
-    kept_since.filter(|since| at < *since)
+pub fn first_time(at: DateTime<Utc>, stored_since: Option<DateTime<Utc>>) -> Option<DateTime<Utc>> {
+    stored_since.filter(|since| at < *since)
 }
 
 /// A removed resource.
@@ -153,7 +153,7 @@ mod tests {
             is_complete: false,
             generation: 5,
             first_at: at(105),
-            kept_since: Some(at(100)),
+            stored_since: Some(at(100)),
         }
     }
 
@@ -166,16 +166,16 @@ mod tests {
         };
         let since = at(100);
         assert_eq!(ask(100, &|_| {}), Ok(()));
-        assert_eq!(ask(99, &|_| {}), Err(PastFault::TimeNotKept { since }));
-        assert_eq!(ask(99, &|r| r.kept_since = None), Ok(()));
+        assert_eq!(ask(99, &|_| {}), Err(PastError::TimeNotStored { since }));
+        assert_eq!(ask(99, &|r| r.stored_since = None), Ok(()));
         assert_eq!(ask(99, &|r| r.is_complete = true), Ok(()));
-        let absent = Err(PastFault::Absent);
+        let absent = Err(PastError::Absent);
         assert_eq!(ask(101, &|r| r.is_removal = true), absent);
         assert_eq!(
             ask(99, &|r| (r.is_complete, r.state) = (true, None)),
             absent
         );
-        let unknown = Err(PastFault::TimeNotKept { since: at(105) });
+        let unknown = Err(PastError::TimeNotStored { since: at(105) });
         assert_eq!(ask(101, &|r| r.state = None), unknown);
     }
 
@@ -188,9 +188,9 @@ mod tests {
         };
         assert_eq!(ask(3, &|_| {}), Ok(()));
         assert_eq!(ask(3, &|r| r.is_removal = true), Ok(()), "its last state");
-        let forgotten = Err(PastFault::GenerationNotKept);
+        let forgotten = Err(PastError::GenerationNotStored);
         assert_eq!(ask(2, &|r| r.state = None), forgotten);
-        let never = Err(PastFault::NoSuchGeneration { latest: 5 });
+        let never = Err(PastError::NoSuchGeneration { latest: 5 });
         assert_eq!(ask(6, &|r| r.state = None), never);
     }
 }

@@ -53,7 +53,7 @@ pub struct Transition {
     pub condition: String,
     /// The status before; unset for a new condition.
     pub from: Option<&'static str>,
-    /// The status after; unset if the resource has no such condition any more.
+    /// The new status; unset if the resource no longer has the condition.
     pub to: Option<&'static str>,
     /// When the earlier status began.
     pub since: Option<DateTime<Utc>>,
@@ -84,12 +84,12 @@ pub struct TimelineEvent {
 /// Entries of the audit trail that tell of a removal: it, and the deletion of a resource that no adapter had to finalize.
 pub const REMOVAL_ENTRIES_MAX: i64 = 2;
 
-/// Makes events of the changes of one resource, which are given newest first: an event needs the state before its change.
+/// Turns the changes of one resource, newest first, into events. An event needs the state before its change.
 #[derive(Debug, Default)]
 pub struct Timeline {
     /// With the position of each change, and the place of the event in it.
     events: Vec<(i64, usize, TimelineEvent)>,
-    /// The change whose declared state waits for the one before.
+    /// The change whose declared state waits for the previous change.
     undeclared: Option<RecordedChange>,
     /// The change whose conditions wait for the ones before.
     uncompared: Option<RecordedChange>,
@@ -138,13 +138,14 @@ impl Timeline {
         known >= count
     }
 
-    /// Whether the audit trail has entries that tell more than the changes, given whether the history is complete.
+    /// Whether the audit trail has entries with more details than the changes. `is_complete` says whether the history
+    /// is complete.
     pub fn needs_audit(&self, is_complete: bool) -> bool {
         self.removed.is_some() || !is_complete
     }
 
-    /// All events, newest first. `entries` are those of the audit trail, newest first: they know who removed a resource and
-    /// why, what the removing transaction did before, and what happened before the first stored change.
+    /// All events, newest first. `entries` are the entries of the audit trail, newest first: they record who removed a
+    /// resource and why, what the removing transaction did before, and what happened before the first stored change.
     pub fn finish(self, entries: &[AuditEntry], is_complete: bool) -> Vec<TimelineEvent> {
         let mut events = self.events;
         events.sort_by_key(|(position, place, _)| std::cmp::Reverse((*position, *place)));
@@ -214,8 +215,8 @@ impl Timeline {
         }
     }
 
-    /// The earlier status of a condition's next transition began now. Times are those of the service: those of conditions are
-    /// adapters', and may tell of an earlier moment.
+    /// The earlier status of a condition's next transition began now. Times are the service's times, because times of
+    /// conditions are adapters', and may tell of an earlier moment.
     fn date(&mut self, condition: &str, since: DateTime<Utc>) {
         let later = self.events.iter_mut().rev().find_map(|(.., event)| {
             let at = event.at;
@@ -247,7 +248,7 @@ fn event(change: &RecordedChange, kind: TimelineEventKind) -> TimelineEvent {
     }
 }
 
-/// The time of the condition stands in for that of an earlier transition, which may not be stored.
+/// The time of the condition replaces the time of an earlier transition, which may not be stored.
 fn transition(
     at: DateTime<Utc>,
     before: Option<&Condition>,

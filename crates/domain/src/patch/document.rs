@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 use strum::IntoEnumIterator as _;
 
-use super::{PatchFault, PatchMember, RequestedParts, no_object, spec_required};
+use super::{PatchError, PatchMember, RequestedParts, no_object, spec_required};
 use crate::json_limits::{bytes_of, check_document};
 use crate::reference::{RequestedReference, RequestedReferences};
 use crate::{
-    Constraint, EntityRegistry, Labels, References, Resource, Violation, Violations, shown,
+    Constraint, EntityRegistry, Labels, References, Resource, Violation, Violations, excerpt,
 };
 
 /// The document with the wanted members. `references` is present even if it is empty, so that an operation can add to
@@ -42,40 +42,42 @@ fn references_of(references: &References, registry: &EntityRegistry) -> Value {
     Value::Object(types.collect())
 }
 
-/// The named parts of a patched document that differ from those of the resource. A removed member is empty.
+/// The parts of a patched document that differ from the resource. A removed member is empty.
 pub(super) fn parts(
     document: Value,
     resource: &Resource,
     is_named: impl Fn(PatchMember) -> bool,
-) -> Result<RequestedParts, PatchFault> {
+) -> Result<RequestedParts, PatchError> {
     let mut members = match document {
         Value::Object(members) => members,
         _ => Map::new(),
     };
     let mut parts = RequestedParts::default();
-    let mut faults = Violations::default();
+    let mut violations = Violations::default();
     for member in PatchMember::iter().filter(|member| is_named(*member)) {
         let value = members.remove(member.name());
         match member {
             PatchMember::Labels => {
-                let labels = labels(value).map_err(|found| faults.extend(found)).ok();
+                let labels = labels(value).map_err(|found| violations.extend(found)).ok();
                 parts.labels = labels.filter(|labels| *labels != resource.labels);
             }
             PatchMember::References => {
-                let references = references(value).map_err(|fault| faults.push(fault)).ok();
+                let references = references(value)
+                    .map_err(|violation| violations.push(violation))
+                    .ok();
                 parts.references =
                     references.filter(|references| differ(references, &resource.references));
             }
             PatchMember::Spec => {
-                let spec = spec(value, resource).map_err(|fault| faults.push(fault));
+                let spec = spec(value, resource).map_err(|violation| violations.push(violation));
                 parts.spec = spec.ok().flatten();
             }
         }
     }
-    if faults.is_empty() {
+    if violations.is_empty() {
         Ok(parts)
     } else {
-        Err(PatchFault::Invalid(faults))
+        Err(PatchError::Invalid(violations))
     }
 }
 
@@ -96,24 +98,24 @@ fn spec(
 }
 
 fn labels(value: Option<Value>) -> Result<Labels, Vec<Violation>> {
-    let members = members_of(value, PatchMember::Labels).map_err(|fault| vec![fault])?;
-    let mut faults = Vec::new();
+    let members = members_of(value, PatchMember::Labels).map_err(|violation| vec![violation])?;
+    let mut violations = Vec::new();
     let mut pairs = BTreeMap::new();
     for (key, value) in members {
         match value {
             Value::String(value) => {
                 pairs.insert(key, value);
             }
-            Value::Null => faults.push(Labels::null(&key)),
-            _ => faults.push(wrong_type("labels", "a string")),
+            Value::Null => violations.push(Labels::null(&key)),
+            _ => violations.push(wrong_type("labels", "a string")),
         }
     }
     match Labels::parse(pairs) {
-        Ok(labels) if faults.is_empty() => Ok(labels),
-        Ok(_) => Err(faults),
+        Ok(labels) if violations.is_empty() => Ok(labels),
+        Ok(_) => Err(violations),
         Err(found) => {
-            faults.extend(found);
-            Err(faults)
+            violations.extend(found);
+            Err(violations)
         }
     }
 }
@@ -131,7 +133,7 @@ fn references(value: Option<Value>) -> Result<RequestedReferences, Violation> {
                 _ => return Err(wrong_type("references", "an array")),
             };
             let targets = targets.into_iter().enumerate().map(|(index, target)| {
-                let path = format!("references.{}[{index}]", shown(&ref_type));
+                let path = format!("references.{}[{index}]", excerpt(&ref_type));
                 reference(&target, &path)
             });
             let targets = targets.collect::<Result<Vec<_>, _>>()?;

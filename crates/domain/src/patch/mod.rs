@@ -1,7 +1,7 @@
 //! Patches of resources: the parts that a client sends, or computes from the stored ones.
 //!
 //! ```text
-//! application/json             ───────────────────────────────────────▶ parts, replaced whole
+//! application/json             ───────────────────────────────────────▶ parts, each replaced entirely
 //! application/merge-patch+json ─┐
 //! application/json-patch+json  ─┴▶ document ─▶ patched document ─▶ parts that differ
 //!                                  {labels, references, spec} of the stored resource
@@ -59,7 +59,7 @@ pub struct MergePatch(Value);
 
 /// Why a patch cannot be applied to a resource.
 #[derive(Debug, Clone, PartialEq)]
-pub enum PatchFault {
+pub enum PatchError {
     /// The resource is not in the state that the patch expects.
     Conflict(PatchConflict),
     /// The result breaks a rule.
@@ -93,7 +93,7 @@ impl RequestedPatch {
         &self,
         resource: &Resource,
         registry: &EntityRegistry,
-    ) -> Result<Cow<'_, RequestedParts>, PatchFault> {
+    ) -> Result<Cow<'_, RequestedParts>, PatchError> {
         let parts = match self {
             Self::Parts(parts) => return Ok(Cow::Borrowed(parts)),
             Self::Merge(patch) => {
@@ -126,19 +126,19 @@ impl MergePatch {
     ///
     /// A member is no object, which no result could have, or `spec` is removed.
     pub fn parse(patch: Map<String, Value>) -> Result<Self, Violations> {
-        let mut faults = Violations::default();
+        let mut violations = Violations::default();
         for member in PatchMember::iter() {
             match (member, patch.get(member.name())) {
                 (_, None | Some(Value::Object(_)))
                 | (PatchMember::Labels | PatchMember::References, Some(Value::Null)) => {}
-                (PatchMember::Spec, Some(Value::Null)) => faults.push(spec_required()),
-                (member, Some(_)) => faults.push(no_object(member)),
+                (PatchMember::Spec, Some(Value::Null)) => violations.push(spec_required()),
+                (member, Some(_)) => violations.push(no_object(member)),
             }
         }
-        if faults.is_empty() {
+        if violations.is_empty() {
             Ok(Self(Value::Object(patch)))
         } else {
-            Err(faults)
+            Err(violations)
         }
     }
 
@@ -147,7 +147,7 @@ impl MergePatch {
     }
 }
 
-impl From<Violation> for PatchFault {
+impl From<Violation> for PatchError {
     fn from(violation: Violation) -> Self {
         Self::Invalid(violation.into())
     }

@@ -8,9 +8,9 @@ use json_patch::{
 use serde_json::Value;
 use strum::{EnumString, IntoStaticStr};
 
-use super::{PatchFault, PatchMember};
+use super::{PatchError, PatchMember};
 use crate::json_limits::{DEPTH_MAX, DOCUMENT_BYTES_MAX, NESTS_MAX, Nesting, bytes_of};
-use crate::{Constraint, Violation, Violations, shown};
+use crate::{Constraint, Violation, Violations, excerpt};
 
 /// Operations that change patchable members only, in their order.
 #[derive(Debug, Clone)]
@@ -70,14 +70,14 @@ impl JsonPatch {
     ///
     /// Every operation that is incomplete, or that names a member that a patch may not change.
     pub fn parse(requested: Vec<RequestedOperation>) -> Result<Self, Violations> {
-        let mut faults = Violations::default();
+        let mut violations = Violations::default();
         if requested.len() > Self::OPERATIONS_MAX {
             let message = format!(
                 "a patch must have at most {} operations",
                 Self::OPERATIONS_MAX
             );
-            faults.push(Violation::new("operations", Constraint::Max, message));
-            return Err(faults);
+            violations.push(Violation::new("operations", Constraint::Max, message));
+            return Err(violations);
         }
         let mut operations = Vec::with_capacity(requested.len());
         for (index, requested) in requested.into_iter().enumerate() {
@@ -85,14 +85,14 @@ impl JsonPatch {
                 Ok(operation) => operations.push(operation),
                 Err((member, constraint, message)) => {
                     let field = format!("operations[{index}].{member}");
-                    faults.push(Violation::new(field, constraint, message));
+                    violations.push(Violation::new(field, constraint, message));
                 }
             }
         }
-        if faults.is_empty() {
+        if violations.is_empty() {
             Ok(Self(operations))
         } else {
-            Err(faults)
+            Err(violations)
         }
     }
 
@@ -119,7 +119,7 @@ impl JsonPatch {
     /// # Errors
     ///
     /// The first operation that does not fit, or that would exceed a limit.
-    pub(super) fn apply(&self, mut document: Value) -> Result<Value, PatchFault> {
+    pub(super) fn apply(&self, mut document: Value) -> Result<Value, PatchError> {
         let mut effort = Effort::default();
         for (index, operation) in self.0.iter().enumerate() {
             let admitted = effort.admit(operation, &document);
@@ -129,7 +129,7 @@ impl JsonPatch {
             })?;
             let applied = json_patch::patch_unsafe(&mut document, std::slice::from_ref(operation));
             applied.map_err(|error| {
-                PatchFault::Conflict(PatchConflict {
+                PatchError::Conflict(PatchConflict {
                     index,
                     operation: described(operation),
                     reason: error.kind.into(),
@@ -221,10 +221,10 @@ fn shifts(operation: &PatchOperation, document: &Value) -> usize {
     }
 }
 
-/// The member with the fault, and the fault.
-type OperationFault = (&'static str, Constraint, String);
+/// The member with the violation, and the violation.
+type OperationError = (&'static str, Constraint, String);
 
-fn operation(requested: RequestedOperation) -> Result<PatchOperation, OperationFault> {
+fn operation(requested: RequestedOperation) -> Result<PatchOperation, OperationError> {
     let op = requested.op.ok_or_else(|| missing("op"))?;
     let op = op.parse().map_err(|_| {
         let message = "op must be add, remove, replace, move, copy or test".to_owned();
@@ -261,12 +261,12 @@ fn operation(requested: RequestedOperation) -> Result<PatchOperation, OperationF
     })
 }
 
-fn missing(name: &'static str) -> OperationFault {
+fn missing(name: &'static str) -> OperationError {
     (name, Constraint::Required, format!("{name} is required"))
 }
 
 /// A JSON Pointer (RFC 6901) into a patchable member.
-fn pointer(name: &'static str, text: Option<String>) -> Result<PointerBuf, OperationFault> {
+fn pointer(name: &'static str, text: Option<String>) -> Result<PointerBuf, OperationError> {
     let text = text.ok_or_else(|| missing(name))?;
     let Ok(pointer) = PointerBuf::parse(text) else {
         let message = format!("{name} must be a JSON Pointer such as /spec/region");
@@ -306,9 +306,9 @@ fn described(operation: &PatchOperation) -> String {
         PatchOperation::Copy(_) => Op::Copy,
         PatchOperation::Test(_) => Op::Test,
     };
-    let (op, path): (&str, _) = (op.into(), shown(operation.path().as_str()));
+    let (op, path): (&str, _) = (op.into(), excerpt(operation.path().as_str()));
     match from(operation) {
-        Some(from) => format!("{op} {} to {path}", shown(from.as_str())),
+        Some(from) => format!("{op} {} to {path}", excerpt(from.as_str())),
         None => format!("{op} {path}"),
     }
 }

@@ -51,7 +51,7 @@ fn labels(pairs: &[(&str, &str)]) -> Labels {
     .unwrap()
 }
 
-fn apply(patch: &RequestedPatch, to: &Resource) -> Result<RequestedParts, PatchFault> {
+fn apply(patch: &RequestedPatch, to: &Resource) -> Result<RequestedParts, PatchError> {
     let registry = registry(&built_in()).unwrap();
     patch.parts(to, &registry).map(Cow::into_owned)
 }
@@ -75,22 +75,22 @@ fn operations(patch: &Value) -> RequestedPatch {
 }
 
 /// The spec that a patch makes of a spec; the spec itself if the patch changes nothing.
-fn patched(patch: &RequestedPatch, spec: &Value) -> Result<Value, PatchFault> {
+fn patched(patch: &RequestedPatch, spec: &Value) -> Result<Value, PatchError> {
     let parts = apply(patch, &resource(spec))?;
     Ok(parts.spec.map_or_else(|| spec.clone(), Value::Object))
 }
 
 fn conflict(patch: &Value, spec: &Value) -> String {
     match patched(&operations(patch), spec) {
-        Err(PatchFault::Conflict(conflict)) => conflict.to_string(),
+        Err(PatchError::Conflict(conflict)) => conflict.to_string(),
         other => panic!("{patch}: {other:?}"),
     }
 }
 
 fn violation(patch: &RequestedPatch, to: &Resource) -> (String, Constraint, String) {
     match apply(patch, to) {
-        Err(PatchFault::Invalid(faults)) => {
-            let first = faults.into_vec().remove(0);
+        Err(PatchError::Invalid(violations)) => {
+            let first = violations.into_vec().remove(0);
             (first.field, first.constraint, first.message)
         }
         other => panic!("{other:?}"),
@@ -424,8 +424,12 @@ fn a_merge_patch_has_objects_only() {
         ("references", json!([]), Constraint::Format),
     ] {
         let patch = [(member.to_owned(), value)].into_iter().collect();
-        let faults = MergePatch::parse(patch).unwrap_err().into_vec();
-        let found = (&*faults[0].field, faults[0].constraint, faults.len());
+        let violations = MergePatch::parse(patch).unwrap_err().into_vec();
+        let found = (
+            &*violations[0].field,
+            violations[0].constraint,
+            violations.len(),
+        );
         assert_eq!(found, (member, constraint, 1));
     }
 }

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use jsonschema::{Draft, PatternOptions, Validator, draft202012};
 use serde_json::{Map, Value, json};
 
-use super::{Constraint, Violation, Violations, shown};
+use super::{Constraint, Violation, Violations, excerpt};
 pub use keywords::{COMPONENTS, find};
 
 /// The `components.schemas` of an OpenAPI document, as JSON Schema.
@@ -64,7 +64,7 @@ impl SchemaDocument {
         if let Some(name) = schemas.keys().find(|name| !is_name(name)) {
             return Err(InvalidSchema(format!(
                 "the component \"{}\" must be renamed: letters, digits, \".\", \"-\" and \"_\" may be in names",
-                shown(name)
+                excerpt(name)
             )));
         }
         let originals = Arc::new(schemas.clone());
@@ -86,7 +86,7 @@ impl SchemaDocument {
         let Some(schema) = self.schemas.get(name) else {
             return Ok(None);
         };
-        let fault = |why: String, at: String| {
+        let invalid = |why: String, at: String| {
             let place = match &*at {
                 "" => String::new(),
                 at => format!(" (at {at})"),
@@ -96,7 +96,7 @@ impl SchemaDocument {
         // The validator accepts some keywords without a meaning, such as multiples of 0.
         draft202012::meta::validate(schema).map_err(|error| {
             let at = format!("/components/schemas/{name}{}", error.instance_path());
-            fault(error.to_string(), at)
+            invalid(error.to_string(), at)
         })?;
         let source = json!({
             "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -116,7 +116,7 @@ impl SchemaDocument {
                 if why.ends_with("is not a \"regex\"") {
                     why += ", or has look-around or back-references, which are not known here";
                 }
-                fault(why, error.instance_path().to_string())
+                invalid(why, error.instance_path().to_string())
             })?;
         Ok(Some(SpecSchema(Arc::new(Compiled {
             name: name.to_owned(),
@@ -128,11 +128,11 @@ impl SchemaDocument {
 }
 
 impl SpecSchema {
-    /// Limit of the work for which faults are found one by one: pairs of a value of the spec and a schema that applies
-    /// to it. The validator collects all faults, those of alternatives too, before it returns the first: half a million
-    /// took 175 MB. Without this limit, a schema that refers to itself in two alternatives would double the faults with
-    /// each level of a client's spec.
-    pub const FAULTS_WORK_MAX: usize = 100_000;
+    /// Limit of the work for which violations are found one by one: pairs of a value of the spec and a schema that
+    /// applies to it. The validator collects all violations, also of alternatives, before it returns the first one:
+    /// half a million took 175 MB. Without this limit, a schema that refers to itself in two alternatives would double
+    /// the violations with each level of a client's spec.
+    pub const VIOLATIONS_WORK_MAX: usize = 100_000;
 
     pub fn name(&self) -> &str {
         &self.0.name
@@ -144,9 +144,9 @@ impl SpecSchema {
     }
 
     /// Adds every violation by a spec, up to the number that an answer has; of a spec that is too much work
-    /// ([`SpecSchema::FAULTS_WORK_MAX`]) only one. Messages name the rule of the schema, never the content of the
+    /// ([`SpecSchema::VIOLATIONS_WORK_MAX`]) only one. Messages name the rule of the schema, never the content of the
     /// spec, which may be secret.
-    pub fn check(&self, spec: &Map<String, Value>, faults: &mut Violations) {
+    pub fn check(&self, spec: &Map<String, Value>, violations: &mut Violations) {
         let spec = Value::Object(spec.clone());
         if self.0.validator.is_valid(&spec) {
             return;
@@ -156,15 +156,15 @@ impl SpecSchema {
                 "spec does not fit the schema \"{}\", and is too large to say where",
                 self.name()
             );
-            faults.push(Violation::new("spec", Constraint::Format, message));
+            violations.push(Violation::new("spec", Constraint::Format, message));
             return;
         }
         let found = self.0.validator.iter_errors(&spec);
         let found = found.flat_map(|error| violations::violations(&error, &spec));
         // Several schemas may have the same violation.
-        let mut told = BTreeSet::new();
-        let found = found.filter(|v| told.insert((v.field.clone(), v.message.clone())));
-        faults.extend(found.take(Violations::COUNT_MAX));
+        let mut reported = BTreeSet::new();
+        let found = found.filter(|v| reported.insert((v.field.clone(), v.message.clone())));
+        violations.extend(found.take(Violations::COUNT_MAX));
     }
 
     fn is_little_work(&self, spec: &Value) -> bool {
@@ -176,7 +176,7 @@ impl SpecSchema {
             if let Value::Object(keywords) = schema {
                 waiting.extend(keywords::applied(&self.0.schemas, keywords, value));
             }
-            if done + waiting.len() > Self::FAULTS_WORK_MAX {
+            if done + waiting.len() > Self::VIOLATIONS_WORK_MAX {
                 return false;
             }
         }

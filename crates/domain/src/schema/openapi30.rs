@@ -59,7 +59,7 @@ fn allow_null(schema: &mut Value) {
     };
     let is_composed = COMPOSING.iter().any(|name| keywords.contains_key(*name));
     if is_composed || keywords.contains_key("$ref") {
-        // Not `anyOf`: that would hide the faults of a value that is not null behind its own.
+        // Not `anyOf`: that would hide the violations of a value that is not null behind its own.
         *schema = json!({"if": {"type": "null"}, "else": schema.take()});
         return;
     }
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_looks_like_a_schema_is_left_alone() {
+    fn data_that_looks_like_a_schema_is_unchanged() {
         let same = json!({
             "properties": {"nullable": {"type": "boolean"}, "properties": {"type": "object"}, "allOf": {}},
             "example": {"nullable": true}, "default": {"nullable": true}, "enum": [{"nullable": true}],

@@ -9,16 +9,18 @@ fn document(schemas: &Value) -> SchemaDocument {
     SchemaDocument::parse(document).unwrap()
 }
 
-/// The faults of a spec as `(field, constraint, message)`.
-fn faults(schema: &Value, spec: &Value) -> Vec<(String, Constraint, String)> {
+/// The violations of a spec as `(field, constraint, message)`.
+fn violations(schema: &Value, spec: &Value) -> Vec<(String, Constraint, String)> {
     let schema = document(&json!({"S": schema}))
         .compile("S")
         .unwrap()
         .unwrap();
-    let mut faults = Violations::default();
-    schema.check(spec.as_object().unwrap(), &mut faults);
-    let faults = faults.into_vec().into_iter();
-    faults.map(|f| (f.field, f.constraint, f.message)).collect()
+    let mut violations = Violations::default();
+    schema.check(spec.as_object().unwrap(), &mut violations);
+    let violations = violations.into_vec().into_iter();
+    violations
+        .map(|f| (f.field, f.constraint, f.message))
+        .collect()
 }
 
 /// The messages of the older service, one schema for the member `a` each.
@@ -62,14 +64,14 @@ fn each_keyword_has_its_words() {
         (json!({"additionalProperties": false}), json!({"x": 1}), Enum, "property \"x\" is unsupported"),
     ];
     for (schema, value, constraint, message) in cases {
-        let found = faults(&json!({"properties": {"a": schema}}), &json!({"a": value}));
+        let found = violations(&json!({"properties": {"a": schema}}), &json!({"a": value}));
         let expected = ("spec.a".to_owned(), constraint, message.to_owned());
         assert_eq!(found, [expected], "{schema}");
     }
 }
 
 #[test]
-fn every_fault_is_named_at_its_place() {
+fn every_violation_has_its_path() {
     let schema = json!({
         "type": "object",
         "required": ["region", "nodes"],
@@ -84,9 +86,9 @@ fn every_fault_is_named_at_its_place() {
     let document = document(&json!({"S": schema, "Node": node}));
     let schema = document.compile("S").unwrap().unwrap();
     let spec = json!({"nodes": [{"name": "x"}, {"port": "y"}], "a/b~c": 1, "typo": 1, "tipo": 2});
-    let mut faults = Violations::default();
-    schema.check(spec.as_object().unwrap(), &mut faults);
-    let mut found: Vec<_> = faults
+    let mut violations = Violations::default();
+    schema.check(spec.as_object().unwrap(), &mut violations);
+    let mut found: Vec<_> = violations
         .as_slice()
         .iter()
         .map(|f| format!("{}: {}", f.field, f.message))
@@ -104,14 +106,14 @@ fn every_fault_is_named_at_its_place() {
         ]
     );
     let fitting = json!({"region": "x", "nodes": [{"name": "n", "port": 1}]});
-    let mut faults = Violations::default();
-    schema.check(fitting.as_object().unwrap(), &mut faults);
-    assert!(faults.is_empty());
+    let mut violations = Violations::default();
+    schema.check(fitting.as_object().unwrap(), &mut violations);
+    assert!(violations.is_empty());
 }
 
 #[test]
 fn no_value_of_a_spec_is_repeated() {
-    let found = faults(
+    let found = violations(
         &json!({"properties": {"a": {"type": "integer"}, "b": {"enum": ["x"]}, "c": {"pattern": "^x$"}}}),
         &json!({"a": "s3cret", "b": "s3cret", "c": "s3cret"}),
     );
@@ -125,12 +127,12 @@ fn no_value_of_a_spec_is_repeated() {
 }
 
 #[test]
-fn as_many_faults_are_named_as_an_answer_holds() {
+fn a_response_has_a_limited_number_of_violations() {
     let many: Map<String, Value> = (0..200).map(|n| (format!("p{n}"), json!(n))).collect();
     let many = Value::Object(many);
-    let each = faults(&json!({"additionalProperties": {"type": "string"}}), &many);
+    let each = violations(&json!({"additionalProperties": {"type": "string"}}), &many);
     assert_eq!(each.len(), Violations::COUNT_MAX);
-    let none = faults(&json!({"additionalProperties": false}), &many);
+    let none = violations(&json!({"additionalProperties": false}), &many);
     assert_eq!(none.len(), Violations::COUNT_MAX);
 }
 
@@ -145,11 +147,11 @@ fn what_is_nullable_may_be_null_and_3_1_needs_no_conversion() {
             &json!({"S": {"properties": {"a": schema}}, "T": {"type": "object", "required": ["x"]}}),
         );
         let compiled = document.compile("S").unwrap().unwrap();
-        let mut faults = Violations::default();
-        compiled.check(json!({"a": null}).as_object().unwrap(), &mut faults);
-        assert!(faults.is_empty(), "{schema}");
-        compiled.check(json!({"a": {}}).as_object().unwrap(), &mut faults);
-        assert!(!faults.is_empty(), "{schema}");
+        let mut violations = Violations::default();
+        compiled.check(json!({"a": null}).as_object().unwrap(), &mut violations);
+        assert!(violations.is_empty(), "{schema}");
+        compiled.check(json!({"a": {}}).as_object().unwrap(), &mut violations);
+        assert!(!violations.is_empty(), "{schema}");
     }
     let document = json!({"openapi": "3.1.0", "components": {"schemas": {"S": {
         "properties": {"a": {"type": ["string", "null"]}, "n": {"exclusiveMinimum": 0}},
@@ -159,9 +161,12 @@ fn what_is_nullable_may_be_null_and_3_1_needs_no_conversion() {
         .compile("S")
         .unwrap()
         .unwrap();
-    let mut faults = Violations::default();
-    schema.check(json!({"a": null, "n": 0}).as_object().unwrap(), &mut faults);
-    assert_eq!(faults.as_slice().len(), 1);
+    let mut violations = Violations::default();
+    schema.check(
+        json!({"a": null, "n": 0}).as_object().unwrap(),
+        &mut violations,
+    );
+    assert_eq!(violations.as_slice().len(), 1);
 }
 
 #[test]
@@ -236,9 +241,9 @@ fn deep_specs_of_a_schema_of_a_tree_are_checked() {
     for _ in 0..60 {
         deep = json!({"d": deep});
     }
-    let mut faults = Violations::default();
-    schema.check(deep.as_object().unwrap(), &mut faults);
-    assert_eq!(faults.as_slice().len(), 1);
+    let mut violations = Violations::default();
+    schema.check(deep.as_object().unwrap(), &mut violations);
+    assert_eq!(violations.as_slice().len(), 1);
 }
 
 #[test]
@@ -247,9 +252,9 @@ fn a_violation_of_several_alternatives_is_named_once() {
         json!({"allOf": [{"$ref": "#/components/schemas/A"}, {"$ref": "#/components/schemas/A"}]});
     let schemas = json!({"A": {"type": "string"}, "S": {"properties": {"a": twice}}});
     let schema = document(&schemas).compile("S").unwrap().unwrap();
-    let mut faults = Violations::default();
-    schema.check(json!({"a": 1}).as_object().unwrap(), &mut faults);
-    assert_eq!(faults.as_slice().len(), 1);
+    let mut violations = Violations::default();
+    schema.check(json!({"a": 1}).as_object().unwrap(), &mut violations);
+    assert_eq!(violations.as_slice().len(), 1);
 }
 
 #[test]
@@ -271,30 +276,31 @@ fn keywords_without_a_meaning_are_refused_with_their_place() {
 }
 
 #[test]
-fn of_a_spec_that_is_too_much_work_no_place_is_told() {
+fn a_spec_that_costs_too_much_has_one_violation_without_a_path() {
     let plain = json!({"properties": {"a": {"items": {"type": "string"}}}});
     let several = json!({"properties": {"a": {"anyOf": [{"items": {"type": "string"}}, {"items": {"type": "object"}}]}}});
-    let told = |schema: &Value, items: usize| faults(schema, &json!({"a": vec![0; items]}));
-    // The spec and its one member are values, too.
-    let most = SpecSchema::FAULTS_WORK_MAX - 2;
-    assert_eq!(told(&plain, most).len(), Violations::COUNT_MAX);
-    assert_eq!(told(&plain, most + 1).len(), 1);
+    let violations_of =
+        |schema: &Value, items: usize| violations(schema, &json!({"a": vec![0; items]}));
+    // The spec and its only member also count as values.
+    let most = SpecSchema::VIOLATIONS_WORK_MAX - 2;
+    assert_eq!(violations_of(&plain, most).len(), Violations::COUNT_MAX);
+    assert_eq!(violations_of(&plain, most + 1).len(), 1);
     for schema in [plain, several] {
-        let vague = told(&schema, SpecSchema::FAULTS_WORK_MAX);
+        let vague = violations_of(&schema, SpecSchema::VIOLATIONS_WORK_MAX);
         assert_eq!(vague.len(), 1);
         assert_eq!(vague[0].0, "spec");
         assert_eq!(
             vague[0].2,
             "spec does not fit the schema \"S\", and is too large to say where"
         );
-        assert!(told(&schema, 10)[0].0.starts_with("spec.a"));
+        assert!(violations_of(&schema, 10)[0].0.starts_with("spec.a"));
     }
 }
 
 /// The harm that counting the work prevents: `jsonschema` reuses results of recursive schemas to say
-/// whether a spec fits, but not to gather faults. 16 levels of `oneOf` took 5 s and 850 MB.
+/// whether a spec fits, but not to gather violations. 16 levels of `oneOf` took 5 s and 850 MB.
 #[test]
-fn faults_double_with_each_level_of_a_spec() {
+fn violations_double_with_each_level_of_a_spec() {
     let branch =
         |own: &str| json!({"properties": {own: {"type": "integer"}, "child": {"$ref": "#"}}});
     let schema = json!({"allOf": [branch("a"), branch("b")]});
@@ -306,7 +312,7 @@ fn faults_double_with_each_level_of_a_spec() {
     }
 }
 
-/// Such a schema doubles the faults of a small spec with each of its levels.
+/// Such a schema doubles the violations of a small spec with each of its levels.
 #[test]
 fn deep_specs_of_a_schema_that_recurs_twice_are_too_much_work() {
     let itself = json!({"$ref": "#/components/schemas/S"});
@@ -321,10 +327,10 @@ fn deep_specs_of_a_schema_that_recurs_twice_are_too_much_work() {
         json!({"allOf": [any, any]}),
     ] {
         let spec = |levels: usize| (0..levels).fold(json!(1), |spec, _| json!({"child": spec}));
-        let deep = faults(&schema, &spec(60));
+        let deep = violations(&schema, &spec(60));
         assert_eq!(deep.len(), 1, "{schema}: {deep:?}");
         assert!(deep[0].2.ends_with("is too large to say where"), "{schema}");
-        let shallow = faults(&schema, &spec(3));
+        let shallow = violations(&schema, &spec(3));
         assert!(!shallow[0].2.ends_with("to say where"), "{schema}");
     }
 }
@@ -347,8 +353,8 @@ fn trees_and_alternatives_of_different_members_are_no_burden() {
         for _ in 0..60 {
             deep = json!({"left": deep, "a": 1});
         }
-        let mut faults = Violations::default();
-        compiled.check(deep.as_object().unwrap(), &mut faults);
+        let mut violations = Violations::default();
+        compiled.check(deep.as_object().unwrap(), &mut violations);
     }
 }
 
@@ -370,9 +376,9 @@ fn formats_are_checked() {
         ("byte", "YQ==", "YQ="),
     ] {
         let schema = json!({"properties": {"a": {"type": "string", "format": format}}});
-        assert_eq!(faults(&schema, &json!({"a": good})), [], "{format}");
-        assert_eq!(faults(&schema, &json!({"a": bad})).len(), 1, "{format}");
+        assert_eq!(violations(&schema, &json!({"a": good})), [], "{format}");
+        assert_eq!(violations(&schema, &json!({"a": bad})).len(), 1, "{format}");
     }
     let other = json!({"properties": {"a": {"type": "string", "format": "password"}}});
-    assert_eq!(faults(&other, &json!({"a": ""})), []);
+    assert_eq!(violations(&other, &json!({"a": ""})), []);
 }

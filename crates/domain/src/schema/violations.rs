@@ -1,4 +1,4 @@
-//! Converts the faults of a schema to violations, in the words that clients of the older service know.
+//! Converts the errors of a schema's validator to violations, in the words that clients of the older service know.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -6,14 +6,14 @@ use jsonschema::ValidationError;
 use jsonschema::error::{TypeKind, ValidationErrorKind as Kind};
 use serde_json::{Map, Value};
 
-use crate::{Constraint, Violation, Violations, shown};
+use crate::{Constraint, Violation, Violations, excerpt};
 
 /// The format `byte`.
 pub(super) fn is_base64(text: &str) -> bool {
     BASE64_STANDARD.decode(text).is_ok()
 }
 
-/// One violation for each fault, and one for each unknown member.
+/// One violation for each error of the validator, and one for each unknown member.
 pub(super) fn violations(error: &ValidationError<'_>, spec: &Value) -> Vec<Violation> {
     let field = field(error.instance_path().as_str());
     match error.kind() {
@@ -27,7 +27,7 @@ pub(super) fn violations(error: &ValidationError<'_>, spec: &Value) -> Vec<Viola
                 .as_str()
                 .ends_with("/additionalProperties") =>
         {
-            // The error has the first member alone.
+            // The error has only the first member.
             let object = spec.pointer(error.instance_path().as_str());
             let members = object.and_then(Value::as_object);
             unsupported(&field, members.into_iter().flat_map(Map::keys))
@@ -48,7 +48,7 @@ pub(super) fn violations(error: &ValidationError<'_>, spec: &Value) -> Vec<Viola
 /// One violation for each member that the schema does not have, at its path.
 fn unsupported<'a>(field: &str, names: impl Iterator<Item = &'a String>) -> Vec<Violation> {
     let violations = names.map(|name| {
-        let message = format!("property \"{}\" is unsupported", shown(name));
+        let message = format!("property \"{}\" is unsupported", excerpt(name));
         Violation::new(field, Constraint::Enum, message)
     });
     violations.take(Violations::COUNT_MAX).collect()
@@ -59,7 +59,7 @@ fn field(pointer: &str) -> String {
     let mut field = "spec".to_owned();
     for segment in pointer.split('/').skip(1) {
         field.push('.');
-        field.push_str(&shown(&segment.replace("~1", "/").replace("~0", "~")));
+        field.push_str(&excerpt(&segment.replace("~1", "/").replace("~0", "~")));
     }
     field
 }
@@ -91,15 +91,15 @@ fn message(kind: &Kind, instance: &Value) -> String {
         Kind::Type { .. } if instance.is_null() => "Value is not nullable".to_owned(),
         Kind::Type { kind } => format!("value must be {}", types(kind)),
         Kind::Enum { options } => {
-            let options = shown_json(options);
+            let options = json_excerpt(options);
             format!("value is not one of the allowed values {options}")
         }
         Kind::Constant { expected_value } => {
-            format!("value must be {}", shown_json(expected_value))
+            format!("value must be {}", json_excerpt(expected_value))
         }
         Kind::FalseSchema => "value is not allowed here".to_owned(),
         Kind::PropertyNames { error } => {
-            let name = shown(error.instance().as_str().unwrap_or_default());
+            let name = excerpt(error.instance().as_str().unwrap_or_default());
             let why = message(error.kind(), error.instance());
             format!("the name \"{name}\" of a property does not fit: {why}")
         }
@@ -167,8 +167,8 @@ fn words(name: &str) -> &str {
     }
 }
 
-/// Values of the schema, which the operator wrote, may be long, too.
-fn shown_json(value: &Value) -> String {
+/// Values of the operator's schema may be long as well.
+fn json_excerpt(value: &Value) -> String {
     const CHARACTERS_MAX: usize = 1000;
     value.to_string().chars().take(CHARACTERS_MAX).collect()
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use super::super::Tenancy;
-use super::{Denied, Tenant, TenantScope};
+use super::{Tenant, TenantRefusal, TenantScope};
 
 pub const VALUE_BYTES_MAX: usize = 63;
 /// Longest key of a dimension, in bytes. With the other two limits every tenancy fits into an entry of an index, which
@@ -14,7 +14,7 @@ pub const VALUE_BYTES_MAX: usize = 63;
 pub const KEY_BYTES_MAX: usize = 63;
 pub const DIMENSIONS_MAX: usize = 8;
 
-/// Headers that carry secrets: their values would be stored and shown.
+/// Headers that carry secrets, which responses would expose.
 const FORBIDDEN: [&str; 7] = [
     "Authorization",
     "Cookie",
@@ -59,22 +59,22 @@ impl TenancyRules {
     ///
     /// # Errors
     ///
-    /// Every fault, in the order of the settings.
+    /// Every error, in the order of the settings.
     pub fn new(config: Config) -> Result<Self, Vec<String>> {
         if !config.enabled && !config.enforce {
             return Ok(Self(None));
         }
-        let mut faults = Vec::new();
+        let mut errors = Vec::new();
         if !config.enabled {
             let message = "needs server.tenant.enabled: true, which says who sees what";
-            faults.push(fault("enforce", message));
+            errors.push(error("enforce", message));
         }
-        check_header("system_header", &config.system_header, &mut faults);
-        check_dimensions(&config, &mut faults);
-        if faults.is_empty() {
+        check_header("system_header", &config.system_header, &mut errors);
+        check_dimensions(&config, &mut errors);
+        if errors.is_empty() {
             Ok(Self(Some(config)))
         } else {
-            Err(faults)
+            Err(errors)
         }
     }
 
@@ -92,11 +92,11 @@ impl TenancyRules {
     /// # Errors
     ///
     /// A tenant.
-    pub fn require_system(&self, tenant: &Tenant) -> Result<(), Denied> {
+    pub fn require_system(&self, tenant: &Tenant) -> Result<(), TenantRefusal> {
         if self.0.is_none() || tenant.is_system() {
             Ok(())
         } else {
-            Err(Denied::OnlySystem)
+            Err(TenantRefusal::OnlySystem)
         }
     }
 
@@ -105,7 +105,7 @@ impl TenancyRules {
     /// # Errors
     ///
     /// The first unsuitable header, the one of system identities first.
-    pub fn resolve<'h, V>(&self, values: impl Fn(&str) -> V) -> Result<Tenant, Denied>
+    pub fn resolve<'h, V>(&self, values: impl Fn(&str) -> V) -> Result<Tenant, TenantRefusal>
     where
         V: Iterator<Item = &'h [u8]>,
     {
@@ -132,7 +132,7 @@ impl TenancyRules {
                 }
                 None if *required => {
                     let header = header.clone();
-                    return Err(Denied::Missing { header });
+                    return Err(TenantRefusal::Missing { header });
                 }
                 None => {}
             }
@@ -156,7 +156,7 @@ impl TenancyRules {
 fn only<'h>(
     header: &str,
     mut values: impl Iterator<Item = &'h [u8]>,
-) -> Result<Option<&'h [u8]>, Denied> {
+) -> Result<Option<&'h [u8]>, TenantRefusal> {
     let first = values.next().map(<[u8]>::trim_ascii);
     if values.next().is_some() {
         return Err(invalid(header));
@@ -164,7 +164,7 @@ fn only<'h>(
     Ok(first.filter(|value| !value.is_empty()))
 }
 
-fn checked(header: &str, value: &[u8]) -> Result<String, Denied> {
+fn checked(header: &str, value: &[u8]) -> Result<String, TenantRefusal> {
     let text = std::str::from_utf8(value).map_err(|_| invalid(header))?;
     if text.len() > VALUE_BYTES_MAX || !is_plain(text) {
         return Err(invalid(header));
@@ -172,8 +172,8 @@ fn checked(header: &str, value: &[u8]) -> Result<String, Denied> {
     Ok(text.to_owned())
 }
 
-fn invalid(header: &str) -> Denied {
-    Denied::Invalid {
+fn invalid(header: &str) -> TenantRefusal {
+    TenantRefusal::Invalid {
         header: header.to_owned(),
     }
 }
@@ -190,30 +190,30 @@ fn is_token(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(is_token)
 }
 
-fn fault(setting: &str, message: &str) -> String {
+fn error(setting: &str, message: &str) -> String {
     format!("server.tenant.{setting}: {message}")
 }
 
-fn check_header(setting: &str, header: &str, faults: &mut Vec<String>) {
+fn check_header(setting: &str, header: &str, errors: &mut Vec<String>) {
     if header.is_empty() {
-        faults.push(fault(setting, "is required: the name of a header"));
+        errors.push(error(setting, "is required: the name of a header"));
     } else if !is_token(header) {
-        faults.push(fault(setting, "is not a valid header name"));
+        errors.push(error(setting, "is not a valid header name"));
     } else if FORBIDDEN.iter().any(|f| f.eq_ignore_ascii_case(header)) {
         let message = format!("must not be {header}: its value is secret, but tenancies are shown");
-        faults.push(fault(setting, &message));
+        errors.push(error(setting, &message));
     }
 }
 
-fn check_dimensions(config: &Config, faults: &mut Vec<String>) {
+fn check_dimensions(config: &Config, errors: &mut Vec<String>) {
     let dimensions = &config.dimensions;
     if dimensions.is_empty() {
-        faults.push(fault("dimensions", "needs one at least"));
+        errors.push(error("dimensions", "needs one at least"));
         return;
     }
     if dimensions.len() > DIMENSIONS_MAX {
         let message = format!("may have {DIMENSIONS_MAX} at most");
-        faults.push(fault("dimensions", &message));
+        errors.push(error("dimensions", &message));
         return;
     }
     let mut headers = BTreeSet::new();
@@ -221,31 +221,31 @@ fn check_dimensions(config: &Config, faults: &mut Vec<String>) {
     for (place, dimension) in dimensions.iter().enumerate() {
         let Dimension { header, key, .. } = dimension;
         let setting = format!("dimensions[{place}].header");
-        check_header(&setting, header, faults);
+        check_header(&setting, header, errors);
         let is_system = header.eq_ignore_ascii_case(&config.system_header);
         if is_system && !header.is_empty() {
             let message = "must not be the header of system identities";
-            faults.push(fault(&setting, message));
+            errors.push(error(&setting, message));
         }
         if !headers.insert(header.to_ascii_lowercase()) && !header.is_empty() {
             let message = "is the header of another dimension, too (the case does not count)";
-            faults.push(fault(&setting, message));
+            errors.push(error(&setting, message));
         }
         let setting = format!("dimensions[{place}].key");
         if key.is_empty() {
-            faults.push(fault(&setting, "is required: a name for the dimension"));
+            errors.push(error(&setting, "is required: a name for the dimension"));
         } else if key.len() > KEY_BYTES_MAX || !is_plain(key) {
             let message = format!(
                 "must be {KEY_BYTES_MAX} characters at most, of A-Z, a-z, 0-9, '.', '_', '-'"
             );
-            faults.push(fault(&setting, &message));
+            errors.push(error(&setting, &message));
         }
         if !keys.insert(key) && !key.is_empty() {
-            faults.push(fault(&setting, "is the key of another dimension, too"));
+            errors.push(error(&setting, "is the key of another dimension, too"));
         }
     }
     if !dimensions.iter().any(|d| d.required) {
         let message = "needs one at least with required: true";
-        faults.push(fault("dimensions", message));
+        errors.push(error("dimensions", message));
     }
 }

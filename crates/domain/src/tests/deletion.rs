@@ -133,7 +133,7 @@ fn an_active_child_of_a_restricting_kind_holds_its_owner_back() {
 #[test]
 fn a_finalizing_child_of_a_restricting_kind_is_waited_for() {
     let version = finalizing(new("Version", 2, 1));
-    // With something to wait for, or it would be removed at once.
+    // With something to wait for, because otherwise it would be removed immediately.
     let kinds = registry(&[
         kind("Channel", &[]),
         child_kind("Version", "Channel", "restrict", &["a"]),
@@ -202,7 +202,7 @@ fn a_tree_three_kinds_deep_goes_along() {
 }
 
 #[test]
-fn a_tree_that_nobody_works_on_goes_whole_children_first() {
+fn a_tree_without_adapters_is_removed_children_first() {
     let tree = family(
         new("Channel", 1, None),
         vec![new("Stream", 2, 1), new("Stream", 3, 1)],
@@ -282,7 +282,7 @@ fn a_repeated_delete_finishes_what_can_be_finished() {
     assert_eq!(outcome.removed, [id(2)]);
     assert_eq!(outcome.released, []);
     assert_eq!(outcome.changes, [gone("Pool", 2)]);
-    // Its owner, which lost a child, is settled again and keeps the first DELETE's facts.
+    // Its owner, which lost a child, is evaluated again and retains the facts of the first DELETE.
     assert_eq!(outcome.saved, std::slice::from_ref(&state));
     assert_eq!(state.deletion, tree.root.state.deletion);
     assert_eq!((state.generation, state.updated_at), (2, at(5)));
@@ -344,7 +344,7 @@ fn referrers_that_the_caller_does_not_see_hold_it_back_without_a_name() {
 }
 
 #[test]
-fn a_referrer_of_a_descendant_holds_the_whole_family_back() {
+fn a_referrer_of_a_descendant_blocks_the_deletion_of_the_tree() {
     let tree = family(
         new("Cluster", 1, None),
         vec![new("Pool", 2, 1), new("Disk", 3, 2)],

@@ -85,11 +85,11 @@ fn conditions_are_named_if_their_status_is_another_one() {
 fn what_the_caller_does_not_see_is_left_out() {
     let family = family(new("Cluster", 1, None), vec![new("Pool", 2, 1)]);
     let (_, outcome) = deleted(&family).unwrap();
-    let whole = plan(&family, &outcome);
-    let mut all = whole.clone();
+    let complete = plan(&family, &outcome);
+    let mut all = complete.clone();
     all.limit_to(&HashSet::from([id(1), id(2)]));
-    assert_eq!(all, whole);
-    let mut own = whole;
+    assert_eq!(all, complete);
+    let mut own = complete;
     own.limit_to(&HashSet::from([id(1)]));
     assert!(own.has_hidden);
     assert_eq!(own.ids().into_iter().collect::<Vec<_>>(), [id(1)]);

@@ -35,7 +35,7 @@ pub(super) fn laws_of_explanations(world: &World) {
         let (snapshot, surroundings) = (world.snapshot(*id), world.surroundings(*id));
         let explanation = explained(&world.registry, &snapshot, &surroundings);
         let state = &row.resource.state;
-        let shown = format!("{explanation:#?}");
+        let printed = format!("{explanation:#?}");
         let entity = world
             .registry
             .get(&state.kind)
@@ -45,21 +45,25 @@ pub(super) fn laws_of_explanations(world: &World) {
         if state.is_finalizing() {
             let mut again = world.clone();
             again.delete(*id);
-            assert_eq!(explanation.waits(), again.rows.contains_key(id), "{shown}");
+            assert_eq!(
+                explanation.waits(),
+                again.rows.contains_key(id),
+                "{printed}"
+            );
             assert_eq!(
                 explanation.blocked.is_blocked,
                 explanation.waits(),
-                "{shown}"
+                "{printed}"
             );
         } else {
             let waits = entity.is_reconcilable() && !is_reconciled;
-            assert_eq!(explanation.waits(), waits, "{shown}");
+            assert_eq!(explanation.waits(), waits, "{printed}");
             let is_blocked = is_held_back(world, *id);
-            assert_eq!(explanation.blocked.is_blocked, is_blocked, "{shown}");
+            assert_eq!(explanation.blocked.is_blocked, is_blocked, "{printed}");
         }
         let mut origins = explanation.conditions.iter();
         let is_outdated = origins.any(|origin| origin.state == RuleState::Outdated);
-        assert!(!is_outdated || !entity.is_reconcilable(), "{shown}");
+        assert!(!is_outdated || !entity.is_reconcilable(), "{printed}");
         assert_is_said(&explanation);
     }
 }

@@ -79,13 +79,13 @@ fn says() -> impl Strategy<Value = Says> {
     );
     let said = (status(), option::of(status()), prop::bool::weighted(0.9));
     (select(&["a", "b", "z"][..]), age, said).prop_map(
-        |(adapter, (ahead, seconds_ago), (available, finalized, is_whole))| Says {
+        |(adapter, (ahead, seconds_ago), (available, finalized, is_complete))| Says {
             adapter,
             ahead,
             seconds_ago,
             available,
             finalized,
-            is_whole,
+            is_complete,
         },
     )
 }
@@ -234,15 +234,15 @@ fn the_random_requests_reach_every_end() {
     }
     let expected = [
         "active children",
-        "completed alone",
         "completed with owners",
+        "completed without owners",
         "created",
         "deleted, all gone",
         "deleted, all waiting",
         "deleted, some gone",
         "dropped",
-        "forced alone",
         "forced with more",
+        "forced without owners",
         "invalid",
         "marked for deletion",
         "not finalizing",
@@ -269,9 +269,9 @@ fn name(ended: &Ended) -> &'static str {
         Ended::Deleted(o) if o.removed.is_empty() => "deleted, all waiting",
         Ended::Deleted(o) if o.saved.is_empty() => "deleted, all gone",
         Ended::Deleted(_) => "deleted, some gone",
-        Ended::Completed(o) if o.removed.len() == 1 => "completed alone",
+        Ended::Completed(o) if o.removed.len() == 1 => "completed without owners",
         Ended::Completed(_) => "completed with owners",
-        Ended::Forced(o) if o.removed.len() == 1 => "forced alone",
+        Ended::Forced(o) if o.removed.len() == 1 => "forced without owners",
         Ended::Forced(_) => "forced with more",
         Ended::Refused(refusal) => match refusal.reason {
             RefusalReason::MarkedForDeletion => "marked for deletion",

@@ -159,7 +159,7 @@ pub(super) fn family(root: ResourceSnapshot, descendants: Vec<ResourceSnapshot>)
     }
 }
 
-/// A report with the mandatory conditions, `Available` being as given and the rest true.
+/// A report with the mandatory conditions: `Available` has the status `available`, the others are true.
 pub(super) fn report(
     adapter: &str,
     observed_generation: i32,

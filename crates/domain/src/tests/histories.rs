@@ -1,4 +1,4 @@
-//! 200 whole lives of a resource with known results, replayed request by request.
+//! 200 complete histories of a resource with known results, replayed request by request.
 
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
@@ -94,7 +94,7 @@ impl Life {
         let required: Vec<_> = history.required_adapters.iter().map(|a| &**a).collect();
         let registry = given::registry(&[
             given::kind(PARENT, &required),
-            // A child that no history names: it waits for its own adapter for ever.
+            // A child that no history names: it waits for its own adapter forever.
             given::child_kind(CHILD, PARENT, "cascade", &["silent"]),
         ]);
         let draft = Draft {
@@ -156,7 +156,11 @@ impl Life {
         };
         let (state, outcome) = lifecycle::delete(&family, &[], &self.registry, &origin(at))
             .expect("nothing holds back the only family there is");
-        assert_eq!(outcome.saved.last(), Some(&state), "what is shown is kept");
+        assert_eq!(
+            outcome.saved.last(),
+            Some(&state),
+            "the returned state is stored"
+        );
         assert_eq!(outcome.saved.len(), 1 + usize::from(has_children));
         self.resource.state = state;
         self.removed(&outcome.removed, "finalizing")
@@ -269,7 +273,7 @@ fn every_history_goes_as_it_is_known_to_go() {
                 Op::Patch => (life.patch(step.at), None),
                 Op::Report(op) => life.report(op),
                 Op::Delete { has_children } => (life.delete(*has_children, step.at), None),
-                // In these histories the parent is settled again at its next report only.
+                // In these histories the parent is evaluated again only at its next report.
                 Op::ChildrenGone { has_children } => {
                     life.has_children = *has_children;
                     ("ok", None)

@@ -105,12 +105,12 @@ pub(super) fn laws_of_the_step(before: &Rows, after: &Rows) {
             assert_eq!(old_state.updated_at, new_state.updated_at);
         }
         for report in &old.reports {
-            let kept = new.reports.iter().filter(|r| r.adapter == report.adapter);
-            let kept: Vec<_> = kept.collect();
-            assert_eq!(kept.len(), 1, "one row for each adapter");
+            let stored = new.reports.iter().filter(|r| r.adapter == report.adapter);
+            let stored: Vec<_> = stored.collect();
+            assert_eq!(stored.len(), 1, "one row for each adapter");
             let age = |r: &ReportState| (r.observed_generation, r.reported_at);
-            assert!(age(kept[0]) >= age(report), "{id}: a report got older");
-            assert_eq!(kept[0].created_at, report.created_at);
+            assert!(age(stored[0]) >= age(report), "{id}: a report got older");
+            assert_eq!(stored[0].created_at, report.created_at);
         }
         for old in &old_state.conditions {
             let Some(new) = condition(&new_state.conditions, &old.kind) else {
@@ -143,19 +143,19 @@ pub(super) fn laws_of_the_outcome(before: &Rows, world: &World, outcome: &Outcom
     // Resources that the outcome does not name are unchanged.
     for (id, row) in before {
         if !saved.contains(id) && !removed.contains(id) && !released.contains(id) {
-            let kept = &world.rows[id].resource;
-            assert_eq!(row.resource.state.generation, kept.state.generation);
-            assert_eq!(row.resource.references, kept.references);
+            let stored = &world.rows[id].resource;
+            assert_eq!(row.resource.state.generation, stored.state.generation);
+            assert_eq!(row.resource.references, stored.references);
         }
     }
     // The audit trail has, for each resource, that it became finalizing, then that it was removed.
-    let mut told = BTreeMap::<_, Vec<&Change>>::new();
+    let mut recorded = BTreeMap::<_, Vec<&Change>>::new();
     for change in &outcome.changes {
-        told.entry(change.id).or_default().push(change);
+        recorded.entry(change.id).or_default().push(change);
     }
     let touched: BTreeSet<_> = removed.union(&released).copied().collect();
-    assert_eq!(told.keys().copied().collect::<BTreeSet<_>>(), touched);
-    for (id, changes) in told {
+    assert_eq!(recorded.keys().copied().collect::<BTreeSet<_>>(), touched);
+    for (id, changes) in recorded {
         let old = &before[&id].resource.state;
         let mut changes = changes.into_iter();
         let mut generation = old.generation;

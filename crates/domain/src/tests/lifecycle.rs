@@ -145,7 +145,7 @@ fn a_clock_that_is_set_back_changes_nothing_before_it_was_last_changed() {
 }
 
 #[test]
-fn a_patch_leaves_the_conditions_of_a_kind_without_adapters_alone() {
+fn a_patch_does_not_change_conditions_of_a_kind_without_adapters() {
     let kinds = kinds();
     let mut before = resource(&kinds, "Channel", 1, None);
     // As after a voluntary report.
@@ -224,7 +224,7 @@ fn a_newer_report_takes_the_place_of_the_older_one() {
 }
 
 #[test]
-fn a_first_report_of_unknown_is_kept_but_moves_no_condition() {
+fn a_first_report_of_unknown_is_stored_but_moves_no_condition() {
     let kinds = kinds();
     let required = required(&kinds, "Cluster");
     let mut cluster = snapshot(&kinds, "Cluster", 1, None);

@@ -1,8 +1,8 @@
-//! Facts about the rules as a whole: each rule by itself is tested below its own code.
+//! Facts about the rules together. Tests of single rules are below their code.
 //!
 //! ```text
 //! aggregation_vectors    single computations with known results, made with the older system
-//! histories              200 whole lives of a resource with known results, step by step
+//! histories              200 complete histories of a resource with known results, step by step
 //! lifecycle              create, PATCH and reports by name
 //! deletion, removal      DELETE, owners removed with their last child, force-delete by name
 //! dry_run                what a dry run says of a decision

@@ -216,7 +216,7 @@ proptest! {
     }
 }
 
-/// A report of adapter a, whole or lacking a mandatory condition.
+/// A report of adapter a, with or without every mandatory condition.
 fn incoming() -> impl Strategy<Value = ReportState> {
     let lacking = option::weighted(0.1, select(&["Available", "Applied", "Health"][..]));
     let said = (status(), option::of(status()), lacking);
@@ -290,8 +290,8 @@ proptest! {
     ) {
         // Unknown is dropped after anything else, so its fate does depend on the order.
         let said = |r: &ReportState| r.status_of(AVAILABLE) != Some(ConditionStatus::Unknown);
-        let whole = |r: &ReportState| MANDATORY.iter().all(|kind| r.status_of(kind).is_some());
-        let reports: Vec<_> = reports.into_iter().filter(|r| said(r) && whole(r)).collect();
+        let is_complete = |r: &ReportState| MANDATORY.iter().all(|kind| r.status_of(kind).is_some());
+        let reports: Vec<_> = reports.into_iter().filter(|r| said(r) && is_complete(r)).collect();
         let latest = reports.iter().map(age).max();
         let history = stored_after(&reports, GENERATION_MAX);
         prop_assert_eq!(history.last().unwrap().as_ref().map(age), latest);

@@ -47,7 +47,7 @@ fn reference(kind: &str, number: u128) -> Reference {
     }
 }
 
-fn fault(constraint: Constraint, message: impl Into<String>) -> Violation {
+fn violation(constraint: Constraint, message: impl Into<String>) -> Violation {
     Violation::new("references", constraint, message)
 }
 
@@ -123,7 +123,7 @@ fn every_broken_rule_is_refused_in_its_own_words() {
     ];
     for (links, constraint, message) in cases {
         let refused = check(&version(), &requested(links));
-        assert_eq!(refused, Err(fault(constraint, message)), "{links:?}");
+        assert_eq!(refused, Err(violation(constraint, message)), "{links:?}");
     }
 }
 
@@ -136,7 +136,7 @@ fn types_are_looked_at_in_the_order_of_their_names() {
     };
     let message = r#"reference type "peers": id is required"#;
     let refused = check(&optional, &links);
-    assert_eq!(refused, Err(fault(Constraint::Required, message)));
+    assert_eq!(refused, Err(violation(Constraint::Required, message)));
 }
 
 #[test]
@@ -144,13 +144,13 @@ fn a_refusal_repeats_no_more_of_a_clients_text_than_fits() {
     let long = "ä".repeat(500);
     let links = requested(&[("channel", &[("Channel", &long)])]);
     let refused = check(&version(), &links).unwrap_err();
-    let shown = "ä".repeat(100);
-    let message = format!(r#"reference type "channel": target Channel "{shown}" not found"#);
+    let excerpt = "ä".repeat(100);
+    let message = format!(r#"reference type "channel": target Channel "{excerpt}" not found"#);
     assert_eq!(refused.message, message);
 }
 
 #[test]
-fn good_links_are_kept_in_order_and_empty_ones_are_not() {
+fn valid_references_stay_in_order_and_empty_ones_are_dropped() {
     let (one, two, three) = (uuid(1), uuid(2), uuid(3));
     let links = requested(&[
         ("channel", &[("Channel", &three)]),
@@ -209,7 +209,7 @@ fn targets_must_be_there_of_that_kind_and_active() {
             Ok(()),
         ),
     ] {
-        let expected = expected.map_err(|message| fault(Constraint::Enum, message));
+        let expected = expected.map_err(|message| violation(Constraint::Enum, message));
         assert_eq!(check_targets(&links, &found), expected, "{found:?}");
     }
 }
@@ -234,6 +234,6 @@ fn every_link_is_looked_at() {
     );
     assert_eq!(
         check_targets(&links, &found),
-        Err(fault(Constraint::Enum, message))
+        Err(violation(Constraint::Enum, message))
     );
 }

@@ -76,7 +76,7 @@ fn an_active_owner_is_not_touched_when_a_child_goes() {
 }
 
 #[test]
-fn a_delete_that_removes_the_last_child_settles_the_owners_too() {
+fn deleting_the_last_child_also_removes_waiting_owners() {
     let stream = Family {
         ancestors: vec![owning(finalizing(new("Channel", 1, None)), 1)],
         root: finalizing(new("Stream", 2, 1)),

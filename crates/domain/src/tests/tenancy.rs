@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::tenancy::{Config, Denied, Dimension, TenancyRules, Tenant, TenantScope};
+use crate::tenancy::{Config, Dimension, TenancyRules, Tenant, TenantRefusal, TenantScope};
 
 fn dimension(header: &str, key: &str, required: bool) -> Dimension {
     Dimension {
@@ -30,7 +30,7 @@ fn rules() -> TenancyRules {
 }
 
 /// The tenant of a request with these headers.
-fn resolve(rules: &TenancyRules, headers: &[(&str, &[u8])]) -> Result<Tenant, Denied> {
+fn resolve(rules: &TenancyRules, headers: &[(&str, &[u8])]) -> Result<Tenant, TenantRefusal> {
     rules.resolve(|name| {
         let named = |header: &(&str, &[u8])| header.0.eq_ignore_ascii_case(name);
         let found: Vec<&[u8]> = headers
@@ -120,8 +120,8 @@ fn what_is_missing_or_garbled_is_refused() {
             "tenant header \"X-System\" has an invalid value",
         ),
     ] {
-        let denied = resolve(&rules, &headers).unwrap_err();
-        assert_eq!(denied.to_string(), text, "{headers:?}");
+        let refusal = resolve(&rules, &headers).unwrap_err();
+        assert_eq!(refusal.to_string(), text, "{headers:?}");
     }
 }
 
@@ -133,7 +133,7 @@ fn system_identities_see_everything_and_are_no_authors() {
         assert!(tenant.is_system());
         assert!(tenant.tenancy().is_empty());
         assert_eq!(*tenant.tenants(), TenantScope::ALL);
-        assert_eq!(tenant.require_author(), Err(Denied::OnlyReports));
+        assert_eq!(tenant.require_author(), Err(TenantRefusal::OnlyReports));
     }
     for value in [&b"1"[..], b"yes", b"truee", b"", b"\xff", b"t rue"] {
         let tenant = resolve(&rules, &[("x-system", value), ("x-org", b"a")]).unwrap();
@@ -173,51 +173,51 @@ fn without_tenancy_headers_mean_nothing() {
     assert_eq!(names, ["X-System", "X-Org", "X-Project"]);
 }
 
-/// The faults of a changed configuration, setting by setting.
-fn faults(change: impl FnOnce(&mut Config)) -> Vec<String> {
+/// The errors of a changed configuration, setting by setting.
+fn errors(change: impl FnOnce(&mut Config)) -> Vec<String> {
     let mut config = config();
     change(&mut config);
-    let faults = TenancyRules::new(config).err().unwrap_or_default();
-    let named = faults.iter().map(|fault| {
-        let (setting, _) = fault.split_once(": ").unwrap();
+    let errors = TenancyRules::new(config).err().unwrap_or_default();
+    let named = errors.iter().map(|error| {
+        let (setting, _) = error.split_once(": ").unwrap();
         setting.strip_prefix("server.tenant.").unwrap().to_owned()
     });
     named.collect()
 }
 
 #[test]
-fn every_fault_is_named_with_its_setting() {
-    assert!(faults(|_| ()).is_empty());
+fn every_error_is_named_with_its_setting() {
+    assert!(errors(|_| ()).is_empty());
     let none: Vec<String> = Vec::new();
-    assert_eq!(faults(|c| c.dimensions[1].required = true), none);
-    assert_eq!(faults(|c| c.enabled = false), ["enforce"]);
-    assert_eq!(faults(|c| c.system_header.clear()), ["system_header"]);
-    assert_eq!(faults(|c| c.dimensions.clear()), ["dimensions"]);
-    assert_eq!(faults(|c| c.dimensions[0].required = false), ["dimensions"]);
+    assert_eq!(errors(|c| c.dimensions[1].required = true), none);
+    assert_eq!(errors(|c| c.enabled = false), ["enforce"]);
+    assert_eq!(errors(|c| c.system_header.clear()), ["system_header"]);
+    assert_eq!(errors(|c| c.dimensions.clear()), ["dimensions"]);
+    assert_eq!(errors(|c| c.dimensions[0].required = false), ["dimensions"]);
     for name in ["", "a b", "a:b", "\u{e9}", "a\n", "cookie", "X-API-Key"] {
         let name = || name.to_owned();
-        assert_eq!(faults(|c| c.system_header = name()), ["system_header"]);
-        let found = faults(|c| c.dimensions[1].header = name());
+        assert_eq!(errors(|c| c.system_header = name()), ["system_header"]);
+        let found = errors(|c| c.dimensions[1].header = name());
         assert_eq!(found, ["dimensions[1].header"], "{}", name());
     }
     for header in ["x-system", "X-ORG"] {
-        let found = faults(|c| c.dimensions[1].header = header.to_owned());
+        let found = errors(|c| c.dimensions[1].header = header.to_owned());
         assert_eq!(found, ["dimensions[1].header"], "{header}");
     }
     for key in ["", "a b", "a/b", "org", &"k".repeat(64)] {
-        let found = faults(|c| c.dimensions[1].key = key.to_owned());
+        let found = errors(|c| c.dimensions[1].key = key.to_owned());
         assert_eq!(found, ["dimensions[1].key"], "{key}");
     }
-    assert_eq!(faults(|c| c.dimensions[1].key = "k".repeat(63)), none);
+    assert_eq!(errors(|c| c.dimensions[1].key = "k".repeat(63)), none);
     let more = |count: usize| {
         move |c: &mut Config| {
             let made = (0..count).map(|n| dimension(&format!("X-{n}"), &format!("k{n}"), true));
             c.dimensions = made.collect();
         }
     };
-    assert_eq!(faults(more(8)), none);
-    assert_eq!(faults(more(9)), ["dimensions"]);
-    let many = faults(|c| {
+    assert_eq!(errors(more(8)), none);
+    assert_eq!(errors(more(9)), ["dimensions"]);
+    let many = errors(|c| {
         c.system_header = "Cookie".to_owned();
         c.dimensions[0] = dimension("x y", "", false);
         c.dimensions[1] = dimension("Authorization", "\u{e9}", false);
@@ -236,13 +236,13 @@ fn every_fault_is_named_with_its_setting() {
 }
 
 #[test]
-fn faults_say_what_to_mend() {
+fn errors_say_what_to_mend() {
     let mut config = config();
     config.system_header = "Cookie".to_owned();
     config.dimensions[1].header = "X-Org".to_owned();
-    let faults = TenancyRules::new(config).unwrap_err();
+    let errors = TenancyRules::new(config).unwrap_err();
     assert_eq!(
-        faults,
+        errors,
         [
             "server.tenant.system_header: must not be Cookie: its value is secret, but tenancies are shown",
             "server.tenant.dimensions[1].header: is the header of another dimension, too (the case does not count)",

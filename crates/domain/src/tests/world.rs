@@ -61,7 +61,7 @@ pub(super) struct Says {
     pub(super) seconds_ago: i64,
     pub(super) available: ConditionStatus,
     pub(super) finalized: Option<ConditionStatus>,
-    pub(super) is_whole: bool,
+    pub(super) is_complete: bool,
 }
 
 /// The end of a request, and what it wrote.
@@ -323,7 +323,7 @@ impl World {
         if let Some(status) = says.finalized {
             report = saying_finalized(report, status);
         }
-        if !says.is_whole {
+        if !says.is_complete {
             report.state.conditions.remove(1);
         }
         report
@@ -336,9 +336,12 @@ impl World {
             Err(refusal) => Ended::Refused(refusal),
             Ok((state, outcome)) => {
                 let is_saved = outcome.saved.contains(&state);
-                let is_kept = outcome.removed.is_empty() && state == family.root.state;
+                let is_unchanged = outcome.removed.is_empty() && state == family.root.state;
                 let is_gone = outcome.removed.contains(&id);
-                assert!(is_saved || is_gone || is_kept, "what is shown is what is");
+                assert!(
+                    is_saved || is_gone || is_unchanged,
+                    "the returned state is the stored one"
+                );
                 self.carry_out(&outcome);
                 Ended::Deleted(outcome)
             }
@@ -385,7 +388,7 @@ impl World {
             seconds_ago: 0,
             available: ConditionStatus::False,
             finalized: Some(ConditionStatus::True),
-            is_whole: true,
+            is_complete: true,
         };
         self.report(id, &says)
     }

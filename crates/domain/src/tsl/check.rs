@@ -7,12 +7,12 @@ use super::field::{ConditionPart, Field, Property, Type, Value};
 use super::filter::{Filter, Predicate, Test};
 use super::lexer::date_length;
 use super::number::Number;
-use super::{Fault, PATTERN_BYTES_MAX, SPEC_VALUES_MAX, TESTS_MAX};
-use crate::{ConditionStatus, moment, shown};
+use super::{PATTERN_BYTES_MAX, SPEC_VALUES_MAX, SearchError, TESTS_MAX};
+use crate::{ConditionStatus, excerpt, moment};
 
 /// The filter of an expression, or of its negation.
-pub(super) fn filter(expression: &Expression, negated: bool) -> Result<Filter, Fault> {
-    let parts = |parts: &[Expression]| -> Result<Vec<_>, Fault> {
+pub(super) fn filter(expression: &Expression, negated: bool) -> Result<Filter, SearchError> {
+    let parts = |parts: &[Expression]| -> Result<Vec<_>, SearchError> {
         parts.iter().map(|part| filter(part, negated)).collect()
     };
     match expression {
@@ -34,28 +34,28 @@ pub(super) fn filter(expression: &Expression, negated: bool) -> Result<Filter, F
 }
 
 /// Limits the work of a filter.
-pub(super) fn limits(filter: &Filter) -> Result<(), Fault> {
+pub(super) fn limits(filter: &Filter) -> Result<(), SearchError> {
     let tests = filter.tests();
     let fields = tests.iter().flat_map(|test| test.fields());
     if tests.len() > TESTS_MAX {
-        return Err(Fault::meaning(format!(
+        return Err(SearchError::meaning(format!(
             "search has more than {TESTS_MAX} tests"
         )));
     }
     if fields.filter(|f| matches!(f, Field::Spec(_))).count() > SPEC_VALUES_MAX {
         let message = format!("search looks at more than {SPEC_VALUES_MAX} values of specs");
-        return Err(Fault::meaning(message));
+        return Err(SearchError::meaning(message));
     }
     Ok(())
 }
 
-fn test(expression: &Expression) -> Result<(Field, Predicate), Fault> {
+fn test(expression: &Expression) -> Result<(Field, Predicate), SearchError> {
     match expression {
         Expression::Compare(left, comparison, right) => compare(left, *comparison, right),
         Expression::In(subject, list) => {
             let field = field(subject)?;
             let Expression::List(items) = &**list else {
-                return Err(Fault::meaning("expected array on right side of IN"));
+                return Err(SearchError::meaning("expected array on right side of IN"));
             };
             let literals: Vec<_> = items.iter().map(literal).collect::<Result<_, _>>()?;
             let values = values(&field, &literals)?;
@@ -87,7 +87,7 @@ fn compare(
     left: &Expression,
     comparison: Comparison,
     right: &Expression,
-) -> Result<(Field, Predicate), Fault> {
+) -> Result<(Field, Predicate), SearchError> {
     match (left, right) {
         (Expression::Name(left), Expression::Name(right)) => fields(
             Field::parse(left)?,
@@ -103,7 +103,9 @@ fn compare(
         (left, right) => {
             literal(left)?;
             literal(right)?;
-            Err(Fault::meaning("a comparison needs a field on one side"))
+            Err(SearchError::meaning(
+                "a comparison needs a field on one side",
+            ))
         }
     }
 }
@@ -112,7 +114,7 @@ fn with_literal(
     name: &str,
     comparison: Comparison,
     literal: Literal<'_>,
-) -> Result<(Field, Predicate), Fault> {
+) -> Result<(Field, Predicate), SearchError> {
     let field = Field::parse(name)?;
     check_order(&field, comparison)?;
     let value = value(&field, &literal)?;
@@ -126,36 +128,42 @@ fn fields(
     comparison: Comparison,
     right: Field,
     right_name: &str,
-) -> Result<(Field, Predicate), Fault> {
+) -> Result<(Field, Predicate), SearchError> {
     check_order(&left, comparison)?;
     check_order(&right, comparison)?;
     if left.value_type() != right.value_type() {
         for field in [&left, &right] {
             if let Field::Property(property) = field
-                && let Some(fault) = unfit(*property)
+                && let Some(error) = unfit(*property)
             {
-                return Err(fault);
+                return Err(error);
             }
         }
         let message = format!("fields '{left_name}' and '{right_name}' cannot be compared");
-        return Err(Fault::meaning(message));
+        return Err(SearchError::meaning(message));
     }
     Ok((left, Predicate::ComparesWith(comparison, right)))
 }
 
 /// Statuses have no order.
-fn check_order(field: &Field, comparison: Comparison) -> Result<(), Fault> {
+fn check_order(field: &Field, comparison: Comparison) -> Result<(), SearchError> {
     match field {
-        Field::Condition(_, ConditionPart::Status) if comparison.orders() => Err(Fault::meaning(
-            "only equality operator (=) is supported for condition status queries",
-        )),
+        Field::Condition(_, ConditionPart::Status) if comparison.orders() => {
+            Err(SearchError::meaning(
+                "only equality operator (=) is supported for condition status queries",
+            ))
+        }
         _ => Ok(()),
     }
 }
 
-fn between(field: Field, low: &Expression, high: &Expression) -> Result<(Field, Predicate), Fault> {
+fn between(
+    field: Field,
+    low: &Expression,
+    high: &Expression,
+) -> Result<(Field, Predicate), SearchError> {
     if let Field::Condition(_, ConditionPart::Status) = field {
-        return Err(Fault::meaning(
+        return Err(SearchError::meaning(
             "BETWEEN is not supported for condition queries; use comparison operators (=, !=, <, <=, >, >=)",
         ));
     }
@@ -165,15 +173,15 @@ fn between(field: Field, low: &Expression, high: &Expression) -> Result<(Field, 
     Ok((field, Predicate::Between(low, high)))
 }
 
-fn pattern_for(field: &Field, literal: Literal<'_>) -> Result<String, Fault> {
+fn pattern_for(field: &Field, literal: Literal<'_>) -> Result<String, SearchError> {
     match field {
         Field::Property(property) => {
-            if let Some(fault) = unfit(*property) {
-                return Err(fault);
+            if let Some(error) = unfit(*property) {
+                return Err(error);
             }
         }
         Field::Condition(_, part) if *part != ConditionPart::Status => {
-            return Err(Fault::meaning(
+            return Err(SearchError::meaning(
                 "LIKE/ILIKE is not supported for condition queries; use comparison operators (=, !=, <, <=, >, >=)",
             ));
         }
@@ -182,11 +190,11 @@ fn pattern_for(field: &Field, literal: Literal<'_>) -> Result<String, Fault> {
     let pattern = literal.text();
     if pattern.len() > PATTERN_BYTES_MAX {
         let message = format!("a pattern must have at most {PATTERN_BYTES_MAX} bytes");
-        return Err(Fault::meaning(message));
+        return Err(SearchError::meaning(message));
     }
     let escapes = pattern.chars().rev().take_while(|c| *c == '\\').count();
     if escapes % 2 == 1 {
-        return Err(Fault::meaning(
+        return Err(SearchError::meaning(
             "a pattern must not end with an escape character",
         ));
     }
@@ -194,12 +202,12 @@ fn pattern_for(field: &Field, literal: Literal<'_>) -> Result<String, Fault> {
 }
 
 /// The field to the left of `in` and the like.
-fn field(expression: &Expression) -> Result<Field, Fault> {
+fn field(expression: &Expression) -> Result<Field, SearchError> {
     match expression {
         Expression::Name(name) => Field::parse(name),
         other => {
             literal(other)?;
-            Err(Fault::meaning(
+            Err(SearchError::meaning(
                 "a comparison needs a field on its left side",
             ))
         }
@@ -224,29 +232,29 @@ impl Literal<'_> {
     }
 }
 
-fn literal(expression: &Expression) -> Result<Literal<'_>, Fault> {
+fn literal(expression: &Expression) -> Result<Literal<'_>, SearchError> {
     match expression {
         Expression::Text(text) => Ok(Literal::Text(text)),
         Expression::Number(number) => Ok(Literal::Number(number)),
         Expression::Boolean(value) => Ok(Literal::Boolean(*value)),
         Expression::Unsupported(..) => Err(no_comparison(expression)),
-        _ => Err(Fault::meaning(
+        _ => Err(SearchError::meaning(
             "a field can be compared with a text, a number, true or false",
         )),
     }
 }
 
-/// The fault of an expression that is not a comparison.
-fn no_comparison(expression: &Expression) -> Fault {
+/// The error of an expression that is not a comparison.
+fn no_comparison(expression: &Expression) -> SearchError {
     match expression {
         Expression::Unsupported(operator, _) => {
             let named = UNSUPPORTED.iter().find(|(sign, _)| sign == operator);
             let code = named.map_or("", |(_, code)| code);
-            Fault::meaning(format!("unsupported comparison operator: {code}"))
+            SearchError::meaning(format!("unsupported comparison operator: {code}"))
         }
-        other => Fault::meaning(format!(
+        other => SearchError::meaning(format!(
             "expected a comparison, such as name = 'x', found: {}",
-            shown(&source_text(other))
+            excerpt(&source_text(other))
         )),
     }
 }
@@ -271,7 +279,7 @@ pub(super) fn quoted(text: &str) -> String {
 }
 
 /// The values of one predicate, all of one type.
-fn values(field: &Field, literals: &[Literal<'_>]) -> Result<Vec<Value>, Fault> {
+fn values(field: &Field, literals: &[Literal<'_>]) -> Result<Vec<Value>, SearchError> {
     let are_numbers = literals.iter().all(|l| matches!(l, Literal::Number(_)));
     let value = |literal: &Literal<'_>| match field {
         Field::Spec(_) if !are_numbers => Ok(Value::Text(literal.text())),
@@ -281,7 +289,7 @@ fn values(field: &Field, literals: &[Literal<'_>]) -> Result<Vec<Value>, Fault> 
 }
 
 /// A value that a field can be compared with.
-fn value(field: &Field, literal: &Literal<'_>) -> Result<Value, Fault> {
+fn value(field: &Field, literal: &Literal<'_>) -> Result<Value, SearchError> {
     match field {
         Field::Property(property) => of_property(*property, *literal),
         Field::Label(_) => Ok(Value::Text(literal.text())),
@@ -293,7 +301,7 @@ fn value(field: &Field, literal: &Literal<'_>) -> Result<Value, Fault> {
     }
 }
 
-fn of_property(property: Property, literal: Literal<'_>) -> Result<Value, Fault> {
+fn of_property(property: Property, literal: Literal<'_>) -> Result<Value, SearchError> {
     let Some(unfit) = unfit(property) else {
         return Ok(Value::Text(literal.text()));
     };
@@ -309,31 +317,31 @@ fn of_property(property: Property, literal: Literal<'_>) -> Result<Value, Fault>
     fit.ok_or(unfit)
 }
 
-fn unsigned(property: Property, number: &Number) -> Result<Value, Fault> {
+fn unsigned(property: Property, number: &Number) -> Result<Value, SearchError> {
     let name = property.into_str();
     // As in the older service, a sign is not part of a literal.
     if number.as_str().starts_with('-') {
         let message = format!("field '{name}' expects an integer without a sign");
-        return Err(Fault::meaning(message));
+        return Err(SearchError::meaning(message));
     }
     let out_of_range = || {
         let number = number.as_str();
         let message = format!("value {number} is out of 64-bit integer range for field '{name}'");
-        Fault::meaning(message)
+        SearchError::meaning(message)
     };
     number.as_i64().map(Value::Integer).ok_or_else(out_of_range)
 }
 
-fn of_condition(part: ConditionPart, literal: Literal<'_>) -> Result<Value, Fault> {
+fn of_condition(part: ConditionPart, literal: Literal<'_>) -> Result<Value, SearchError> {
     match part {
         ConditionPart::Status => {
             let text = literal.text();
             if text.parse::<ConditionStatus>().is_ok() {
                 return Ok(Value::Text(text));
             }
-            Err(Fault::meaning(format!(
+            Err(SearchError::meaning(format!(
                 "condition status '{}' is invalid: must be True, False, or Unknown",
-                shown(&text)
+                excerpt(&text)
             )))
         }
         ConditionPart::LastUpdatedTime | ConditionPart::LastTransitionTime => match literal {
@@ -341,7 +349,7 @@ fn of_condition(part: ConditionPart, literal: Literal<'_>) -> Result<Value, Faul
             _ => None,
         }
         .ok_or_else(|| {
-            Fault::meaning(
+            SearchError::meaning(
                 "invalid timestamp for condition subfield: expected RFC3339 format (e.g., 2026-01-01T00:00:00Z)",
             )
         }),
@@ -349,34 +357,34 @@ fn of_condition(part: ConditionPart, literal: Literal<'_>) -> Result<Value, Faul
     }
 }
 
-fn observed_generation(literal: Literal<'_>) -> Result<Value, Fault> {
+fn observed_generation(literal: Literal<'_>) -> Result<Value, SearchError> {
     const FIELD: &str = "condition subfield 'observed_generation'";
     let got = match literal {
         Literal::Number(number) if number.is_integer() => {
             let integer = number.as_i64().and_then(|n| i32::try_from(n).ok());
             return match integer {
                 Some(integer) => Ok(Value::Integer(integer.into())),
-                None => Err(Fault::meaning(format!(
+                None => Err(SearchError::meaning(format!(
                     "value {number} is out of 32-bit integer range for {FIELD}"
                 ))),
             };
         }
         Literal::Number(number) => number.to_string(),
-        other => shown(&other.text()),
+        other => excerpt(&other.text()),
     };
     let message = format!("expected integer value for {FIELD}, got {got}");
-    Err(Fault::meaning(message))
+    Err(SearchError::meaning(message))
 }
 
-/// The fault of a property that lacks the requested part.
-fn unfit(property: Property) -> Option<Fault> {
+/// The error of a property that lacks the requested part.
+fn unfit(property: Property) -> Option<SearchError> {
     let name = property.into_str();
     match Field::Property(property).value_type() {
         Type::Text => None,
-        Type::Integer | Type::Number => {
-            Some(Fault::meaning(format!("field '{name}' expects an integer")))
-        }
-        Type::Time => Some(Fault::meaning(format!(
+        Type::Integer | Type::Number => Some(SearchError::meaning(format!(
+            "field '{name}' expects an integer"
+        ))),
+        Type::Time => Some(SearchError::meaning(format!(
             "field '{name}' expects an RFC3339 timestamp (e.g. 2026-01-01T00:00:00Z)"
         ))),
     }
@@ -387,7 +395,7 @@ const DATE_LENGTH: usize = 10;
 
 /// The start of a day, in UTC.
 fn midnight(text: &str) -> Option<DateTime<Utc>> {
-    // `parse_from_str` accepts blanks, signs and fewer digits, too.
+    // `parse_from_str` also accepts blanks, signs and fewer digits.
     if text.len() != DATE_LENGTH || date_length(text) != Some(DATE_LENGTH) {
         return None;
     }

@@ -3,9 +3,9 @@
 use chrono::{DateTime, Utc};
 use strum::{EnumDiscriminants, EnumString, IntoStaticStr};
 
-use super::Fault;
+use super::SearchError;
 use super::number::Number;
-use crate::shown;
+use crate::excerpt;
 
 /// A field of a resource. Closed, and checked letter by letter: no user text names a column.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -112,7 +112,7 @@ impl Field {
     /// # Errors
     ///
     /// A field that cannot be searched, in the words of the older service.
-    pub(super) fn parse(name: &str) -> Result<Self, Fault> {
+    pub(super) fn parse(name: &str) -> Result<Self, SearchError> {
         if let Some(key) = name.strip_prefix("labels.") {
             return label(key);
         }
@@ -123,19 +123,21 @@ impl Field {
             return condition(rest);
         }
         if !is_field_name(name) {
-            return Err(Fault::meaning(format!("{name} is not a valid field name")));
+            return Err(SearchError::meaning(format!(
+                "{name} is not a valid field name"
+            )));
         }
         if let Some((first, _)) = name.split_once('.') {
             let message = format!("{first} is not a related resource of Resource");
-            return Err(Fault::meaning(message));
+            return Err(SearchError::meaning(message));
         }
         match name.parse() {
             Ok(property) => Ok(Self::Property(property)),
-            Err(_) => Err(Fault::UnknownField(shown(name))),
+            Err(_) => Err(SearchError::UnknownField(excerpt(name))),
         }
     }
 
-    /// The type of its values without a comparison: those of a spec may be read as numbers, too.
+    /// The type of its values without a comparison. Values of a spec can also be read as numbers.
     pub fn value_type(&self) -> Type {
         match self {
             Self::Property(property) => property.value_type(),
@@ -145,21 +147,21 @@ impl Field {
     }
 }
 
-fn label(key: &str) -> Result<Field, Fault> {
+fn label(key: &str) -> Result<Field, SearchError> {
     if key.is_empty() {
-        return Err(Fault::meaning("label key cannot be empty"));
+        return Err(SearchError::meaning("label key cannot be empty"));
     }
     Ok(Field::Label(key.to_owned()))
 }
 
-fn spec(path: &str) -> Result<Field, Fault> {
+fn spec(path: &str) -> Result<Field, SearchError> {
     let segments: Vec<_> = path.split('.').map(ToOwned::to_owned).collect();
     for segment in &segments {
         if segment.is_empty() {
-            return Err(Fault::meaning("spec field segment cannot be empty"));
+            return Err(SearchError::meaning("spec field segment cannot be empty"));
         }
         if !is_word(segment) {
-            return Err(Fault::meaning(format!(
+            return Err(SearchError::meaning(format!(
                 "spec field segment '{segment}' is invalid: must contain only lowercase letters, digits, and underscores"
             )));
         }
@@ -167,10 +169,10 @@ fn spec(path: &str) -> Result<Field, Fault> {
     Ok(Field::Spec(segments))
 }
 
-fn condition(rest: &str) -> Result<Field, Fault> {
+fn condition(rest: &str) -> Result<Field, SearchError> {
     let (kind, part) = match rest.split_once('.') {
         Some((_, part)) if part.contains('.') => {
-            return Err(Fault::meaning(
+            return Err(SearchError::meaning(
                 "invalid condition format: expected status.conditions.<Type> or status.conditions.<Type>.<subfield>",
             ));
         }
@@ -178,12 +180,12 @@ fn condition(rest: &str) -> Result<Field, Fault> {
         None => (rest, None),
     };
     if kind.is_empty() {
-        return Err(Fault::meaning("condition type cannot be empty"));
+        return Err(SearchError::meaning("condition type cannot be empty"));
     }
     let is_pascal_case = kind.starts_with(|c: char| c.is_ascii_uppercase())
         && kind.chars().all(|c| c.is_ascii_alphanumeric());
     if !is_pascal_case {
-        return Err(Fault::meaning(format!(
+        return Err(SearchError::meaning(format!(
             "condition type '{kind}' is invalid: must be PascalCase (e.g., Reconciled, Available)"
         )));
     }
@@ -193,7 +195,7 @@ fn condition(rest: &str) -> Result<Field, Fault> {
         Some("last_transition_time") => ConditionPart::LastTransitionTime,
         Some("observed_generation") => ConditionPart::ObservedGeneration,
         Some(other) => {
-            return Err(Fault::meaning(format!(
+            return Err(SearchError::meaning(format!(
                 "condition subfield '{other}' is not supported; use last_updated_time, last_transition_time, or observed_generation"
             )));
         }

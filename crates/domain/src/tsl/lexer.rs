@@ -44,9 +44,9 @@ pub(super) enum Token<'a> {
     End,
 }
 
-/// The fault, and its byte.
+/// The error, and its byte.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct SyntaxFault {
+pub(super) struct SyntaxError {
     pub(super) what: String,
     pub(super) at: usize,
 }
@@ -61,8 +61,8 @@ impl<'a> Lexer<'a> {
         Self { text, at: 0 }
     }
 
-    /// The next token and its start, in bytes. After the last one: the end, for ever.
-    pub(super) fn next(&mut self) -> Result<(Token<'a>, usize), SyntaxFault> {
+    /// The next token and its start, in bytes. After the last token, always the end.
+    pub(super) fn next(&mut self) -> Result<(Token<'a>, usize), SyntaxError> {
         let rest = self.text[self.at..].trim_start();
         self.at = self.text.len() - rest.len();
         let at = self.at;
@@ -91,7 +91,7 @@ impl<'a> Lexer<'a> {
         taken
     }
 
-    fn quoted(&mut self, rest: &str, quote: char) -> Result<Token<'a>, SyntaxFault> {
+    fn quoted(&mut self, rest: &str, quote: char) -> Result<Token<'a>, SyntaxError> {
         let mut text = String::new();
         let mut chars = rest.char_indices().skip(1);
         while let Some((at, c)) = chars.next() {
@@ -107,19 +107,19 @@ impl<'a> Lexer<'a> {
                 c => text.push(c),
             }
         }
-        Err(SyntaxFault {
+        Err(SyntaxError {
             what: "Unterminated string".to_owned(),
             at: self.at,
         })
     }
 
-    fn number(&mut self, rest: &str) -> Result<Token<'a>, SyntaxFault> {
+    fn number(&mut self, rest: &str) -> Result<Token<'a>, SyntaxError> {
         let at = self.at;
         let digits = self.take(number_length(rest));
         let suffix_length = suffix_length(&rest[digits.len()..]);
         let suffix = self.take(suffix_length);
         let number = Number::parse(digits, suffix);
-        number.map(Token::Number).ok_or_else(|| SyntaxFault {
+        number.map(Token::Number).ok_or_else(|| SyntaxError {
             what: "number out of range".to_owned(),
             at,
         })
@@ -141,13 +141,13 @@ impl<'a> Lexer<'a> {
     }
 }
 
-pub(super) fn unexpected(c: char, at: usize) -> SyntaxFault {
+pub(super) fn unexpected(c: char, at: usize) -> SyntaxError {
     let what = if c.is_control() {
         format!("Unexpected character '{}'", c.escape_default())
     } else {
         format!("Unexpected character '{c}'")
     };
-    SyntaxFault { what, at }
+    SyntaxError { what, at }
 }
 
 fn unescaped(c: char) -> char {

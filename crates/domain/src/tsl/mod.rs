@@ -54,14 +54,14 @@ pub const DEPTH_MAX: usize = 64;
 pub const ELEMENTS_MAX: usize = 1000;
 /// Tests in one search at most: each runs on every row that the others leave.
 pub const TESTS_MAX: usize = 100;
-/// Values of specs in one search at most: for each of them the whole spec is read.
+/// Most values of specs in one search: each one reads the entire spec.
 pub const SPEC_VALUES_MAX: usize = 16;
-/// Longest pattern, in bytes: its cost grows with its length times that of the text.
+/// Longest pattern, in bytes: its cost grows with its length times the length of the text.
 pub const PATTERN_BYTES_MAX: usize = 256;
 
 /// Why a search was refused, in the words of the older service where it has them.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Fault {
+pub enum SearchError {
     #[error("search query exceeds maximum length of {TEXT_BYTES_MAX} characters")]
     TooLong,
     /// The syntax is wrong.
@@ -80,7 +80,7 @@ pub enum Fault {
     Meaning(String),
 }
 
-impl Fault {
+impl SearchError {
     fn meaning(message: impl Into<String>) -> Self {
         Self::Meaning(message.into())
     }
@@ -90,14 +90,14 @@ impl Fault {
 ///
 /// # Errors
 ///
-/// The first fault: of length, then of syntax, then of meaning.
-pub fn parse(text: &str) -> Result<Filter, Fault> {
+/// The first error: of length, then of syntax, then of meaning.
+pub fn parse(text: &str) -> Result<Filter, SearchError> {
     if text.len() > TEXT_BYTES_MAX {
-        return Err(Fault::TooLong);
+        return Err(SearchError::TooLong);
     }
-    let expression = parser::parse(text).map_err(|fault| Fault::Syntax {
-        what: fault.what,
-        position: text[..fault.at].chars().count(),
+    let expression = parser::parse(text).map_err(|error| SearchError::Syntax {
+        what: error.what,
+        position: text[..error.at].chars().count(),
         text: text.to_owned(),
     })?;
     let filter = check::filter(&expression, false)?;

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use bigdecimal::{BigDecimal, ToPrimitive as _};
 use regex::Regex;
 
-/// Letters that multiply a number, in any case, each by a thousand times as much as the one before it.
+/// Letters that multiply a number, in any case, each by a thousand times as much as the previous one.
 pub(super) const SUFFIXES: &str = "kmgtp";
 /// Which texts of a spec count as numbers, as a regular expression: also in the statements for searches.
 pub const NUMBER_TEXT: &str = r"^-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]{1,3})?$";
@@ -182,8 +182,8 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_shown_as_the_older_service_shows_them() {
-        for (text, shown) in [
+    fn numbers_are_printed_as_the_go_service_prints_them() {
+        for (text, printed) in [
             ("3.5", "3.5"),
             ("3e9", "3e+09"),
             ("3000000000", "3e+09"),
@@ -193,7 +193,7 @@ mod tests {
             ("0.00001", "1e-05"),
             ("0", "0"),
         ] {
-            assert_eq!(number(text).to_string(), shown);
+            assert_eq!(number(text).to_string(), printed);
         }
     }
 

@@ -1,11 +1,11 @@
 //! Parses tokens to an expression, by recursive descent; the depth is bounded, so the stack is.
 
 use super::expression::{Comparison, Expression};
-use super::lexer::{Lexer, SyntaxFault, Token, unexpected};
+use super::lexer::{Lexer, SyntaxError, Token, unexpected};
 use super::{DEPTH_MAX, ELEMENTS_MAX};
 
-/// Parses a whole search.
-pub(super) fn parse(text: &str) -> Result<Expression, SyntaxFault> {
+/// Parses a complete search.
+pub(super) fn parse(text: &str) -> Result<Expression, SyntaxError> {
     // No text in the database has one, and none could be sent there.
     if let Some(at) = text.find('\0') {
         return Err(unexpected('\0', at));
@@ -33,17 +33,17 @@ struct Parser<'a> {
     depth: usize,
 }
 
-type Parsed = Result<Expression, SyntaxFault>;
+type Parsed = Result<Expression, SyntaxError>;
 
 impl<'a> Parser<'a> {
-    fn advance(&mut self) -> Result<Token<'a>, SyntaxFault> {
+    fn advance(&mut self) -> Result<Token<'a>, SyntaxError> {
         let (token, at) = self.lexer.next()?;
         self.at = at;
         Ok(std::mem::replace(&mut self.token, token))
     }
 
     /// Takes a keyword or sign, if it is next.
-    fn accept(&mut self, symbol: &'static str) -> Result<bool, SyntaxFault> {
+    fn accept(&mut self, symbol: &'static str) -> Result<bool, SyntaxError> {
         let is_next = self.token == Token::Symbol(symbol);
         if is_next {
             self.advance()?;
@@ -51,7 +51,7 @@ impl<'a> Parser<'a> {
         Ok(is_next)
     }
 
-    fn expect(&mut self, symbol: &'static str) -> Result<(), SyntaxFault> {
+    fn expect(&mut self, symbol: &'static str) -> Result<(), SyntaxError> {
         if self.accept(symbol)? {
             Ok(())
         } else {
@@ -59,12 +59,12 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn syntax_error(&self) -> SyntaxFault {
+    fn syntax_error(&self) -> SyntaxError {
         self.error("syntax error")
     }
 
-    fn error(&self, what: impl Into<String>) -> SyntaxFault {
-        SyntaxFault {
+    fn error(&self, what: impl Into<String>) -> SyntaxError {
+        SyntaxError {
             what: what.into(),
             at: self.at,
         }

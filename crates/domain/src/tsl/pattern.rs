@@ -8,7 +8,7 @@ const WORDS: usize = PATTERN_BYTES_MAX / 64 + 1;
 /// A set of such numbers.
 type Set = [u64; WORDS];
 
-/// A pattern that is compared with a text in one pass, in time that grows with the length of the text alone: a pattern
+/// A pattern that is compared with a text in one pass, in time that grows only with the length of the text: a pattern
 /// such as `%a_a_a` would otherwise take as many steps as text times pattern. The crate `regex` took 3.3 s for a text of
 /// 1,000,000 random bytes and the longest `%a___…`, and 1.7 ms to compile it, where this takes 23 ms and 3 µs.
 pub(super) struct Pattern {
@@ -68,7 +68,7 @@ impl Pattern {
         }
     }
 
-    /// Whether it matches the whole text.
+    /// Whether it matches the entire text.
     pub(super) fn matches(&self, text: &str) -> bool {
         let mut matched = Set::default();
         insert(&mut matched, 0);
@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn patterns_match_whole_texts() {
+    fn patterns_match_entire_texts() {
         for (pattern, matching, others) in [
             ("", &[""][..], &["a"][..]),
             ("%", &["", "a", "ä\n"], &[]),

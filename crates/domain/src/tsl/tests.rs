@@ -1,4 +1,4 @@
-//! Facts about the language as a whole.
+//! Tests of complete searches.
 
 mod evaluate;
 
@@ -10,16 +10,16 @@ use super::expression::{Expression, UNSUPPORTED};
 use super::number::Number;
 use super::*;
 
-fn fault(text: &str) -> String {
+fn error(text: &str) -> String {
     match parse(text) {
         Ok(filter) => panic!("{text} was taken as {filter:?}"),
-        Err(fault) => fault.to_string(),
+        Err(error) => error.to_string(),
     }
 }
 
 /// Both are parsed to the same filter.
 fn assert_same(one: &str, other: &str) {
-    let read = |text: &str| parse(text).unwrap_or_else(|fault| panic!("{text}: {fault}"));
+    let read = |text: &str| parse(text).unwrap_or_else(|error| panic!("{text}: {error}"));
     assert_eq!(read(one), read(other), "{one} and {other}");
 }
 
@@ -30,7 +30,7 @@ fn every_text_of_the_corpus_keeps_the_laws() {
     let paths: Vec<_> = files.map(|file| file.unwrap().path()).collect();
     assert!(paths.len() >= 100, "{} texts in {folder}", paths.len());
     for path in paths {
-        // The fuzz target reads any bytes as text, too.
+        // The fuzz target also reads any bytes as text.
         let bytes = std::fs::read(&path).unwrap();
         let text = String::from_utf8_lossy(&bytes);
         assert_eq!(laws::check_search(&text), Ok(()), "{}", path.display());
@@ -117,7 +117,7 @@ fn every_key_that_a_label_may_have_can_be_asked_for() {
 }
 
 #[test]
-fn faults_of_syntax_point_at_the_character() {
+fn errors_of_syntax_point_at_the_character() {
     for (text, message) in [
         (
             "",
@@ -156,7 +156,7 @@ fn faults_of_syntax_point_at_the_character() {
             "failed to parse search query: comparisons cannot be chained at position 6:\na = b = c\n      ^",
         ),
     ] {
-        assert_eq!(fault(text), message);
+        assert_eq!(error(text), message);
     }
     for text in [
         "name = null",
@@ -177,7 +177,7 @@ fn faults_of_syntax_point_at_the_character() {
         "name = 'a\\\0'",
         "created_time > 2026-01-01T10:00:00",
     ] {
-        let said = fault(text);
+        let said = error(text);
         assert!(
             said.starts_with("failed to parse search query: "),
             "{text}: {said}"
@@ -189,7 +189,7 @@ fn faults_of_syntax_point_at_the_character() {
 fn everything_has_a_limit() {
     let long = |length: usize| format!("name = '{}'", "a".repeat(length - 9));
     assert!(parse(&long(4096)).is_ok());
-    let said = fault(&long(4097));
+    let said = error(&long(4097));
     assert_eq!(
         said,
         "search query exceeds maximum length of 4096 characters"
@@ -197,28 +197,28 @@ fn everything_has_a_limit() {
 
     let deep = |levels: usize| format!("{}name='a'{}", "(".repeat(levels), ")".repeat(levels));
     assert!(parse(&deep(64)).is_ok());
-    assert!(fault(&deep(65)).contains("nesting deeper than 64 levels at position 65"));
+    assert!(error(&deep(65)).contains("nesting deeper than 64 levels at position 65"));
     assert!(parse(&format!("{}name='a'", "not ".repeat(64))).is_ok());
-    assert!(fault(&format!("{}name='a'", "not ".repeat(65))).contains("nesting deeper"));
-    assert!(fault(&format!("spec.a={}5", "-".repeat(65))).contains("nesting deeper"));
+    assert!(error(&format!("{}name='a'", "not ".repeat(65))).contains("nesting deeper"));
+    assert!(error(&format!("spec.a={}5", "-".repeat(65))).contains("nesting deeper"));
 
     let listed = |count: usize| format!("spec.a in [{}]", vec!["1"; count].join(","));
     assert!(parse(&listed(1000)).is_ok());
-    assert!(fault(&listed(1001)).contains("list of more than 1000 elements"));
+    assert!(error(&listed(1001)).contains("list of more than 1000 elements"));
     // What goes on, does not go deeper.
     let tests = |test: &str, count: usize| vec![test; count].join(" or ");
     assert!(parse(&tests("id='a'", 100)).is_ok());
     assert_eq!(
-        fault(&tests("id='a'", 101)),
+        error(&tests("id='a'", 101)),
         "search has more than 100 tests"
     );
     assert!(parse(&tests("not spec.a=1", 16)).is_ok());
     let said = "search looks at more than 16 values of specs";
-    assert_eq!(fault(&tests("spec.a=1", 17)), said);
-    assert_eq!(fault(&tests("spec.a=spec.b", 9)), said);
+    assert_eq!(error(&tests("spec.a=1", 17)), said);
+    assert_eq!(error(&tests("spec.a=spec.b", 9)), said);
     let like = |length: usize| format!("name like '{}'", "%".repeat(length));
     assert!(parse(&like(256)).is_ok());
-    assert_eq!(fault(&like(257)), "a pattern must have at most 256 bytes");
+    assert_eq!(error(&like(257)), "a pattern must have at most 256 bytes");
 }
 
 /// Searches without a meaning for resources, and their messages.
@@ -405,7 +405,7 @@ const MEANINGLESS: &[(&str, &str)] = &[
         "name like 'a\\\\'",
         "a pattern must not end with an escape character",
     ),
-    // Inside what is negated, too.
+    // Also inside a negation.
     (
         "not (name = 'a' or generation = 'x')",
         "field 'generation' expects an integer",
@@ -413,9 +413,9 @@ const MEANINGLESS: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn faults_of_meaning_have_the_words_of_the_older_service() {
+fn errors_of_meaning_have_the_words_of_the_older_service() {
     for (text, message) in MEANINGLESS {
-        assert_eq!(fault(text), *message, "{text}");
+        assert_eq!(error(text), *message, "{text}");
     }
 }
 
@@ -439,7 +439,7 @@ fn what_the_older_service_refused_or_failed_at_is_understood() {
         "created_by = updated_by",
         "spec.a like 'x%'",
     ] {
-        assert!(parse(text).is_ok(), "{text}: {}", fault(text));
+        assert!(parse(text).is_ok(), "{text}: {}", error(text));
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a watcher is shown of a change.
+//! What a watcher receives of a change.
 
 use std::sync::OnceLock;
 
@@ -9,7 +9,7 @@ use crate::tenancy::TenantScope;
 use crate::tsl::Filter;
 use crate::{EntityRegistry, ListFilter, Resource, ResourceId, StoredResource};
 
-/// The resources that a watcher sees: those that the list with the same parameters shows.
+/// The resources that a watcher sees: the items of the list with the same parameters.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WatchFilter {
     /// What the caller may see.
@@ -26,7 +26,7 @@ pub enum WatchEventKind {
     /// The resource is in the list now: it is new, or matches from now on.
     Added,
     Modified,
-    /// It is not in the list any more: it was removed, or matches no longer. The event has its last state in the list.
+    /// The resource left the list: it was removed, or no longer matches. The event has its last state in the list.
     Deleted,
 }
 
@@ -101,10 +101,10 @@ impl WatchFilter {
         change: &'c WatchedChange,
         kinds: &EntityRegistry,
     ) -> Option<(WatchEventKind, &'c ResourceImage)> {
-        let shown = |image: &'c Option<ResourceImage>| {
+        let visible = |image: &'c Option<ResourceImage>| {
             image.as_ref().filter(|image| self.shows(image, kinds))
         };
-        match (shown(&change.before), shown(&change.after)) {
+        match (visible(&change.before), visible(&change.after)) {
             (None, None) => None,
             (None, Some(after)) => Some((WatchEventKind::Added, after)),
             (Some(_), Some(after)) => Some((WatchEventKind::Modified, after)),
@@ -270,7 +270,7 @@ mod tests {
             references: [("peer".to_owned(), vec![target])].into(),
             ..stored()
         };
-        for (ref_type, target, is_shown) in [
+        for (ref_type, target, is_included) in [
             ("peer", Some(id(9)), true),
             ("peer", Some(id(8)), false),
             ("peer", None, false),
@@ -279,7 +279,7 @@ mod tests {
             let ref_type = ref_type.to_owned();
             let filter = watch(vec![ListFilter::Reference { ref_type, target }]);
             let found = event(&filter, Some(stored()), Some(linked.clone()));
-            assert_eq!(found.is_some(), is_shown, "{filter:?}");
+            assert_eq!(found.is_some(), is_included, "{filter:?}");
         }
     }
 }

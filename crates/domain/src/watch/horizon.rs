@@ -1,4 +1,5 @@
-//! Up to which position every change is visible, although transactions commit in another order than they draw positions.
+//! Up to which position every change is visible, although transactions commit in another order than they allocate
+//! positions.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -6,11 +7,11 @@ use std::collections::{BTreeSet, VecDeque};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PolledEnd {
     pub era: i64,
-    /// The highest position that was drawn.
-    pub drawn: i64,
+    /// The highest allocated position.
+    pub allocated: i64,
     /// Up to which position retention has removed changes.
     pub removed: i64,
-    /// The open transactions that may have drawn a position up to `drawn` and not committed it.
+    /// The open transactions that may have allocated a position up to `allocated` without committing it.
     pub writers: BTreeSet<String>,
 }
 
@@ -25,9 +26,9 @@ pub enum HorizonMove {
 
 /// Follows the end of the changes.
 ///
-/// A poll names the writers that were open when its highest position had been drawn already. Once all of them have
-/// ended, all changes up to that position are visible or will never be. Which transactions are open elsewhere on the
-/// server does not matter.
+/// A poll lists the writers that were open after its highest position had been allocated. Once all of them have ended,
+/// all changes up to that position are visible or will never be. Which transactions are open elsewhere on the server
+/// does not matter.
 #[derive(Debug, Default)]
 pub struct Horizon {
     era: Option<i64>,
@@ -38,7 +39,7 @@ pub struct Horizon {
 
 #[derive(Debug)]
 struct Waiting {
-    drawn: i64,
+    allocated: i64,
     writers: BTreeSet<String>,
 }
 
@@ -47,31 +48,31 @@ struct Waiting {
 const WAITING_MAX: usize = 8;
 
 impl Horizon {
-    /// Takes the result of a poll; polls must be given in their order.
+    /// Applies the result of a poll. Polls must be applied in order.
     pub fn observe(&mut self, end: &PolledEnd) -> HorizonMove {
-        let known = self.waiting.back().map_or(self.upto, |last| last.drawn);
-        let was_set_back = self.era.is_some_and(|era| era != end.era) || end.drawn < known;
+        let known = self.waiting.back().map_or(self.upto, |last| last.allocated);
+        let was_set_back = self.era.is_some_and(|era| era != end.era) || end.allocated < known;
         if was_set_back {
             *self = Self::default();
         }
         self.era = Some(end.era);
-        let known = self.waiting.back().map_or(self.upto, |last| last.drawn);
-        if end.drawn > known {
+        let known = self.waiting.back().map_or(self.upto, |last| last.allocated);
+        if end.allocated > known {
             if self.waiting.len() >= WAITING_MAX {
                 self.waiting.pop_back();
             }
             self.waiting.push_back(Waiting {
-                drawn: end.drawn,
+                allocated: end.allocated,
                 writers: end.writers.clone(),
             });
         }
         while let Some(first) = self.waiting.front_mut() {
-            // A transaction that is in no list any more has ended. None comes back under the same name.
+            // A transaction that is no longer listed has ended. No other transaction gets the same name.
             first.writers.retain(|writer| end.writers.contains(writer));
             if !first.writers.is_empty() {
                 break;
             }
-            self.upto = first.drawn;
+            self.upto = first.allocated;
             self.waiting.pop_front();
         }
         for later in &mut self.waiting {
@@ -89,7 +90,7 @@ impl Horizon {
         self.upto
     }
 
-    /// Whether changes may exist that are not settled.
+    /// Whether there may be changes after the horizon.
     pub fn is_waiting(&self) -> bool {
         !self.waiting.is_empty()
     }
@@ -100,10 +101,10 @@ mod tests {
     use super::HorizonMove::{Reset, Upto};
     use super::*;
 
-    fn end(drawn: i64, writers: &[&str]) -> PolledEnd {
+    fn end(allocated: i64, writers: &[&str]) -> PolledEnd {
         PolledEnd {
             era: 0,
-            drawn,
+            allocated,
             removed: 0,
             writers: writers.iter().map(ToString::to_string).collect(),
         }
@@ -114,11 +115,11 @@ mod tests {
         let mut horizon = Horizon::default();
         for (polled, moved) in [
             (end(3, &[]), Upto(3)),
-            // One of these two has drawn 4, and 5 may be committed already.
+            // One of these two has allocated 4, and 5 may be committed already.
             (end(5, &["a", "b"]), Upto(3)),
             (end(5, &["b"]), Upto(3)),
             (end(6, &["b", "c"]), Upto(3)),
-            // A writer that came later has drawn a later position.
+            // A writer that came later has allocated a later position.
             (end(7, &["c", "d"]), Upto(5)),
             (end(7, &["d"]), Upto(6)),
             (end(7, &["e"]), Upto(7)),
@@ -132,12 +133,12 @@ mod tests {
     #[test]
     fn a_long_writer_holds_a_few_polls_and_then_everything_comes() {
         let mut horizon = Horizon::default();
-        for drawn in 1..100 {
-            let other = drawn.to_string();
-            assert_eq!(horizon.observe(&end(drawn, &["long", &other])), Upto(0));
+        for allocated in 1..100 {
+            let other = allocated.to_string();
+            assert_eq!(horizon.observe(&end(allocated, &["long", &other])), Upto(0));
             assert!(horizon.waiting.len() <= WAITING_MAX);
         }
-        // 99 was drawn beside a writer that is still open.
+        // 99 was allocated while another writer was open, which still is.
         assert_eq!(horizon.observe(&end(99, &["99"])), Upto(7));
         assert_eq!(horizon.observe(&end(99, &[])), Upto(99));
     }

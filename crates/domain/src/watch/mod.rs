@@ -1,8 +1,9 @@
-//! Watching lists: which changes a watcher is shown, in which order, and as what (`docs/decisions/0074-watch.md`).
+//! Watches of lists: which changes a watcher receives, in which order, and as which events
+//! (`docs/decisions/0074-watch.md`).
 //!
 //! ```text
-//! positions drawn, writers ──Horizon──▶ what can no longer change
-//! change, WatchFilter ──────────────▶ ADDED, MODIFIED, DELETED, or nothing
+//! allocated positions, writers ──Horizon──▶ what can no longer change
+//! change, WatchFilter ───────────────────▶ ADDED, MODIFIED, DELETED, or nothing
 //! ```
 
 mod event;

@@ -102,7 +102,7 @@ fn refusal_before_routes(request: &ServiceRequest) -> Option<Fault> {
     }
     if !surface.fleet.is_connected() {
         // Not logged again: clients that retry would fill the log with it.
-        RequestLog::of(request).entry_mut().is_told_elsewhere = true;
+        RequestLog::of(request).entry_mut().is_logged_elsewhere = true;
         return Some(Fault::unconnected());
     }
     ResponseHeaders::add(request, surface.server());

@@ -10,7 +10,7 @@ use reqwest::Url;
 
 use crate::etcd::{Credentials, EtcdTls, Identity, InvalidSettings, Settings};
 use crate::settings::Etcd;
-use hyperfleet_server_kit::faults::Faults;
+use hyperfleet_server_kit::errors::ErrorList;
 use hyperfleet_server_kit::settings::Secret;
 use hyperfleet_server_kit::{files, tls};
 
@@ -33,7 +33,7 @@ pub struct SettingNames {
 /// # Errors
 /// Every invalid setting, one per line, with its name.
 pub fn settings(etcd: &Etcd, password: &Secret, names: &SettingNames) -> anyhow::Result<Settings> {
-    let mut faults = Faults::default();
+    let mut faults = ErrorList::default();
     for url in &etcd.endpoints {
         faults.part(endpoint(url).map_err(|fault| anyhow::anyhow!("{}: {fault}", names.endpoints)));
     }

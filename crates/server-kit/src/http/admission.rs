@@ -94,8 +94,8 @@ impl Admission {
     /// endless response would block others.
     ///
     /// # Errors
-    /// There is no place, or the service is stopping: it would end the response at once, and the client would come
-    /// back at once until its connection is refused.
+    /// There is no capacity, or the service is stopping: it would end the response immediately, and the client would
+    /// reconnect immediately until its connection is refused.
     pub fn admit_watcher(&self, bytes: usize) -> Result<WatcherSlot, WatcherRefusal> {
         if self.0.gate.phase() == Phase::Stopping {
             return Err(WatcherRefusal::Stopping);
@@ -155,11 +155,11 @@ impl Parts {
         request: &mut ServiceRequest,
     ) -> Result<Portion, Problem> {
         if self.gate.phase() == Phase::Starting {
-            let problem = Problem::starting(self.gate.fault());
+            let problem = Problem::starting(self.gate.unready_reason());
             return Err(refusals::count_refusal(refusals::STARTING, problem));
         }
         if let Err(problem) = identify(request).await {
-            // Refused callers count, too, but only after their token was checked: behind a proxy, others with
+            // Refused callers also count, but only after their token was checked: behind a proxy, others with
             // the same address would be refused otherwise.
             self.pass_rate(request)?;
             return Err(problem);

@@ -100,7 +100,7 @@ impl PendingResponse {
             let reservation = self.reservation.take();
             let mut reservation = reservation.unwrap_or_else(|| self.budget.reserve_nothing());
             if self.is_safe {
-                // The page may exceed the estimate, and was built in vain then.
+                // The page may exceed the estimate, and is then discarded.
                 resize(&mut reservation, bytes)?;
             } else {
                 // The change is made, so the client must receive the response.

@@ -1,6 +1,6 @@
 //! Reads the body of a request before its handler runs, with limits of time and size.
 //!
-//! The rest of an unread body is kept until the response is sent. actix then closes the connection; otherwise
+//! The rest of an unread body is buffered until the response is sent. actix then closes the connection; otherwise
 //! it would read a chunked body for as long as the client sends it.
 
 use std::pin::Pin;
@@ -41,7 +41,7 @@ struct Attended<B> {
 ///
 /// # Errors
 ///
-/// 408 if it takes longer, 413 if it is too large, 415 if it is packed as nobody here unpacks it, 400 if it
+/// 408 if it takes longer, 413 if it is too large, 415 if its encoding is not supported, 400 if it
 /// ends early, 503 if too much is held for others.
 pub(super) async fn read(
     request: &mut ServiceRequest,

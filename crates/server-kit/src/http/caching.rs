@@ -65,7 +65,7 @@ pub(super) fn tag_gzip<B>(response: &mut ServiceResponse<B>) {
     }
 }
 
-/// Adds a header to `Vary`, unless it is there.
+/// Adds a header to `Vary`, unless it is present.
 pub(super) fn depends_on<B>(answer: &mut ServiceResponse<B>, name: &HeaderName) {
     let said = answer.headers().get_all(VARY);
     let mut said = said

@@ -35,7 +35,7 @@ impl Capacity {
         })
     }
 
-    /// Takes a part, or returns `None` when the capacity is exhausted. A part above the whole capacity is
+    /// Takes a part, or returns `None` when the capacity is exhausted. A part above the total capacity is
     /// granted when nothing else is taken, because it could never be granted otherwise.
     pub(super) fn reserve(self: &Arc<Self>, amount: usize) -> Option<Portion> {
         let fits = |used: usize| {
@@ -122,11 +122,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_larger_than_all_the_room_is_let_in_alone() {
+    fn a_part_above_the_capacity_is_admitted_when_nothing_else_is_reserved() {
         let capacity = Capacity::new(10);
-        let alone = capacity.reserve(25).expect("nothing else is there");
+        let oversized = capacity.reserve(25).expect("nothing else is reserved");
         assert!(capacity.reserve(1).is_none());
-        drop(alone);
+        drop(oversized);
         let one = capacity.reserve(1);
         assert!(one.is_some() && capacity.reserve(25).is_none());
         assert!(capacity.reserve(usize::MAX).is_none());
@@ -136,7 +136,10 @@ mod tests {
     fn a_part_may_become_more_than_there_is_and_less_again() {
         let capacity = Capacity::new(8);
         let mut part = capacity.nothing();
-        assert!(part.resize(4) && part.resize(20), "it is alone");
+        assert!(
+            part.resize(4) && part.resize(20),
+            "nothing else is reserved"
+        );
         assert_eq!((used(&capacity), part.amount()), (20, 20));
         assert!(capacity.reserve(1).is_none());
         assert!(part.resize(7));

@@ -54,7 +54,7 @@ pub(super) const BYTES_PER_SECOND_MIN: u32 = 16 * 1024;
 /// Requests of one connection before its client must use another. Responses without a body stay in memory when
 /// a client sends requests and reads none of them, which actix does not limit.
 const REQUESTS_MAX: u32 = 1000;
-/// A client that ignores this and sends more than this is cut off: actix would continue for ever.
+/// A client that ignores this and sends more than this is disconnected: actix would continue forever.
 const REQUESTS_END: u32 = 2 * REQUESTS_MAX;
 /// How often the progress of large responses is checked.
 const LOOK: Duration = Duration::from_secs(1);
@@ -251,7 +251,7 @@ impl UnderWay {
         let bytes_32 = u32::try_from(bytes).unwrap_or(u32::MAX);
         let time = Duration::from_secs((bytes_32 / BYTES_PER_SECOND_MIN).into());
         connection.free_at.set(Instant::now() + time);
-        // Small responses are written at once and need no check.
+        // Small responses are written immediately and need no check.
         let is_large = self.is_begun.replace(true) || bytes >= PIECE;
         let is_watched = connection.socket.is_some();
         if is_large && is_watched && !connection.is_hurried.replace(true) {

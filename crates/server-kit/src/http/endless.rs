@@ -34,8 +34,8 @@ pub fn last_event_id<T>(
     request: &HttpRequest,
     parse: impl FnOnce(&str) -> Option<T>,
 ) -> Result<Option<T>, BadLastEventId> {
-    let mut given = request.headers().get_all(LAST_EVENT_ID);
-    let (first, second) = (given.next(), given.next());
+    let mut values = request.headers().get_all(LAST_EVENT_ID);
+    let (first, second) = (values.next(), values.next());
     let Some(first) = first.filter(|value| !value.is_empty() || second.is_some()) else {
         return Ok(None);
     };

@@ -16,8 +16,8 @@ pub struct Gate(Arc<watch::Sender<State>>);
 #[derive(Debug)]
 struct State {
     phase: Phase,
-    /// Why it is not ready, although it serves or while it starts.
-    fault: Option<String>,
+    /// Why it is not ready, while it serves or starts.
+    unready_reason: Option<String>,
     /// What it cannot do although it is ready.
     warning: Option<&'static str>,
 }
@@ -55,7 +55,7 @@ impl Gate {
     fn of(phase: Phase) -> Self {
         Self(Arc::new(watch::Sender::new(State {
             phase,
-            fault: None,
+            unready_reason: None,
             warning: None,
         })))
     }
@@ -84,16 +84,16 @@ impl Gate {
     }
 
     /// Sets why the service is not ready; `None` if nothing prevents it.
-    pub fn set_fault(&self, fault: Option<String>) {
+    pub fn set_unready_reason(&self, reason: Option<String>) {
         self.0.send_if_modified(|state| {
-            let is_new = state.fault != fault;
-            state.fault = fault;
+            let is_new = state.unready_reason != reason;
+            state.unready_reason = reason;
             is_new
         });
     }
 
-    pub fn fault(&self) -> Option<String> {
-        self.0.borrow().fault.clone()
+    pub fn unready_reason(&self) -> Option<String> {
+        self.0.borrow().unready_reason.clone()
     }
 
     /// Sets what the service cannot do although it is ready; `None` if it can do everything.
@@ -114,10 +114,10 @@ impl Gate {
     }
 
     pub fn readiness(&self) -> Readiness {
-        match (self.phase(), self.fault()) {
+        match (self.phase(), self.unready_reason()) {
             (Phase::Stopping, _) => Readiness::ShuttingDown(SHUTTING_DOWN),
             (Phase::Serving, None) => Readiness::Ready,
-            (_, Some(fault)) => Readiness::NotReady(fault),
+            (_, Some(reason)) => Readiness::NotReady(reason),
             (Phase::Starting, None) => Readiness::NotReady(NOT_READY.to_owned()),
         }
     }
@@ -148,13 +148,13 @@ mod tests {
         let other = gate.clone();
         let not_ready = |reason: &str| Readiness::NotReady(reason.to_owned());
         assert_eq!(gate.readiness(), not_ready("Application is not ready"));
-        gate.set_fault(Some("no schema".to_owned()));
+        gate.set_unready_reason(Some("no schema".to_owned()));
         assert_eq!(other.readiness(), not_ready("no schema"));
-        gate.set_fault(None);
+        gate.set_unready_reason(None);
         gate.open();
         assert_eq!(other.phase(), Phase::Serving);
         assert_eq!(other.readiness(), Readiness::Ready);
-        other.set_fault(Some("database unavailable".to_owned()));
+        other.set_unready_reason(Some("database unavailable".to_owned()));
         assert_eq!(gate.phase(), Phase::Serving);
         assert_eq!(gate.readiness(), not_ready("database unavailable"));
         other.stop();

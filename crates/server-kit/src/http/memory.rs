@@ -10,7 +10,7 @@ use super::capacity::{Capacity, Portion};
 pub(super) const SMALL: usize = 64 * 1024;
 /// Estimated size of one item of a page.
 pub(super) const ITEM_BYTES: usize = 2 * 1024;
-/// The same while the budget is short: a page made in vain costs the most when clients hold much.
+/// The same while the budget is short: a discarded page costs most while clients hold much memory.
 const ITEM_BYTES_SHORT: usize = 32 * 1024;
 /// After a refusal the budget counts as short for this long.
 const SHORT_TIME: Duration = Duration::from_secs(10);

@@ -1,5 +1,5 @@
-//! Bodies in pieces: written piece by piece, so that a large one never needs one large buffer, and handed to the
-//! connection piece by piece, which shows whether the client still reads.
+//! Bodies in pieces: written in pieces, so that a large body never needs one large buffer, and passed to the connection
+//! in pieces, which shows whether the client still reads.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -12,7 +12,7 @@ use actix_web::web::Bytes;
 
 use super::memory::Reservation;
 
-/// Size of the pieces of a large response. The next piece is handed on when the previous one was taken.
+/// Size of the pieces of a large response. The next piece is passed on when the previous one has been sent.
 pub const PIECE: usize = 64 * 1024;
 
 /// A response body in pieces.
@@ -27,8 +27,8 @@ pub(super) struct Pieces {
 
 /// Collects what is written, in pieces of [`PIECE`] bytes; the last one may be shorter.
 ///
-/// A buffer that grows as a whole would take new memory for all of it: that of values which are dropped while they are
-/// written can hold the next piece, but seldom a buffer of the size of all of them.
+/// A single growing buffer would allocate new memory for the entire body. Memory that is freed while values are written
+/// can hold the next piece, but seldom the entire body.
 #[derive(Debug)]
 pub(super) struct PieceWriter {
     full: VecDeque<Bytes>,

@@ -15,7 +15,7 @@ const STARTING_SECONDS: u64 = 5;
 /// `Retry-After` while other requests use all capacity, in seconds.
 const BUSY_SECONDS: u64 = 1;
 /// Most characters of a client's text that a response repeats.
-const SHOWN_CHARACTERS_MAX: usize = 100;
+const EXCERPT_CHARACTERS_MAX: usize = 100;
 
 /// The constant part of problems of one kind (RFC 9457).
 #[derive(Debug, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub struct Problem {
     pub kind: &'static ProblemKind,
     /// This occurrence. Never the text of an internal failure.
     pub detail: String,
-    /// One entry per fault of the input.
+    /// One entry per error of the input.
     pub errors: Vec<Value>,
     /// What the problem is about, for the products whose problems have such a member.
     pub about: Option<Box<Value>>,
@@ -89,7 +89,7 @@ impl Problem {
 
     /// A path without a route.
     pub fn unknown_path(path: &str) -> Self {
-        let path = shown(path);
+        let path = excerpt(path);
         Self::new(
             ProblemKind::NO_PATH,
             format!("The requested endpoint '{path}' does not exist"),
@@ -113,14 +113,14 @@ impl Problem {
         let understood = understood.join(", ");
         let detail = format!(
             "Unable to read request body: its Content-Encoding is {}, understood are {understood}",
-            shown(coding)
+            excerpt(coding)
         );
         Self::new(ProblemKind::PACKED, detail).with_header(header::ACCEPT_ENCODING, understood)
     }
 
-    /// The service accepts no requests yet; `fault` is the reason, if known.
-    pub fn starting(fault: Option<String>) -> Self {
-        let detail = fault.unwrap_or_else(|| "The service is starting".to_owned());
+    /// The service accepts no requests yet; `error` is the reason, if known.
+    pub fn starting(error: Option<String>) -> Self {
+        let detail = error.unwrap_or_else(|| "The service is starting".to_owned());
         Self::new(ProblemKind::UNAVAILABLE, detail).retry_after(STARTING_SECONDS)
     }
 
@@ -231,6 +231,6 @@ impl ResponseError for Problem {
     }
 }
 
-fn shown(text: &str) -> String {
-    text.chars().take(SHOWN_CHARACTERS_MAX).collect()
+fn excerpt(text: &str) -> String {
+    text.chars().take(EXCERPT_CHARACTERS_MAX).collect()
 }

@@ -161,10 +161,10 @@ impl StateStore for Callers {
             // Forgetting a caller that has all but one of its requests does no harm.
             callers.retain(|_, at| *at > next);
             if callers.len() >= CALLERS_MAX {
-                let mut kept = 0;
+                let mut index = 0;
                 callers.retain(|_, _| {
-                    kept += 1;
-                    kept % 4 != 0
+                    index += 1;
+                    index % 4 != 0
                 });
             }
         }

@@ -16,15 +16,15 @@ impl RequestId {
         if let Some(id) = request.extensions().get::<Self>() {
             return id.clone();
         }
-        let given = request.headers().get(X_REQUEST_ID);
-        let given = given.and_then(|value| value.to_str().ok());
+        let sent = request.headers().get(X_REQUEST_ID);
+        let sent = sent.and_then(|value| value.to_str().ok());
         let is_sane = |id: &&str| {
             (1..=REQUEST_ID_BYTES_MAX).contains(&id.len())
                 && id
                     .bytes()
                     .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'))
         };
-        let id = given
+        let id = sent
             .filter(is_sane)
             .map_or_else(|| Uuid::now_v7().to_string(), ToOwned::to_owned);
         request.extensions_mut().insert(Self(id.clone()));

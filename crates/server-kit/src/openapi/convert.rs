@@ -298,7 +298,7 @@ mod tests {
             (json!(false), json!({"not": {}})),
         ] {
             assert_eq!(converted(&before), after, "{before}");
-            // Nested schemas are converted, too.
+            // Nested schemas are also converted.
             for wrap in [
                 |inner: &Value| json!({"type": "object", "properties": {"const": inner}}),
                 |inner: &Value| json!({"type": "array", "items": inner}),

@@ -1,5 +1,5 @@
-//! Builds OpenAPI documents from tables: rows of operations, whole documents, conversion of schemas from 3.1 to 3.0, and
-//! YAML for version control.
+//! Builds OpenAPI documents from tables: rows of operations, complete documents, conversion of schemas from 3.1 to 3.0,
+//! and YAML for version control.
 
 mod convert;
 
@@ -61,7 +61,7 @@ pub trait Vocabulary {
     /// The table of problems.
     fn refusals(&self) -> &[RefusedStatus];
 
-    /// The operation of a row, with these problems beside those of the row.
+    /// The operation of a row, with these problems in addition to the row's problems.
     fn operation(&self, row: &Described, problems: &[u16], needs_token: bool) -> Value {
         let parameters = row.parameters.iter().flat_map(|name| self.parameters(name));
         let answers = row.answers.iter().map(|(status, text, content, headers)| {

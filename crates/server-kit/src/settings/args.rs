@@ -49,8 +49,8 @@ pub enum OpenapiFormat {
     Json,
 }
 
-/// Each flag that was given: its setting, and what it says.
-pub type GivenFlags = Vec<(&'static Setting, String)>;
+/// Each flag of a command line: its setting and its value.
+pub type FlagValues = Vec<(&'static Setting, String)>;
 
 /// The flags of a table, below the heading of their section. Those without effect are hidden.
 pub fn flags(
@@ -93,11 +93,11 @@ pub fn flag_help(table: &SettingTable, setting: &Setting, default: &str) -> Stri
 }
 
 /// The flags of a table that a command line has.
-pub fn given_flags(table: &'static SettingTable, matches: &ArgMatches) -> GivenFlags {
+pub fn flag_values(table: &'static SettingTable, matches: &ArgMatches) -> FlagValues {
     let flags = table.settings.iter().filter(|s| s.flag.is_some());
-    let given = flags.filter_map(|setting| {
+    let values = flags.filter_map(|setting| {
         let text = matches.get_one::<String>(setting.key)?;
         Some((setting, text.clone()))
     });
-    given.collect()
+    values.collect()
 }

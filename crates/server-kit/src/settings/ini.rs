@@ -20,30 +20,30 @@ use crate::files;
 const BYTES_MAX: u64 = 1024 * 1024;
 
 impl Sources {
-    /// Adds an INI file. An unreadable file is a fault, and so is a line that is not a setting.
+    /// Adds an INI file. An unreadable file is an error, and so is a line that is not a setting.
     #[must_use]
     pub fn ini(mut self, path: &Path) -> Self {
-        let shown = path.display();
+        let name = path.display();
         let file = match files::read_text(path, BYTES_MAX) {
             Ok(text) => parse(&text),
             Err(error) => {
-                let text = format!("cannot read {shown}: {error}");
-                self.faults.push((String::new(), text));
+                let text = format!("cannot read {name}: {error}");
+                self.errors.push((String::new(), text));
                 return self;
             }
         };
         for number in file.odd {
-            let text = format!("{shown}:{number}: it is no `key = value`");
-            self.faults.push((String::new(), text));
+            let text = format!("{name}:{number}: it is no `key = value`");
+            self.errors.push((String::new(), text));
         }
-        for (name, number) in file.sections {
+        for (section, number) in file.sections {
             self.notes.push(format!(
-                "{shown}:{number}: settings in a section are ignored, here [{name}]"
+                "{name}:{number}: settings in a section are ignored, here [{section}]"
             ));
         }
         let mut seen = BTreeSet::new();
         for Line { key, value, number } in file.lines {
-            let origin = format!("{shown}:{number}");
+            let origin = format!("{name}:{number}");
             if let Some(setting) = self.table.find(&key) {
                 self.put(setting, Value::from(value), origin);
             } else {
@@ -51,7 +51,7 @@ impl Sources {
                 self.refuse(&key, &origin, &format!("there is no such setting{advice}"));
             }
             if !seen.insert(key.clone()) {
-                let note = format!("{shown}:{number}: {key} is repeated; the last one counts");
+                let note = format!("{name}:{number}: {key} is repeated; the last one counts");
                 self.notes.push(note);
             }
         }
@@ -123,8 +123,8 @@ fn pair(line: &str) -> Option<(&str, &str)> {
     Some((key, value.unwrap_or_else(|| unquoted(rest))))
 }
 
-/// The text in quotes, if only a comment follows. The older reader accepted a comment after the quotes, too,
-/// but kept the quotes then, which is never intended.
+/// The text in quotes, if only a comment follows. The earlier reader also accepted a comment after the quotes,
+/// but then includes the quotes, which is never intended.
 fn quoted(text: &str, quote: char) -> Option<&str> {
     let (value, behind) = text.strip_prefix(quote)?.split_once(quote)?;
     let behind = behind.trim_start();

@@ -8,7 +8,7 @@ use figment::value::Value;
 
 use super::setting::{Setting, SettingStatus};
 use super::table::SettingTable;
-use crate::faults::Faults;
+use crate::errors::ErrorList;
 
 /// Valid settings with their sources.
 #[derive(Debug, Clone)]
@@ -17,15 +17,15 @@ pub struct Loaded<S> {
     /// Warnings about the sources, to be logged.
     pub notes: Vec<String>,
     pub(super) table: &'static SettingTable,
-    pub(super) given: Values,
+    pub(super) values: Values,
 }
 
 /// The values of sources, by the keys of their settings.
-pub(super) type Values = BTreeMap<&'static str, Given>;
+pub(super) type Values = BTreeMap<&'static str, Configured>;
 
 /// A valid value from a source.
 #[derive(Clone)]
-pub(super) struct Given {
+pub(super) struct Configured {
     pub(super) setting: &'static Setting,
     pub(super) value: Value,
     /// The text to show, unless it is a secret.
@@ -35,9 +35,9 @@ pub(super) struct Given {
 }
 
 /// Without the value, which may be a secret.
-impl fmt::Debug for Given {
+impl fmt::Debug for Configured {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Given({})", self.origin)
+        write!(f, "Configured({})", self.origin)
     }
 }
 
@@ -53,36 +53,36 @@ pub struct Changed {
 impl<S> Loaded<S> {
     /// The source of a setting that is not at its default.
     pub fn origin(&self, key: &str) -> Option<&str> {
-        self.given.get(key).map(|given| given.origin.as_str())
+        self.values.get(key).map(|value| value.origin.as_str())
     }
 
-    /// Refuses settings with these faults, which begin with a setting.
+    /// Refuses settings with these errors, which begin with a setting.
     ///
     /// # Errors
-    /// All faults, each with the source of its setting.
-    pub fn refuse(&self, faults: impl IntoIterator<Item = String>) -> anyhow::Result<()> {
-        let faults = faults.into_iter();
-        let faults: Vec<_> = faults.map(|fault| located(&fault, &self.given)).collect();
-        refused(&faults)
+    /// All errors, each with the source of its setting.
+    pub fn refuse(&self, errors: impl IntoIterator<Item = String>) -> anyhow::Result<()> {
+        let errors = errors.into_iter();
+        let errors: Vec<_> = errors.map(|error| located(&error, &self.values)).collect();
+        refused(&errors)
     }
 
     /// What is made from the settings.
     ///
     /// # Errors
-    /// All its faults.
+    /// All its errors.
     pub fn made<T>(&self, make: impl FnOnce(&S) -> anyhow::Result<T>) -> anyhow::Result<T> {
-        let mut faults = Faults::default();
-        let part = faults.part(make(&self.settings));
-        self.refuse(faults.0)?;
-        part.context("what was not made has a fault")
+        let mut errors = ErrorList::default();
+        let part = errors.part(make(&self.settings));
+        self.refuse(errors.0)?;
+        part.context("every missing part has an error")
     }
 
     /// Settings whose values differ from earlier ones.
     pub fn changed_since(&self, before: &Self) -> Changed {
         let text = |loaded: &Self, setting: &Setting| {
-            let given = loaded.given.get(setting.key);
-            given
-                .map_or(setting.default, |given| &given.text)
+            let configured = loaded.values.get(setting.key);
+            configured
+                .map_or(setting.default, |value| &value.text)
                 .to_owned()
         };
         let changed = |status| {
@@ -97,30 +97,30 @@ impl<S> Loaded<S> {
     }
 }
 
-/// A fault with the source of the setting or section that it begins with.
-pub(super) fn located(fault: &str, given: &Values) -> String {
-    let end = fault.find([' ', ':', ',']).unwrap_or(fault.len());
-    let (path, said) = fault.split_at(end);
+/// An error with the source of the setting or section that it begins with.
+pub(super) fn located(error: &str, values: &Values) -> String {
+    let end = error.find([' ', ':', ',']).unwrap_or(error.len());
+    let (path, said) = error.split_at(end);
     let is_of = |key: &str| {
         let rests = [path.strip_prefix(key), key.strip_prefix(path)];
         let mut rests = rests.into_iter().flatten();
         rests.any(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
     };
-    match given.iter().find(|(key, _)| is_of(key)) {
-        Some((_, given)) => format!("{path} (from {}){said}", given.origin),
-        None => fault.to_owned(),
+    match values.iter().find(|(key, _)| is_of(key)) {
+        Some((_, value)) => format!("{path} (from {}){said}", value.origin),
+        None => error.to_owned(),
     }
 }
 
 /// # Errors
-/// All faults, each on a line.
-pub(super) fn refused(faults: &[String]) -> anyhow::Result<()> {
-    let in_one_line = |fault: &String| {
-        let lines = fault.lines().map(str::trim).filter(|l| !l.is_empty());
+/// All errors, each on a line.
+pub(super) fn refused(errors: &[String]) -> anyhow::Result<()> {
+    let in_one_line = |error: &String| {
+        let lines = error.lines().map(str::trim).filter(|l| !l.is_empty());
         lines.collect::<Vec<_>>().join(" ")
     };
-    let faults: Vec<_> = faults.iter().map(in_one_line).collect();
-    match &faults[..] {
+    let errors: Vec<_> = errors.iter().map(in_one_line).collect();
+    match &errors[..] {
         [] => Ok(()),
         [one] => bail!("{one}"),
         several => bail!("the settings have faults:\n  - {}", several.join("\n  - ")),

@@ -21,8 +21,8 @@ mod variables;
 mod yaml;
 
 pub use args::{
-    CheckOptions, GivenFlags, OpenapiFormat, OpenapiOptions, OutputFormat, flag_help, flags,
-    given_flags,
+    CheckOptions, FlagValues, OpenapiFormat, OpenapiOptions, OutputFormat, flag_help, flag_values,
+    flags,
 };
 pub use load::{Changed, Loaded};
 pub use report::{Effective, as_json, as_table};

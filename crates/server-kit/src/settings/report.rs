@@ -13,7 +13,7 @@ pub struct Effective {
     pub value: String,
     /// For people.
     pub origin: String,
-    /// Whether it says what the default says, too.
+    /// Whether it equals the default.
     pub is_default: bool,
 }
 
@@ -29,9 +29,9 @@ impl<S> Loaded<S> {
     }
 
     fn effective_of(&self, setting: &Setting) -> Effective {
-        let given = self.given.get(setting.key);
-        let text = given.map_or(setting.default, |given| &given.text);
-        let origin = given.map_or("default", |given| &given.origin);
+        let configured = self.values.get(setting.key);
+        let text = configured.map_or(setting.default, |value| &value.text);
+        let origin = configured.map_or("default", |value| &value.origin);
         let value = match setting.kind {
             SettingKind::Secret if !text.is_empty() => REDACTED.to_owned(),
             _ => without_users(text),
@@ -42,15 +42,17 @@ impl<S> Loaded<S> {
             origin: origin.to_owned(),
             // The text of entries is a summary of them.
             is_default: text == setting.default
-                && (given.is_none() || !matches!(setting.kind, SettingKind::Objects)),
+                && (configured.is_none() || !matches!(setting.kind, SettingKind::Objects)),
         }
     }
 
     /// The settings that are not defaults, on one line, for the log.
     pub fn summary(&self) -> String {
         let effective = self.effective().into_iter();
-        let given = effective.filter(|setting| self.given.contains_key(setting.key));
-        let said: Vec<_> = given.map(|s| format!("{}={}", s.key, s.value)).collect();
+        let configured = effective.filter(|setting| self.values.contains_key(setting.key));
+        let said: Vec<_> = configured
+            .map(|s| format!("{}={}", s.key, s.value))
+            .collect();
         said.join(" ")
     }
 }
@@ -76,15 +78,15 @@ pub fn as_table(effective: &[Effective]) -> String {
 fn without_users(value: &str) -> String {
     const SCHEME_END: &str = "://";
     let mut parts = value.split(SCHEME_END);
-    let mut shown = parts.next().unwrap_or_default().to_owned();
+    let mut redacted = parts.next().unwrap_or_default().to_owned();
     for part in parts {
-        shown += SCHEME_END;
+        redacted += SCHEME_END;
         match part.rfind('@') {
-            None => shown += part,
-            Some(at) => shown.extend([REDACTED, &part[at..]]),
+            None => redacted += part,
+            Some(at) => redacted.extend([REDACTED, &part[at..]]),
         }
     }
-    shown
+    redacted
 }
 
 #[cfg(test)]
@@ -92,8 +94,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn users_in_urls_are_not_shown() {
-        for (value, shown) in [
+    fn users_in_urls_are_redacted() {
+        for (value, expected) in [
             ("http://a:1,http://b:2", "http://a:1,http://b:2"),
             (
                 "http://u:pw@a:1,http://b:2",
@@ -106,7 +108,7 @@ mod tests {
             ("a@b", "a@b"),
             ("", ""),
         ] {
-            assert_eq!(without_users(value), shown);
+            assert_eq!(without_users(value), expected);
         }
     }
 }

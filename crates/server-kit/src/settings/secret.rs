@@ -1,4 +1,4 @@
-//! Texts that must not be shown.
+//! Texts that must not appear in output.
 
 use std::fmt;
 
@@ -24,7 +24,7 @@ impl Secret {
         self.0.is_empty()
     }
 
-    fn shown(&self) -> &'static str {
+    fn redacted(&self) -> &'static str {
         if self.is_empty() { "" } else { REDACTED }
     }
 }
@@ -37,12 +37,12 @@ impl From<String> for Secret {
 
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(self.shown(), f)
+        fmt::Debug::fmt(self.redacted(), f)
     }
 }
 
 impl Serialize for Secret {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.shown())
+        serializer.serialize_str(self.redacted())
     }
 }

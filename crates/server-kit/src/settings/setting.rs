@@ -32,7 +32,7 @@ pub struct Setting {
 pub enum SettingKind {
     /// Any text, even one that looks like a number.
     Text,
-    /// A text that is never shown.
+    /// A text that is always redacted.
     Secret,
     File,
     /// A whole number.
@@ -43,9 +43,9 @@ pub enum SettingKind {
     Choice(&'static [&'static str]),
     /// Texts; in one text they are separated by commas.
     List,
-    /// Entries with members of their own, only in a file. The default is shown if there are none.
+    /// Entries with members of their own, only in a file. The documented default applies if there are none.
     Objects,
-    /// A text that the product parses; shown as it was written.
+    /// A text that the product parses; reports contain it as it was written.
     Read(fn(&str) -> Result<Value, String>),
 }
 
@@ -56,7 +56,7 @@ pub enum SettingStatus {
     Reloaded,
     /// This is the older name of another setting.
     Renamed(&'static str),
-    /// It has no effect any more. The text says what to do instead.
+    /// It no longer has an effect. The text says what to do instead.
     Gone(&'static str),
 }
 
@@ -109,7 +109,7 @@ impl Setting {
     /// # Errors
     /// The expectation, as the rest of a sentence after its name. Secrets are not repeated.
     pub(super) fn check(&self, value: Value) -> Result<Value, String> {
-        let (text, is_text) = (shown(&value), value.as_str().is_some());
+        let (text, is_text) = (written_form(&value), value.as_str().is_some());
         let is_scalar = is_text || value.to_u128().is_some() || value.to_bool().is_some();
         let checked = match self.kind {
             SettingKind::Objects => Some(value),
@@ -139,7 +139,7 @@ impl Setting {
         let value = checked.ok_or_else(|| format!("\"{text}\" is not {}", self.expected()))?;
         match self.range {
             Some((least, most))
-                if !(amount(least)..=amount(most)).contains(&amount(&shown(&value))) =>
+                if !(amount(least)..=amount(most)).contains(&amount(&written_form(&value))) =>
             {
                 Err(format!("\"{text}\" is not between {least} and {most}"))
             }
@@ -189,12 +189,14 @@ fn texts(value: Value) -> Option<Value> {
 }
 
 /// A value as people write it; entries as JSON.
-pub(super) fn shown(value: &Value) -> String {
+pub(super) fn written_form(value: &Value) -> String {
     match value {
         Value::String(_, text) => text.clone(),
-        Value::Array(_, items) if items.iter().all(|item| item.as_str().is_some()) => {
-            items.iter().map(shown).collect::<Vec<_>>().join(", ")
-        }
+        Value::Array(_, items) if items.iter().all(|item| item.as_str().is_some()) => items
+            .iter()
+            .map(written_form)
+            .collect::<Vec<_>>()
+            .join(", "),
         Value::Empty(..) => String::new(),
         value => serde_json::to_string(value).unwrap_or_default(),
     }

@@ -7,16 +7,16 @@ use figment::error::Kind;
 use figment::value::Value;
 use serde::de::DeserializeOwned;
 
-use super::load::{Given, Loaded, Values, located, refused};
-use super::setting::{Setting, SettingKind, SettingStatus, shown};
+use super::load::{Configured, Loaded, Values, located, refused};
+use super::setting::{Setting, SettingKind, SettingStatus, written_form};
 use super::table::{SettingTable, likeliest};
 
 /// The values of all sources, unchecked.
 pub struct Sources {
     pub(super) table: &'static SettingTable,
-    given: BTreeMap<&'static str, Unchecked>,
-    /// Each with the key or section that it is about; empty for a whole source.
-    pub(super) faults: Vec<(String, String)>,
+    values: BTreeMap<&'static str, Unchecked>,
+    /// Each with the key or section that it is about; empty if it is about a source.
+    pub(super) errors: Vec<(String, String)>,
     /// Warnings.
     pub(super) notes: Vec<String>,
 }
@@ -31,16 +31,16 @@ impl Sources {
     pub fn new(table: &'static SettingTable) -> Self {
         Self {
             table,
-            given: BTreeMap::new(),
-            faults: Vec::new(),
+            values: BTreeMap::new(),
+            errors: Vec::new(),
             notes: Vec::new(),
         }
     }
 
     /// Adds command-line flags.
     #[must_use]
-    pub fn flags(mut self, given: &[(&'static Setting, String)]) -> Self {
-        for (setting, text) in given {
+    pub fn flags(mut self, values: &[(&'static Setting, String)]) -> Self {
+        for (setting, text) in values {
             let origin = format!("--{}", setting.flag.unwrap_or_default());
             self.put(setting, Value::from(text.as_str()), origin);
         }
@@ -64,26 +64,26 @@ impl Sources {
             value,
             origin,
         };
-        self.given.insert(setting.key, unchecked);
+        self.values.insert(setting.key, unchecked);
     }
 
     /// Notes an invalid value or key. The text follows its name.
     pub(super) fn refuse(&mut self, key: &str, origin: &str, text: &str) {
-        let fault = format!("{key} (from {origin}): {text}");
-        self.faults.push((key.to_owned(), fault));
+        let error = format!("{key} (from {origin}): {text}");
+        self.errors.push((key.to_owned(), error));
     }
 
     /// Whether a source has this setting.
     pub(super) fn has(&self, key: &str) -> bool {
-        self.given.contains_key(key)
+        self.values.contains_key(key)
     }
 
-    /// Drops everything beside a section, with its faults. Faults of whole sources remain.
+    /// Drops everything beside a section, with its errors. Errors of entire sources remain.
     #[must_use]
     pub fn only(mut self, section: &str) -> Self {
         let is_inside = |key: &str| key.split('.').next() == Some(section);
-        self.given.retain(|key, _| is_inside(key));
-        self.faults
+        self.values.retain(|key, _| is_inside(key));
+        self.errors
             .retain(|(key, _)| key.is_empty() || is_inside(key));
         self
     }
@@ -91,49 +91,49 @@ impl Sources {
     /// Checks the values, and merges them over the defaults.
     ///
     /// # Errors
-    /// Every fault of every source; of a list of entries only the first, because types find it.
+    /// Every error of every source; of a list of entries only the first, because types find it.
     pub fn load<S: DeserializeOwned>(mut self, defaults: &Figment) -> anyhow::Result<Loaded<S>> {
-        let mut given = self.checked();
+        let mut values = self.checked();
         let settings = loop {
-            let placed = given
+            let placed = values
                 .values()
-                .filter_map(|given| Some((given.setting.place()?, &given.value)));
+                .filter_map(|configured| Some((configured.setting.place()?, &configured.value)));
             let merged = placed.fold(defaults.clone(), Figment::merge);
             match merged.extract() {
                 Ok(settings) => break settings,
                 Err(errors) => errors
                     .into_iter()
-                    .for_each(|error| self.take_out(&error, &mut given)),
+                    .for_each(|error| self.take_out(&error, &mut values)),
             }
         };
-        let faults = self.faults.into_iter().map(|(_, fault)| fault);
-        refused(&faults.collect::<Vec<_>>())?;
+        let errors = self.errors.into_iter().map(|(_, error)| error);
+        refused(&errors.collect::<Vec<_>>())?;
         Ok(Loaded {
             settings,
             notes: self.notes,
             table: self.table,
-            given,
+            values,
         })
     }
 
-    /// Notes a fault that the types have found, and drops its setting, so that the types find the next one.
-    fn take_out(&mut self, error: &figment::Error, given: &mut Values) {
-        let fault = located(&described(error), given);
+    /// Notes an error that the types have found, and drops its setting, so that the types find the next one.
+    fn take_out(&mut self, error: &figment::Error, values: &mut Values) {
+        let message = located(&described(error), values);
         let path = error.path.join(".");
-        let count = given.len();
-        given.retain(|_, given| {
-            let place = given.setting.place();
+        let count = values.len();
+        values.retain(|_, configured| {
+            let place = configured.setting.place();
             !place.is_some_and(|place| path.starts_with(place))
         });
-        assert!(given.len() < count, "the defaults do not fit: {fault}");
-        self.faults.push((String::new(), fault));
+        assert!(values.len() < count, "the defaults do not fit: {message}");
+        self.errors.push((String::new(), message));
     }
 
     /// The valid values, under the current names of their settings.
     fn checked(&mut self) -> Values {
         let mut valid = BTreeMap::new();
-        let given = std::mem::take(&mut self.given);
-        let keys: Vec<_> = given.keys().copied().collect();
+        let values = std::mem::take(&mut self.values);
+        let keys: Vec<_> = values.keys().copied().collect();
         for (
             key,
             Unchecked {
@@ -141,7 +141,7 @@ impl Sources {
                 value,
                 origin,
             },
-        ) in given
+        ) in values
         {
             let current = match setting.status {
                 SettingStatus::Gone(instead) => {
@@ -156,11 +156,11 @@ impl Sources {
                 }
                 _ => setting,
             };
-            let written = shown(&value);
+            let written = written_form(&value);
             let value = match current.check(value) {
                 Ok(value) => value,
-                Err(fault) => {
-                    self.refuse(key, &origin, &fault);
+                Err(error) => {
+                    self.refuse(key, &origin, &error);
                     continue;
                 }
             };
@@ -170,21 +170,21 @@ impl Sources {
             }
             let text = match current.kind {
                 SettingKind::Read(_) => written,
-                _ => shown(&value),
+                _ => written_form(&value),
             };
-            let given = Given {
+            let configured = Configured {
                 setting: current,
                 value,
                 text,
                 origin,
             };
-            valid.insert(current.key, given);
+            valid.insert(current.key, configured);
         }
         valid
     }
 }
 
-/// A fault that the types have found, with the path of the member and the likeliest name.
+/// An error that the types have found, with the path of the member and the likeliest name.
 fn described(error: &figment::Error) -> String {
     let step = |step: &String| match step.parse::<usize>() {
         Ok(index) => format!("[{index}]"),

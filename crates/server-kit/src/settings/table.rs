@@ -27,11 +27,11 @@ impl SettingTable {
         self.settings.iter().find(|setting| setting.key == key)
     }
 
-    /// The variable of a setting; `None` for those that only a file can set.
+    /// The variable of a setting; `None` for settings that only a file can set.
     pub fn variable(&self, setting: &Setting) -> Option<String> {
         let name = || setting.key.replace('.', "_").to_uppercase();
-        let is_given = !matches!(setting.kind, SettingKind::Objects);
-        is_given.then(|| format!("{}{}", self.prefix, name()))
+        let has_variable = !matches!(setting.kind, SettingKind::Objects);
+        has_variable.then(|| format!("{}{}", self.prefix, name()))
     }
 
     /// The variable that names a file with the value.
@@ -98,16 +98,16 @@ fn code(text: &str) -> String {
 
 /// Every default as a layer. Texts have one even if it is empty.
 pub fn default_layers(settings: &[Setting]) -> Figment {
-    let given = settings.iter().filter(|setting| match setting.kind {
+    let with_default = settings.iter().filter(|setting| match setting.kind {
         SettingKind::Objects => false,
         SettingKind::Text | SettingKind::File | SettingKind::Read(_) => true,
         _ => !setting.default.is_empty(),
     });
-    let placed = given.filter_map(|setting| Some((setting.place()?, setting)));
+    let placed = with_default.filter_map(|setting| Some((setting.place()?, setting)));
     placed.fold(Figment::new(), |layers, (path, setting)| {
         match setting.check(Value::from(setting.default)) {
             Ok(value) => layers.merge((path, value)),
-            Err(fault) => unreachable!("the default of {}: {fault}", setting.key),
+            Err(error) => unreachable!("the default of {}: {error}", setting.key),
         }
     })
 }
@@ -118,7 +118,7 @@ pub fn default_layers(settings: &[Setting]) -> Figment {
 /// A default is missing or invalid, which a test of the product detects.
 pub fn defaults<S: DeserializeOwned>(settings: &[Setting]) -> S {
     let defaults = default_layers(settings).extract();
-    defaults.unwrap_or_else(|fault| unreachable!("the defaults: {fault}"))
+    defaults.unwrap_or_else(|error| unreachable!("the defaults: {error}"))
 }
 
 /// The known name that was most likely meant, if one is similar.

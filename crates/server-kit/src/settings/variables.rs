@@ -19,9 +19,9 @@ const TYPOS_MAX: usize = 2;
 type Variables = BTreeMap<String, OsString>;
 
 impl Sources {
-    /// Adds the variables of the settings, and those that name a file with the value. Empty ones count as unset.
-    /// Unknown ones with the prefix are only noted: Kubernetes sets some for every Service whose name has the same
-    /// beginning.
+    /// Adds the variables of the settings, and the variables that name a file with the value. Empty ones count as
+    /// unset. Unknown ones with the prefix are only noted: Kubernetes sets some for every Service whose name has the
+    /// same beginning.
     #[must_use]
     pub fn variables(mut self, variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
         let named = variables.into_iter();
@@ -94,7 +94,7 @@ impl Sources {
         (!text.is_empty()).then(|| text.to_owned())
     }
 
-    /// Adds the value in a file. It may be the wrong file, for instance that of a password, so messages do not repeat
+    /// Adds the value in a file. It may be the wrong file, for instance a password file, so messages do not repeat
     /// its text.
     fn put_file(&mut self, setting: &'static Setting, name: &str, file: &str) {
         let origin = format!("{name}: {file}");
@@ -106,7 +106,7 @@ impl Sources {
         };
         match value {
             Ok(value) => self.put(setting, value, origin),
-            Err(fault) => self.refuse(setting.key, &origin, &fault),
+            Err(error) => self.refuse(setting.key, &origin, &error),
         }
     }
 }

@@ -12,12 +12,12 @@ use crate::files;
 const BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 impl Sources {
-    /// Adds a YAML file. An unreadable or invalid one is a fault.
+    /// Adds a YAML file. An unreadable or invalid one is an error.
     #[must_use]
     pub fn yaml(mut self, path: &Path) -> Self {
         match document(path) {
             Ok(dict) => self.walk("", dict, &path.display().to_string()),
-            Err(error) => self.faults.push((String::new(), format!("{error:#}"))),
+            Err(error) => self.errors.push((String::new(), format!("{error:#}"))),
         }
         self
     }

@@ -140,13 +140,13 @@ mod tests {
                 let is_named = name == "OTEL_EXPORTER_OTLP_CERTIFICATE";
                 is_named.then(|| named.clone())
             };
-            let fault = exporter(Protocol::HttpBinary, "https://c", &variables).unwrap_err();
-            let fault = format!("{fault:#}");
+            let error = exporter(Protocol::HttpBinary, "https://c", &variables).unwrap_err();
+            let error = format!("{error:#}");
             assert!(
-                fault.starts_with("OTEL_EXPORTER_OTLP_CERTIFICATE: "),
-                "{fault}"
+                error.starts_with("OTEL_EXPORTER_OTLP_CERTIFICATE: "),
+                "{error}"
             );
-            assert!(fault.contains(word), "{fault}");
+            assert!(error.contains(word), "{error}");
         }
     }
 

@@ -1,5 +1,5 @@
 //! Exports spans to a collector. An unreachable collector costs requests nothing: spans wait in a bounded
-//! queue, and those that do not fit are dropped.
+//! queue, and spans that do not fit are dropped.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,14 +12,14 @@ use opentelemetry_sdk::trace::{SpanData, SpanExporter};
 use tokio::runtime::Handle;
 
 /// A failure is logged at most this often.
-const TELL_PERIOD: Duration = Duration::from_mins(5);
+const LOG_PERIOD: Duration = Duration::from_mins(5);
 
 /// Exports on the service's own runtime: the thread that collects spans has none, and the clients of both
 /// protocols need one.
 pub(super) struct Exporter {
     otlp: Arc<Otlp>,
     runtime: Handle,
-    told_at: Mutex<Option<Instant>>,
+    logged_at: Mutex<Option<Instant>>,
 }
 
 impl Exporter {
@@ -28,15 +28,18 @@ impl Exporter {
         Self {
             otlp: Arc::new(otlp),
             runtime,
-            told_at: Mutex::new(None),
+            logged_at: Mutex::new(None),
         }
     }
 
     fn log_error(&self, error: &OTelSdkError) {
         metrics::counter!("hyperfleet_api_trace_export_errors_total").increment(1);
-        let mut told_at = self.told_at.lock().unwrap_or_else(PoisonError::into_inner);
-        if told_at.is_none_or(|at| at.elapsed() >= TELL_PERIOD) {
-            *told_at = Some(Instant::now());
+        let mut logged_at = self
+            .logged_at
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if logged_at.is_none_or(|at| at.elapsed() >= LOG_PERIOD) {
+            *logged_at = Some(Instant::now());
             let error = error as &dyn std::error::Error;
             tracing::warn!(
                 error,

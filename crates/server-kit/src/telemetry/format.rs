@@ -146,8 +146,8 @@ struct Fields<'l> {
 }
 
 impl Fields<'_> {
-    /// `,"name":value`, or ` name=shown`; the message without its name.
-    fn push(&mut self, name: &str, value: &(impl Serialize + ?Sized), shown: impl Display) {
+    /// `,"name":value`, or ` name=text`; the message without its name.
+    fn push(&mut self, name: &str, value: &(impl Serialize + ?Sized), text: impl Display) {
         if self.is_span && name.contains('.') {
             return;
         }
@@ -157,7 +157,7 @@ impl Fields<'_> {
             self.line.push(b':');
             self.push_json(value);
         } else {
-            self.push_text(name, &shown.to_string());
+            self.push_text(name, &text.to_string());
         }
     }
 

@@ -78,7 +78,7 @@ fn changing<S: tracing::Subscriber>(
     let (filter, handle) = reload::Layer::new(filter);
     let replace = move |level| {
         let filter = EnvFilter::new(directives(level, verbose_target));
-        // Fails only if nothing is logged any more.
+        // Fails only if logging has ended.
         handle.reload(filter).is_ok()
     };
     // Fails only if there is a log already, as in tests: that one stays.
@@ -143,7 +143,7 @@ pub(super) fn check_shows_program() {
 
 /// The directives in `RUST_LOG`, if they are valid.
 fn named(text: Result<String, VarError>, notes: &mut Vec<String>) -> Option<EnvFilter> {
-    let fault = match text {
+    let error = match text {
         Err(VarError::NotPresent) => return None,
         Ok(text) if text.trim().is_empty() => return None,
         Ok(text) => match EnvFilter::builder().parse(&text) {
@@ -153,7 +153,7 @@ fn named(text: Result<String, VarError>, notes: &mut Vec<String>) -> Option<EnvF
         Err(VarError::NotUnicode(_)) => "it is no text".to_owned(),
     };
     notes.push(format!(
-        "{VARIABLE} is ignored: {fault}; using logging.level"
+        "{VARIABLE} is ignored: {error}; using logging.level"
     ));
     None
 }
@@ -166,9 +166,9 @@ fn directives(level: Level, verbose_target: Option<(&'static str, bool)>) -> Str
         Level::Warn => "warn",
         Level::Error => "error",
     };
-    let verbose = verbose_target.map_or_else(String::new, |(target, is_shown)| {
-        // Warnings are shown at every level except `error`; everything only on request.
-        let most = match (is_shown, level) {
+    let verbose = verbose_target.map_or_else(String::new, |(target, is_verbose)| {
+        // Warnings are logged at every level except `error`, everything else only on request.
+        let most = match (is_verbose, level) {
             (true, _) => "debug",
             (false, "error") => "error",
             (false, _) => "warn",

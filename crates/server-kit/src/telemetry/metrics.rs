@@ -160,7 +160,7 @@ impl Metrics {
         text
     }
 
-    /// Sorts observations into buckets, for ever. Run it as long as anything is counted.
+    /// Sorts observations into buckets, forever. Must run while metrics are recorded.
     pub async fn upkeep(self) {
         loop {
             tokio::time::sleep(UPKEEP_PERIOD).await;
@@ -206,7 +206,7 @@ fn install(build: &Build, tables: &[MetricTable]) -> PrometheusHandle {
     }
     let recorder = builder.build_recorder();
     let handle = recorder.handle();
-    // Fails only if the process has another recorder already, as in some tests: nothing is shown then.
+    // Fails only if the process already has another recorder, as in some tests. These metrics are then empty.
     let _ = metrics::set_global_recorder(recorder);
     for metric in tables.iter().copied().flatten() {
         metric.describe();

@@ -39,7 +39,7 @@ pub struct TelemetrySettings<'a> {
     pub logging: &'a Logging,
     /// Whether the level may change at run time, which costs a little per line.
     pub has_changing_level: bool,
-    /// A target whose lines below `warn` are shown only if the flag is set.
+    /// A target whose lines below `warn` are logged only if the flag is set.
     pub verbose_target: Option<(&'static str, bool)>,
     pub tracing: &'a Tracing,
     /// The program's metrics beside [`KIT_METRICS`].

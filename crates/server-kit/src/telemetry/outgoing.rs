@@ -26,7 +26,7 @@ impl TraceContext {
 /// What a caller of this program put into `baggage` is not passed on: it may not be for that server.
 pub fn client_span(request: &mut Request, asked_by: &TraceContext) -> Span {
     let url = request.url();
-    // Names with a dot are those of the conventions for traces, and are not logged.
+    // Names with a dot follow the conventions for traces, and are not logged.
     let span = tracing::info_span!(
         "outgoing",
         otel.name = request.method().as_str(),
@@ -38,7 +38,7 @@ pub fn client_span(request: &mut Request, asked_by: &TraceContext) -> Span {
         url.path = url.path(),
         error.type = Empty,
     );
-    // Fails where no traces are kept.
+    // Fails if no traces are exported.
     let _ = span.set_parent(asked_by.0.clone());
     let context = span.context();
     let context = Context::new().with_remote_span_context(context.span().span_context().clone());

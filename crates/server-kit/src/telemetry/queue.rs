@@ -25,8 +25,8 @@ const THREAD: &str = "log";
 const DROPPED: &str = "hyperfleet_api_log_lines_dropped_total";
 
 thread_local! {
-    /// While set, lines of this thread are kept here instead of being written.
-    static KEPT: RefCell<Option<Vec<u8>>> = const { RefCell::new(None) };
+    /// While set, lines of this thread are captured here instead of being written.
+    static CAPTURED: RefCell<Option<Vec<u8>>> = const { RefCell::new(None) };
 }
 
 /// The waiting lines. Clones share them.
@@ -54,7 +54,7 @@ struct State {
     dropped: u64,
     /// Failed lines that are not logged yet.
     failed: u64,
-    /// A caller has waited in vain, and nothing has left since.
+    /// A caller's wait has timed out, and nothing has been written since.
     is_stalled: bool,
 }
 
@@ -71,13 +71,15 @@ impl Queue {
         Ok(queue)
     }
 
-    /// Adds a line, unless this thread keeps its lines.
+    /// Adds a line, unless this thread captures its lines.
     pub(super) fn write(&self, line: &[u8]) {
-        let is_kept = KEPT.with_borrow_mut(|kept| {
-            let kept = kept.as_mut();
-            kept.map(|kept| kept.extend_from_slice(line)).is_some()
+        let is_captured = CAPTURED.with_borrow_mut(|captured| {
+            let captured = captured.as_mut();
+            captured
+                .map(|captured| captured.extend_from_slice(line))
+                .is_some()
         });
-        if !is_kept {
+        if !is_captured {
             self.push(line);
         }
     }
@@ -106,7 +108,7 @@ impl Queue {
     }
 
     /// Waits until all earlier lines are written, while there is progress: at most a second without a reader,
-    /// and no longer if a caller has waited in vain already. Returns whether all are written.
+    /// and not at all if an earlier wait has timed out. Returns whether all are written.
     pub(super) fn flush(&self) -> bool {
         if thread::current().name() == Some(THREAD) {
             return false;
@@ -216,9 +218,9 @@ fn write_chunk(sink: &mut impl Write, mut chunk: &[u8]) -> io::Result<()> {
 
 /// What the log would write for this call; empty if it is filtered.
 pub(super) fn said(say: impl FnOnce()) -> Vec<u8> {
-    KEPT.set(Some(Vec::new()));
+    CAPTURED.set(Some(Vec::new()));
     say();
-    KEPT.take().unwrap_or_default()
+    CAPTURED.take().unwrap_or_default()
 }
 
 #[cfg(test)]

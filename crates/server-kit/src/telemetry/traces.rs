@@ -32,7 +32,7 @@ const SCOPE: &str = "hyperfleet-api";
 pub struct Traces(Option<SdkTracerProvider>);
 
 impl Traces {
-    /// The layer that keeps spans, if any are kept.
+    /// The layer that exports spans, if any are exported.
     pub(super) fn layer<S>(&self) -> Option<impl Layer<S> + use<S>>
     where
         S: tracing::Subscriber + for<'span> LookupSpan<'span>,
@@ -63,7 +63,7 @@ impl Traces {
     }
 }
 
-/// Starts traces if a collector is configured. Returns warnings: a fault here stops nothing.
+/// Starts traces if a collector is configured. Returns warnings: an error here stops nothing.
 pub(super) fn start(settings: &Tracing, version: &'static str) -> (Traces, Vec<String>) {
     let variables = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let mut notes = Vec::new();
@@ -171,7 +171,7 @@ fn propagator(variables: Variables<'_>, notes: &mut Vec<String>) -> TextMapCompo
 mod tests {
     use super::*;
 
-    fn given(pairs: &'static [(&str, &str)]) -> impl Fn(&str) -> Option<String> {
+    fn variables_of(pairs: &'static [(&str, &str)]) -> impl Fn(&str) -> Option<String> {
         |name| {
             let found = pairs.iter().find(|pair| pair.0 == name);
             found.map(|pair| pair.1.to_owned())
@@ -183,14 +183,20 @@ mod tests {
         let traces = (OTEL_EXPORTER_OTLP_TRACES_ENDPOINT, "http://c:4317");
         assert_eq!(traces.0, "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT");
         assert!(
-            endpoint(&given(&[(
+            endpoint(&variables_of(&[(
                 "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
                 "http://c:4317"
             )]))
             .is_some()
         );
-        assert!(endpoint(&given(&[("OTEL_EXPORTER_OTLP_ENDPOINT", "http://c:4317")])).is_some());
-        assert!(endpoint(&given(&[])).is_none());
+        assert!(
+            endpoint(&variables_of(&[(
+                "OTEL_EXPORTER_OTLP_ENDPOINT",
+                "http://c:4317"
+            )]))
+            .is_some()
+        );
+        assert!(endpoint(&variables_of(&[])).is_none());
         for off in [
             ("OTEL_SDK_DISABLED", "true"),
             ("OTEL_TRACES_EXPORTER", "none"),
@@ -208,7 +214,7 @@ mod tests {
     fn samplers_have_their_standard_names_and_mistakes_are_reported() {
         let said = |pairs| {
             let mut notes = Vec::new();
-            let sampler = sampler(&given(pairs), &mut notes);
+            let sampler = sampler(&variables_of(pairs), &mut notes);
             (format!("{sampler:?}"), notes.len())
         };
         let default = "ParentBased(TraceIdRatioBased(1.0))".to_owned();
@@ -232,7 +238,7 @@ mod tests {
     #[test]
     fn other_protocols_and_propagators_are_reported() {
         let mut notes = Vec::new();
-        let variables = given(&[
+        let variables = variables_of(&[
             ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json"),
             ("OTEL_PROPAGATORS", "tracecontext,b3"),
         ]);
@@ -242,7 +248,7 @@ mod tests {
         fields.sort_unstable();
         assert_eq!(fields, ["traceparent", "tracestate"]);
         assert_eq!(notes.len(), 2, "{notes:?}");
-        let http = given(&[("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf")]);
+        let http = variables_of(&[("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf")]);
         assert_eq!(protocol(&http, &mut notes), Protocol::HttpBinary);
     }
 }

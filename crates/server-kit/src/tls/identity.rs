@@ -14,7 +14,7 @@ use x509_cert::Certificate;
 use x509_cert::der::Decode as _;
 
 use super::clients::ClientAuthorities;
-use crate::faults::Faults;
+use crate::errors::ErrorList;
 use crate::files;
 
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
@@ -67,9 +67,9 @@ impl Identity {
     /// # Errors
     /// One cannot be read, or they do not fit together.
     pub(super) fn load(files: &Files<'_>) -> anyhow::Result<(Self, Texts)> {
-        let mut faults = Faults::default();
+        let mut errors = ErrorList::default();
         let mut read_as = |(name, file): (&str, &Path)| {
-            let text = faults.part(read(file).with_context(|| name.to_owned()));
+            let text = errors.part(read(file).with_context(|| name.to_owned()));
             text.unwrap_or_default()
         };
         let texts = Texts {
@@ -77,7 +77,7 @@ impl Identity {
             key: read_as(files.key),
             client_ca: files.client_ca.map(read_as).unwrap_or_default(),
         };
-        faults.refuse()?;
+        errors.refuse()?;
         let in_use = pair(&texts.certificate, &texts.key).with_context(|| {
             let (cert, key) = (files.cert.1.display(), files.key.1.display());
             format!("{}: cannot use {cert} with {key}", files.pair)

@@ -40,7 +40,7 @@ enum CertificateChange {
     /// Another certificate is in use.
     Replaced,
     /// The files are unusable, with the reason.
-    Fault(String),
+    Failed(String),
     /// The files are again those in use.
     Restored,
 }
@@ -79,7 +79,7 @@ impl Watched {
 
     /// Applies new contents if they are valid. Otherwise the earlier certificate stays.
     fn check(&mut self) -> Option<CertificateChange> {
-        let found = self.identity.texts().map_err(|fault| format!("{fault:#}"));
+        let found = self.identity.texts().map_err(|error| format!("{error:#}"));
         if found.as_ref() == Ok(&self.good) {
             self.trouble = None;
             return std::mem::take(&mut self.is_logged).then_some(CertificateChange::Restored);
@@ -88,11 +88,11 @@ impl Watched {
             Ok(texts) => self
                 .identity
                 .replace(texts)
-                .map_err(|fault| format!("{fault:#}")),
-            Err(fault) => Err(fault.clone()),
+                .map_err(|error| format!("{error:#}")),
+            Err(error) => Err(error.clone()),
         };
-        if let Err(fault) = replaced {
-            return self.fail(found, fault);
+        if let Err(error) = replaced {
+            return self.fail(found, error);
         }
         self.good = found.unwrap_or_default();
         self.trouble = None;
@@ -100,15 +100,15 @@ impl Watched {
         Some(CertificateChange::Replaced)
     }
 
-    /// Reports a fault at its second check: files that are just being replaced are no trouble.
-    fn fail(&mut self, found: Contents, fault: String) -> Option<CertificateChange> {
+    /// Reports an error at its second check: files that are just being replaced are no trouble.
+    fn fail(&mut self, found: Contents, error: String) -> Option<CertificateChange> {
         let name = "hyperfleet_api_tls_certificate_reload_failures_total";
         metrics::counter!(name, "listener" => self.identity.listener).increment(1);
         match &mut self.trouble {
             Some(trouble) if trouble.found == found => {
                 self.is_logged = true;
-                let was_told = std::mem::replace(&mut trouble.is_logged, true);
-                (!was_told).then_some(CertificateChange::Fault(fault))
+                let was_logged = std::mem::replace(&mut trouble.is_logged, true);
+                (!was_logged).then_some(CertificateChange::Failed(error))
             }
             other => {
                 let is_logged = false;
@@ -127,8 +127,8 @@ impl Watched {
         let listener = self.identity.listener;
         match change {
             Some(CertificateChange::Replaced) => tracing::info!(listener, "certificate replaced"),
-            Some(CertificateChange::Fault(fault)) => {
-                tracing::warn!(listener, fault, "certificate not replaced");
+            Some(CertificateChange::Failed(error)) => {
+                tracing::warn!(listener, error = error, "certificate not replaced");
             }
             Some(CertificateChange::Restored) => {
                 tracing::info!(listener, "certificate files valid again: unchanged");
@@ -188,10 +188,10 @@ mod tests {
     }
 
     #[track_caller]
-    fn assert_fault(change: Option<CertificateChange>, word: &str) {
+    fn assert_error(change: Option<CertificateChange>, word: &str) {
         match change {
-            Some(CertificateChange::Fault(fault)) => {
-                assert!(fault.contains(word), "no {word} in: {fault}");
+            Some(CertificateChange::Failed(error)) => {
+                assert!(error.contains(word), "no {word} in: {error}");
             }
             other => panic!("{other:?}"),
         }
@@ -205,7 +205,7 @@ mod tests {
             assert_eq!(watched.check(), None);
             fs::remove_file(files.path(name)).unwrap();
             assert_eq!(watched.check(), None, "it may be about to be replaced");
-            assert_fault(watched.check(), name);
+            assert_error(watched.check(), name);
             assert_eq!(watched.check(), None);
             files.write(&pair);
             assert_eq!(watched.check(), Some(CertificateChange::Restored));
@@ -231,16 +231,16 @@ mod tests {
     }
 
     #[test]
-    fn each_fault_is_reported_and_a_new_certificate_ends_them_all() {
+    fn each_error_is_reported_and_a_new_certificate_ends_them_all() {
         let (first, second) = (signed(), signed());
         let (files, mut watched) = watched(&first);
         let expires_at = watched.identity.expires_at();
         files.write(&(first.0.clone(), second.1.clone()));
         assert_eq!(watched.check(), None);
-        assert_fault(watched.check(), "not that of the certificate");
+        assert_error(watched.check(), "not that of the certificate");
         files.write(&("nonsense".to_owned(), second.1.clone()));
         assert_eq!(watched.check(), None);
-        assert_fault(watched.check(), "no certificate");
+        assert_error(watched.check(), "no certificate");
         fs::remove_file(files.path("key")).unwrap();
         // A trouble seen once and resolved is not logged.
         assert_eq!(watched.check(), None);

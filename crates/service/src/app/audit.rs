@@ -11,8 +11,8 @@ use hyperfleet_domain::tenancy::TenantScope;
 impl Service {
     /// Returns one page of the entries that a caller sees: newest first, or those after a position.
     ///
-    /// A read that counts or filters entries is slow on a long trail, so it waits in line with searches. Only the
-    /// whole trail after a position does neither.
+    /// A read that counts or filters entries is slow on a long trail, so it waits in the queue of searches. Only a read
+    /// of the entire trail after a position does neither.
     ///
     /// # Errors
     ///
@@ -23,7 +23,7 @@ impl Service {
         filter: &AuditFilter,
         page: PageRequest,
     ) -> Result<TrailPage, Error> {
-        let is_read_in_order = filter.is_after_alone() && tenants.tenancy().is_none();
+        let is_read_in_order = filter.is_only_after() && tenants.tenancy().is_none();
         let mut session = if is_read_in_order {
             self.store.session().await?
         } else {
@@ -32,11 +32,11 @@ impl Service {
         let rows = session.db().list_audit(tenants, filter, page).await?;
         if filter
             .after
-            .is_some_and(|after| !rows.settled.reaches(after))
+            .is_some_and(|after| !rows.stable.reaches(after))
         {
             return Err(Error::AheadOfTrail);
         }
-        let end = rows.end.unwrap_or_else(|| rows.settled.end(filter.after));
+        let end = rows.end.unwrap_or_else(|| rows.stable.end(filter.after));
         Ok(TrailPage {
             listing: rows.listing,
             position: end,

@@ -178,7 +178,7 @@ impl Service {
             let replayed = ChangeAnswer {
                 answer,
                 is_replayed: true,
-                // The request was carried out before, so it would do nothing.
+                // The request has already been completed, so it would do nothing.
                 plan: mode.is_dry_run().then(DryRunPlan::default),
                 warning: None,
             };

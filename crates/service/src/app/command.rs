@@ -53,7 +53,7 @@ pub struct Author<'a> {
     pub origin: &'a ChangeOrigin,
 }
 
-/// How a command is carried out.
+/// How a command is executed.
 #[derive(Clone, Copy)]
 pub enum Mode<'a> {
     Plain,
@@ -94,7 +94,7 @@ pub type WriteAnswer<'a> = &'a dyn Fn(&CommandResult) -> Result<StoredAnswer, se
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChangeAnswer {
     pub answer: StoredAnswer,
-    /// Whether it is that of an earlier request with the same key.
+    /// Whether it is the response to an earlier request with the same key.
     pub is_replayed: bool,
     /// What the command would do, if it was a dry run.
     pub plan: Option<DryRunPlan>,

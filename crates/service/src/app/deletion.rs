@@ -86,7 +86,7 @@ impl Service {
     }
 
     /// Deletes a resource without dependents and references that becomes finalizing, or already is. Returns `None` if
-    /// it would be removed at once, or was changed since it was read.
+    /// it would be removed immediately, or has changed since it was read.
     async fn attempt_delete_leaf(
         &self,
         rows: &mut RowAccess<'_>,

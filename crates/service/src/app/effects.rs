@@ -37,7 +37,7 @@ pub(super) struct Effects {
 }
 
 impl Effects {
-    /// Effects of failed rules alone.
+    /// Effects of failed rules only.
     fn failed(failures: Vec<Failure>) -> Self {
         Self {
             failures,

@@ -5,9 +5,9 @@ use chrono::{DateTime, Utc};
 use hyperfleet_domain::lease::HeldLease;
 use hyperfleet_domain::lifecycle::LifecycleRefusal;
 use hyperfleet_domain::moment::rfc3339;
-use hyperfleet_domain::patch::{PatchConflict, PatchFault};
+use hyperfleet_domain::patch::{PatchConflict, PatchError};
 use hyperfleet_domain::precondition::EntityTag;
-use hyperfleet_domain::{InvalidReport, ResourceId, Violation, Violations, shown};
+use hyperfleet_domain::{InvalidReport, ResourceId, Violation, Violations, excerpt};
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -62,7 +62,7 @@ pub enum Error {
         /// Its state.
         tag: EntityTag,
     },
-    /// A request with this key was carried out that asked for something else.
+    /// The key was used for another request.
     #[error("this Idempotency-Key was used for another request: use a new key for each change")]
     KeyReused,
     /// A request with this key is still in progress.
@@ -90,7 +90,7 @@ pub enum Error {
         "changes after this position are not stored any more: list the resources again, or watch with initial=true"
     )]
     PositionGone,
-    /// Changes since the time are not stored any more, or were not recorded yet.
+    /// Changes since the time are no longer stored, or were not recorded yet.
     #[error("the history is not kept from then on: the earliest time is {}", rfc3339(*.since))]
     BeforeHistory { since: DateTime<Utc> },
     /// The resource has never had the generation.
@@ -102,7 +102,7 @@ pub enum Error {
     },
     /// The resource may have had the generation, but the changes that would show it are not stored.
     #[error("generation {generation} of this {kind} is not kept: …/history has those that are")]
-    GenerationNotKept { kind: String, generation: i32 },
+    GenerationNotStored { kind: String, generation: i32 },
     /// The answer to a change cannot be written; the change is not made.
     #[error("cannot write the answer")]
     Answer(#[source] serde_json::Error),
@@ -124,7 +124,7 @@ impl Error {
     pub(super) fn not_found(kind: &str, id: &str) -> Self {
         Self::NotFound {
             kind: kind.to_owned(),
-            id: shown(id),
+            id: excerpt(id),
         }
     }
 }
@@ -152,11 +152,11 @@ impl From<Violation> for Error {
     }
 }
 
-impl From<PatchFault> for Error {
-    fn from(fault: PatchFault) -> Self {
-        match fault {
-            PatchFault::Conflict(conflict) => Self::Patch(conflict),
-            PatchFault::Invalid(violations) => Self::Invalid(violations),
+impl From<PatchError> for Error {
+    fn from(error: PatchError) -> Self {
+        match error {
+            PatchError::Conflict(conflict) => Self::Patch(conflict),
+            PatchError::Invalid(violations) => Self::Invalid(violations),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use tokio::time::{Instant, sleep};
 
-/// Most rows that a step removes: readers of changes wait for it, and answers that are kept with keys may be large.
+/// Most rows that a step removes: readers of changes wait for it, and responses that are stored with keys may be large.
 pub(super) const STEP_ROWS: i64 = 1_000;
 /// How long to rest after a step, as a multiple of the time that it took: requests have the database for most of the time.
 const REST_TIMES: u32 = 3;

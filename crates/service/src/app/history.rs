@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 
 use super::{Collection, Error, ListRequest, ResourcePath, Service};
 use hyperfleet_domain::history::{
-    Generation, HistoryPage, PastFault, PastMoment, REMOVAL_ENTRIES_MAX, Timeline, TimelineEvent,
+    Generation, HistoryPage, PastError, PastMoment, REMOVAL_ENTRIES_MAX, Timeline, TimelineEvent,
     Tombstone, first_time, generations,
 };
 use hyperfleet_domain::page::{Listing, PageRequest};
@@ -36,10 +36,10 @@ impl Service {
         };
         record
             .resolve(moment)
-            .map_err(|fault| past_error(fault, path, moment))
+            .map_err(|error| past_error(error, path, moment))
     }
 
-    /// Returns a removed resource; `None` if it is not removed, or its removal is not stored any more.
+    /// Returns a removed resource; `None` if it is not removed, or its removal is no longer stored.
     pub async fn tombstone(&self, path: ResourcePath<'_>) -> Result<Option<Tombstone>, Error> {
         let Some(scope) = path.scope() else {
             return Ok(None);
@@ -93,11 +93,11 @@ impl Service {
         events.truncate(counted);
         let total = events.len().try_into().unwrap_or(i64::MAX);
         let before = counted - EVENTS_COUNTED_MAX;
-        let shown = events.into_iter().skip(before).take(page.size as usize);
+        let items = events.into_iter().skip(before).take(page.size as usize);
         Ok(HistoryPage {
             listing: Listing {
                 page,
-                items: shown.collect(),
+                items: items.collect(),
                 total,
                 next: None,
             },
@@ -145,7 +145,7 @@ impl Service {
     ///
     /// # Errors
     ///
-    /// Changes since the moment are not stored any more; or the request searches, which needs present states.
+    /// Changes since the moment are no longer stored; or the request searches, which needs present states.
     pub async fn list_at(
         &self,
         tenants: &TenantScope,
@@ -162,7 +162,7 @@ impl Service {
         let query = self.query(tenants, collection, request)?;
         let mut session = self.store.slow_session().await?;
         let past = session.db().list_past(&query, at).await?;
-        if let Some(since) = first_time(at, past.kept_since) {
+        if let Some(since) = first_time(at, past.stored_since) {
             return Err(Error::BeforeHistory { since });
         }
         drop(session);
@@ -184,22 +184,22 @@ impl Service {
     }
 }
 
-fn past_error(fault: PastFault, path: ResourcePath<'_>, moment: PastMoment) -> Error {
+fn past_error(error: PastError, path: ResourcePath<'_>, moment: PastMoment) -> Error {
     let kind = || {
         let entity = path.collection.entity();
         entity.map_or("Resource", |e| &e.kind).to_owned()
     };
-    match (fault, moment) {
-        (PastFault::TimeNotKept { since }, _) => Error::BeforeHistory { since },
-        (PastFault::NoSuchGeneration { latest }, PastMoment::Generation(generation)) => {
+    match (error, moment) {
+        (PastError::TimeNotStored { since }, _) => Error::BeforeHistory { since },
+        (PastError::NoSuchGeneration { latest }, PastMoment::Generation(generation)) => {
             Error::NoSuchGeneration {
                 kind: kind(),
                 generation,
                 latest,
             }
         }
-        (PastFault::GenerationNotKept, PastMoment::Generation(generation)) => {
-            Error::GenerationNotKept {
+        (PastError::GenerationNotStored, PastMoment::Generation(generation)) => {
+            Error::GenerationNotStored {
                 kind: kind(),
                 generation,
             }

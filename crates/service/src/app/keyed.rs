@@ -9,7 +9,8 @@ use hyperfleet_domain::idempotency::{KeyedRequest, StoredAnswer};
 use hyperfleet_storage::{ClaimedKey, Tx};
 
 impl Service {
-    /// Claims the key of a request, in the transaction of its change. Returns the answer if it was carried out before.
+    /// Claims the key of a request, in the transaction of its change. Returns the response if the request was completed
+    /// before.
     pub(super) async fn claim(
         &self,
         tx: &mut Tx,
@@ -27,8 +28,8 @@ impl Service {
 
     /// Keys that were claimed before this moment are free again.
     fn keys_expired_at(&self, now: DateTime<Utc>) -> DateTime<Utc> {
-        let kept = chrono::TimeDelta::from_std(self.keys_kept);
-        let expired = kept.ok().and_then(|kept| now.checked_sub_signed(kept));
+        let retention = chrono::TimeDelta::from_std(self.key_retention);
+        let expired = retention.ok().and_then(|time| now.checked_sub_signed(time));
         expired.unwrap_or(DateTime::UNIX_EPOCH)
     }
 

@@ -5,7 +5,7 @@ use hyperfleet_domain::page::{Listing, Order, PageRequest};
 use hyperfleet_domain::position::RowPosition;
 use hyperfleet_domain::tenancy::TenantScope;
 use hyperfleet_domain::tsl::Filter;
-use hyperfleet_domain::{ListFilter, ResourceId, StoredResource, shown};
+use hyperfleet_domain::{ListFilter, ResourceId, StoredResource, excerpt};
 use hyperfleet_storage::ListQuery;
 
 /// Page, order and filters of a list.
@@ -32,7 +32,7 @@ impl Service {
         collection: Collection<'_>,
         filters: Vec<ListFilter>,
     ) -> Result<Vec<ListFilter>, Error> {
-        let is_kept = |filter: &ListFilter| match (filter, collection.entity()) {
+        let applies = |filter: &ListFilter| match (filter, collection.entity()) {
             (ListFilter::Kind(kind), None) => self.entity(kind).map(|_| true),
             (ListFilter::Reference { ref_type, .. }, Some(entity)) => {
                 let mut rules = entity.references.iter();
@@ -40,20 +40,20 @@ impl Service {
                 is_known
                     .then_some(true)
                     .ok_or_else(|| Error::UnknownReference {
-                        ref_type: shown(ref_type),
+                        ref_type: excerpt(ref_type),
                         kind: entity.kind.clone(),
                     })
             }
             (ListFilter::Kind(_), Some(_)) | (ListFilter::Reference { .. }, None) => Ok(false),
             (ListFilter::Search(_) | ListFilter::IncludeDeleted(_), _) => Ok(true),
         };
-        let mut kept = Vec::with_capacity(filters.len());
+        let mut applied = Vec::with_capacity(filters.len());
         for filter in filters {
-            if is_kept(&filter)? {
-                kept.push(filter);
+            if applies(&filter)? {
+                applied.push(filter);
             }
         }
-        Ok(kept)
+        Ok(applied)
     }
 
     /// Returns one page of what a caller sees of a list.
@@ -93,7 +93,7 @@ impl Service {
         }
     }
 
-    /// The conditions of a list: those of the request, its kind, and whether it includes finalizing resources.
+    /// The filters of a list: the request's, the kind, and whether it includes finalizing resources.
     pub(super) fn conditions(
         &self,
         collection: Collection<'_>,

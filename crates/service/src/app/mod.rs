@@ -39,7 +39,7 @@ pub use sealing::{ENTRIES_MAX, UnsealedTail};
 pub use watch::{WatchEnd, WatchEvent, WatchRequest, WatchStep, Watcher};
 
 use finalizing_lists::FinalizingLists;
-use hyperfleet_domain::{Entity, EntityRegistry, shown};
+use hyperfleet_domain::{Entity, EntityRegistry, excerpt};
 use hyperfleet_storage::Store;
 use unrequired_adapters::UnrequiredAdapters;
 use watch::Watches;
@@ -53,7 +53,7 @@ pub struct Service {
     store: Store,
     registry: Arc<EntityRegistry>,
     lists_include_deleted: bool,
-    keys_kept: Duration,
+    key_retention: Duration,
     watch_behind_max: Duration,
     finalizing_lists: Arc<FinalizingLists>,
     unrequired_adapters: Arc<UnrequiredAdapters>,
@@ -61,8 +61,8 @@ pub struct Service {
 }
 
 impl Service {
-    /// How long idempotency keys and their answers are kept, unless set.
-    pub const KEYS_KEPT: Duration = Duration::from_hours(24);
+    /// Default retention of idempotency keys and their responses.
+    pub const KEY_RETENTION: Duration = Duration::from_hours(24);
 
     /// How long a watch that has been up to date may be behind the changes, unless set.
     pub const WATCH_BEHIND_MAX: Duration = Duration::from_mins(1);
@@ -77,15 +77,18 @@ impl Service {
             store,
             registry,
             lists_include_deleted,
-            keys_kept: Self::KEYS_KEPT,
+            key_retention: Self::KEY_RETENTION,
             watch_behind_max: Self::WATCH_BEHIND_MAX,
         }
     }
 
-    /// The same service, with another time for which idempotency keys and their answers are kept.
+    /// The same service, with another retention of idempotency keys and their responses.
     #[must_use]
-    pub fn keeping_keys(self, keys_kept: Duration) -> Self {
-        Self { keys_kept, ..self }
+    pub fn with_key_retention(self, key_retention: Duration) -> Self {
+        Self {
+            key_retention,
+            ..self
+        }
     }
 
     /// The same service, with another time after which watches that are behind end.
@@ -124,7 +127,7 @@ impl Service {
 
     pub fn entity(&self, kind: &str) -> Result<&Entity, Error> {
         let found = self.registry.get(kind);
-        found.ok_or_else(|| Error::UnknownKind(shown(kind)))
+        found.ok_or_else(|| Error::UnknownKind(excerpt(kind)))
     }
 
     pub fn registry(&self) -> &Arc<EntityRegistry> {

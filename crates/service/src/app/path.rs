@@ -71,7 +71,7 @@ impl<'a> ResourcePath<'a> {
 }
 
 impl Service {
-    /// Checks that a list exists: every list does, except that of a missing owner.
+    /// Checks that a list exists: only the lists of missing owners do not.
     pub async fn require_collection(
         &self,
         tenants: &TenantScope,
@@ -104,11 +104,11 @@ impl Service {
         else {
             return Ok(());
         };
-        let is_there = match ResourceId::parse(parent_id) {
+        let exists = match ResourceId::parse(parent_id) {
             Some(id) => db.has_resource(tenants, &parent.kind, id).await?,
             None => false,
         };
-        if is_there {
+        if exists {
             Ok(())
         } else {
             Err(Error::not_found(&parent.kind, parent_id))

@@ -19,7 +19,7 @@ pub(super) struct Reporting<'a> {
     pub(super) sent: ConditionalReport<'a>,
     pub(super) origin: &'a ChangeOrigin,
     pub(super) is_dry_run: bool,
-    /// Whether the last decision completes a deletion: then the owners are locked, too.
+    /// Whether the last decision completes a deletion, for which the owners are also locked.
     pub(super) completes: bool,
 }
 
@@ -67,7 +67,8 @@ impl Service {
         Ok(None)
     }
 
-    /// Judges a report, and locks its resource for what is saved; the owners only if the report may complete a deletion.
+    /// Decides on a report, and locks its resource if it is saved. The owners are locked only if the report may
+    /// complete a deletion.
     pub(super) async fn report_in(
         &self,
         tx: &mut Tx,
@@ -76,20 +77,20 @@ impl Service {
         if !reporting.completes {
             let mut rows = RowAccess::Transaction(tx.db());
             let (snapshot, decision) = self.judge(&mut rows, reporting).await?;
-            // Beside it, others may report what it waits for.
+            // A concurrent report may complete the deletion.
             let may_complete = decision.outcome == ReportOutcome::Accepted
                 && snapshot.state.is_finalizing()
                 && !reporting.is_dry_run;
             if !decision.completes && !may_complete {
                 return self
-                    .report_alone_in(tx, reporting, snapshot, decision)
+                    .report_without_owners_in(tx, reporting, snapshot, decision)
                     .await;
             }
         }
         self.report_with_owners_in(tx, reporting).await
     }
 
-    async fn report_alone_in(
+    async fn report_without_owners_in(
         &self,
         tx: &mut Tx,
         reporting: &mut Reporting<'_>,
@@ -97,8 +98,8 @@ impl Service {
         decision: ReportDecision,
     ) -> Result<Applied, Error> {
         if decision.outcome == ReportOutcome::Accepted {
-            // Once a transaction has run a statement that can record a change, watchers wait for its end: no row may be
-            // waited for after it.
+            // Once a transaction has run a statement that can record a change, watchers wait for its end, so it must
+            // not wait for row locks after that statement.
             let scope = reporting.scope;
             tx.db().lock_resource(scope.tenants, scope.id).await?;
         }

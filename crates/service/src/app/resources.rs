@@ -9,7 +9,7 @@ use hyperfleet_domain::audit::{Action, Change, ChangeOrigin};
 use hyperfleet_domain::condition_rules::Failure;
 use hyperfleet_domain::lifecycle::{self, Draft, LifecycleRefusal, Outcome, Patch, RefusalReason};
 use hyperfleet_domain::patch::{RequestedParts, RequestedPatch};
-use hyperfleet_domain::precondition::{Preconditions, Verdict};
+use hyperfleet_domain::precondition::{PreconditionOutcome, Preconditions};
 use hyperfleet_domain::reference::{self, ReferenceTarget};
 use hyperfleet_domain::tenancy::TenantScope;
 use hyperfleet_domain::{
@@ -27,7 +27,7 @@ pub(super) struct Patching<'a> {
     pub(super) origin: &'a ChangeOrigin,
 }
 
-/// A resource before and after a patch that is carried out.
+/// A resource before and after an executed patch.
 struct PatchedResource {
     before: Resource,
     /// With the rules that failed; unset if the patch changes nothing.
@@ -89,7 +89,7 @@ impl Service {
         };
         let references = match reference::check(entity, &new.references) {
             Ok(references) => references,
-            // A parent that will not do is the greater fault.
+            // An unsuitable parent takes precedence over violations of the body.
             Err(violation) => {
                 self.check_parent(tenants, owner).await?;
                 return Err(violation.into());
@@ -183,7 +183,7 @@ impl Service {
             let Some((parent, id)) = *owner else {
                 return Err(violation.into());
             };
-            // A fault of the parent takes precedence.
+            // An error of the parent takes precedence.
             let parent = locked.iter().find(|t| t.id == id && t.kind == parent.kind);
             return match parent {
                 None => Ok(Created::NoParent),
@@ -346,14 +346,14 @@ impl Service {
     /// Checks a spec that could not be checked when the request was read: the path did not name the kind, or the spec
     /// is computed.
     fn check_spec(&self, kind: &str, change: &RequestedParts) -> Result<(), Error> {
-        let mut faults = Violations::default();
+        let mut violations = Violations::default();
         if let Some((entity, spec)) = self.registry.get(kind).zip(change.spec.as_ref()) {
-            entity.check_spec(spec, &mut faults);
+            entity.check_spec(spec, &mut violations);
         }
-        if faults.is_empty() {
+        if violations.is_empty() {
             Ok(())
         } else {
-            Err(Error::Invalid(faults))
+            Err(Error::Invalid(violations))
         }
     }
 
@@ -446,13 +446,13 @@ fn finalizing(parent: &Entity, id: ResourceId) -> Error {
 pub(super) fn require(conditions: &Preconditions, state: &ResourceState) -> Result<(), Error> {
     let (kind, id, tag) = (|| state.kind.clone(), state.id, state.tag());
     match conditions.check(tag) {
-        Verdict::Holds => Ok(()),
-        Verdict::Failed => Err(Error::Precondition {
+        PreconditionOutcome::Holds => Ok(()),
+        PreconditionOutcome::Failed => Err(Error::Precondition {
             kind: kind(),
             id,
             tag,
         }),
-        Verdict::Known => Err(Error::ExcludedState {
+        PreconditionOutcome::NotModified => Err(Error::ExcludedState {
             kind: kind(),
             id,
             tag,

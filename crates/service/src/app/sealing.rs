@@ -33,8 +33,8 @@ impl Service {
         })
     }
 
-    /// Seals settled entries, in one transaction; returns their number, or `None` if another instance is sealing. No other
-    /// transaction waits for it.
+    /// Seals stable entries, in one transaction; returns their number, or `None` if another instance is sealing. No
+    /// other transaction waits for it.
     pub async fn seal_audit(&self, now: DateTime<Utc>) -> Result<Option<usize>, Error> {
         let mut tx = self.store.begin().await?;
         let result = seal(&mut tx.db(), now).await;
@@ -52,7 +52,7 @@ async fn seal(db: &mut Db<'_>, now: DateTime<Utc>) -> Result<Option<usize>, Erro
     }
     let last = state.last.as_ref();
     let entries_max = i64::try_from(ENTRIES_MAX).unwrap_or(i64::MAX);
-    let entries = db.entries_after(end_of(last), TrailEnd::Settled, entries_max);
+    let entries = db.entries_after(end_of(last), TrailEnd::Stable, entries_max);
     let entries = entries.await?;
     for link in hyperfleet_audit::seal(&entries, last, now) {
         db.insert_pass(&link).await?;
@@ -61,7 +61,7 @@ async fn seal(db: &mut Db<'_>, now: DateTime<Utc>) -> Result<Option<usize>, Erro
 }
 
 fn is_set_back(state: &SealingState) -> bool {
-    !state.settled.reaches(end_of(state.last.as_ref()))
+    !state.stable.reaches(end_of(state.last.as_ref()))
 }
 
 /// Where a pass ends, or the trail begins.

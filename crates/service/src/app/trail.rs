@@ -26,7 +26,7 @@ pub struct TrailRange {
 /// The lines of a part of the trail at one moment: the link before it, then the entries of each pass and its link.
 pub struct TrailReader {
     tx: Tx,
-    /// The first link that is there.
+    /// The first stored link.
     pub first: Option<Link>,
     links: VecDeque<Link>,
     entries: VecDeque<AuditEntry>,
@@ -90,7 +90,7 @@ impl TrailReader {
         Ok(self.tx.db().count_entries_up_to(end).await?)
     }
 
-    /// The passes with these numbers, of those that are there.
+    /// The stored passes among these numbers.
     pub async fn passes(&mut self, numbers: Vec<i64>) -> Result<Vec<Link>, Error> {
         Ok(self.tx.db().passes_numbered(numbers).await?)
     }

@@ -14,7 +14,7 @@ use hyperfleet_domain::idempotency::{KeyedRequest, StoredAnswer};
 use hyperfleet_domain::{Resource, ResourceState};
 use hyperfleet_server_kit::http::{PendingResponse, Problem, RequestLog};
 
-/// Says that an answer is that of an earlier request.
+/// Marks a response as the response to an earlier request.
 const IDEMPOTENCY_REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 
 impl Call {
@@ -52,7 +52,7 @@ impl Call {
         Ok(is_dry_run?)
     }
 
-    /// The path and query of the request; those of the change itself if it is a dry run.
+    /// The path and query of the request. For a dry run, the path and query of the change itself.
     pub(super) fn real_target(&self) -> String {
         let target = self.request.uri().path_and_query();
         wire::real_target(target.map_or("", |target| target.as_str()), decoded)

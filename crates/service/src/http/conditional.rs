@@ -14,7 +14,7 @@ use hyperfleet_domain::StoredResource;
 use hyperfleet_domain::audit::ChangeOrigin;
 use hyperfleet_domain::change::ChangePosition;
 use hyperfleet_domain::idempotency::{IdempotencyKey, KeyedRequest};
-use hyperfleet_domain::precondition::{EntityTag, Preconditions, Verdict};
+use hyperfleet_domain::precondition::{EntityTag, PreconditionOutcome, Preconditions};
 use hyperfleet_server_kit::http::Problem;
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -23,7 +23,7 @@ impl Call {
     /// What the request demands of the state of its resource.
     pub(super) fn preconditions(&self) -> Result<Preconditions, Problem> {
         let conditions = Preconditions::parse(self.lines(&IF_MATCH), self.lines(&IF_NONE_MATCH));
-        conditions.map_err(|fault| app::Error::from(fault).into())
+        conditions.map_err(|violation| app::Error::from(violation).into())
     }
 
     /// The key of the request, if it has one, with all that makes a repetition of it. It belongs to the tenant and the
@@ -79,18 +79,18 @@ impl Call {
     }
 }
 
-/// 304 for a client that has the resource in this state, 412 for one that demands another state. `None`: it gets the
-/// resource. `position` is where a watch begins that misses nothing after this answer.
-pub(super) fn unless_shown(
+/// 304 for a client that has the resource in this state, 412 for a client that requires another state, `None` if the
+/// resource is to be sent. A watch from `position` misses nothing after this response.
+pub(super) fn evaluate_preconditions(
     conditions: &Preconditions,
     found: &StoredResource,
     position: Option<ChangePosition>,
 ) -> Option<Result<HttpResponse, Problem>> {
     let tag = found.tag();
     match conditions.check(tag) {
-        Verdict::Holds => None,
-        Verdict::Known => Some(Ok(not_modified(tag, position))),
-        Verdict::Failed => {
+        PreconditionOutcome::Holds => None,
+        PreconditionOutcome::NotModified => Some(Ok(not_modified(tag, position))),
+        PreconditionOutcome::Failed => {
             let failed = app::Error::Precondition {
                 kind: found.kind.clone(),
                 id: found.id,
@@ -101,7 +101,7 @@ pub(super) fn unless_shown(
     }
 }
 
-/// The headers of the 200 that it stands for (RFC 9110, section 15.4.5).
+/// The headers of the 200 that a 304 replaces (RFC 9110, section 15.4.5).
 fn not_modified(tag: EntityTag, position: Option<ChangePosition>) -> HttpResponse {
     let mut answer = HttpResponse::NotModified();
     answer

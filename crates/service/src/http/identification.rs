@@ -103,7 +103,7 @@ impl Credentials {
     ///
     /// # Errors
     ///
-    /// The token has ended since, or its issuer has withdrawn the key.
+    /// The token has expired since, or its issuer has revoked the key.
     pub(super) async fn check(&self) -> Result<(), Problem> {
         if let Authentication::On(authenticator) = self.authentication.get_ref() {
             let field =
@@ -115,7 +115,7 @@ impl Credentials {
     }
 }
 
-/// Callers are always authenticated; those who change something need an identity, too.
+/// Callers are always authenticated. Callers that change something also need an identity.
 fn need(permission: Permission) -> Need {
     match permission {
         Permission::Read | Permission::Fleet(Access::See) => Need::Proof,

@@ -57,7 +57,7 @@ pub struct ApiState {
     pub tenancy: tenancy::TenancyRules,
     /// A client whose requests are not in the log at level `info`.
     pub quiet_client: Option<QuietClient>,
-    /// Fleet, if its API is served here, too.
+    /// Fleet, if this service also serves its API.
     pub fleet: Option<EtcdFleet>,
 }
 

@@ -8,13 +8,13 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use crate::app::{self, WatchEnd};
-use crate::wire::{BodyFault, ParamsFault, PatchFormat, schemas};
-use hyperfleet_auth::{AuthRefusal, TokenFault};
+use crate::wire::{BodyError, ParamsError, PatchFormat, schemas};
+use hyperfleet_auth::{AuthRefusal, TokenError};
 use hyperfleet_domain::history::Tombstone;
 use hyperfleet_domain::page::InvalidOrder;
-use hyperfleet_domain::tenancy::Denied;
-use hyperfleet_domain::tsl::Fault;
-use hyperfleet_domain::{Constraint, StoredResource, Violation, Violations, moment, shown};
+use hyperfleet_domain::tenancy::TenantRefusal;
+use hyperfleet_domain::tsl::SearchError;
+use hyperfleet_domain::{Constraint, StoredResource, Violation, Violations, excerpt, moment};
 use hyperfleet_server_kit::causes::chain;
 use hyperfleet_server_kit::http::{
     Arrival, ErrorResponse, FOR_ITS_CALLER, Problem, ProblemKind, Wording,
@@ -62,26 +62,26 @@ mod kinds {
 /// A problem (RFC 9457). Members marked `required = false` are always present, except `errors`: the older document
 /// calls them optional, and clients' types are generated from it.
 #[derive(Serialize, ToSchema)]
-#[schema(as = Error, description = "What went wrong (RFC 9457, application/problem+json).")]
+#[schema(as = Error, description = "An error (RFC 9457, application/problem+json).")]
 pub(super) struct Body<'a> {
-    /// Stable; programs compare it.
+    /// Stable code, for programs.
     #[schema(required = false, example = "HYPERFLEET-VAL-000")]
     code: String,
-    /// This occurrence, for people.
+    /// Description of this occurrence, for people.
     #[schema(required = false)]
     detail: &'a str,
-    /// One entry for each fault of a body or of parameters, 50 at most.
+    /// One entry for each violation in the body or the parameters, at most 50.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     #[schema(value_type = Vec<ViolationView<'_>>)]
     errors: &'a [Value],
     /// The path of the request.
     #[schema(required = false)]
     instance: &'a str,
-    /// Of a removed resource: who removed it, when and why, and its last state.
+    /// The tombstone of a removed resource: who removed it, when and why, and its last state.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<schemas::Tombstone>)]
     removal: Option<&'a Value>,
-    /// The status of the answer.
+    /// HTTP status code.
     #[schema(value_type = i32)]
     status: u16,
     /// Time of the error.
@@ -98,7 +98,7 @@ pub(super) struct Body<'a> {
 }
 
 #[derive(Serialize, ToSchema)]
-#[schema(as = ValidationError, description = "One fault of an input.")]
+#[schema(as = ValidationError, description = "A violation of a rule by an input.")]
 pub(super) struct ViolationView<'a> {
     /// The kind of the broken rule.
     #[schema(required = false, value_type = ValidationErrorConstraint)]
@@ -147,7 +147,7 @@ fn write(error: &Error, arrival: &Arrival) -> ErrorResponse {
     response.insert_header(FOR_ITS_CALLER);
     response.insert_header((header::CONTENT_TYPE, "application/problem+json"));
     if [ProblemKind::NO_PATH, ProblemKind::NO_METHOD].contains(&problem.kind) {
-        // As the router of the older service does, for these two problems alone.
+        // As the router of the Go HyperFleet API does, only for these two problems.
         response.insert_header((header::X_CONTENT_TYPE_OPTIONS, "nosniff"));
     }
     for (name, value) in &problem.headers {
@@ -162,12 +162,12 @@ fn write(error: &Error, arrival: &Arrival) -> ErrorResponse {
     }
 }
 
-/// The body of a patch has another media type than those of [`PatchFormat`].
+/// The body of a patch has a media type that [`PatchFormat`] does not have.
 pub(super) fn unsupported_patch(content_type: &str) -> Problem {
     let types = PatchFormat::media_types();
     let detail = format!(
         "The Content-Type of a patch is {}, understood are {types}",
-        shown(content_type)
+        excerpt(content_type)
     );
     Problem::new(kinds::PATCH_FORMAT, detail).with_header(ACCEPT_PATCH, types)
 }
@@ -214,11 +214,11 @@ pub(super) fn unavailable(cause: impl Into<String>) -> Problem {
 }
 
 /// The caller is not authenticated; the response says what is missing (RFC 6750 §3): a token, or a valid one.
-fn challenge(kind: &'static ProblemKind, detail: String, fault: Option<&str>) -> Problem {
+fn challenge(kind: &'static ProblemKind, detail: String, error: Option<&str>) -> Problem {
     let realm = "Bearer realm=\"hyperfleet\"";
-    let challenge = match fault {
+    let challenge = match error {
         None => realm.to_owned(),
-        Some(fault) => format!("{realm}, error=\"invalid_token\", error_description=\"{fault}\""),
+        Some(error) => format!("{realm}, error=\"invalid_token\", error_description=\"{error}\""),
     };
     Problem::new(kind, detail).with_header(header::WWW_AUTHENTICATE, challenge)
 }
@@ -250,23 +250,23 @@ fn naming(problem: Problem, parameter: &str, field: &str) -> Problem {
     with_errors(problem, &violation.into())
 }
 
-impl From<BodyFault> for Problem {
-    fn from(fault: BodyFault) -> Self {
-        match fault {
-            BodyFault::Malformed(detail) => Self::new(ProblemKind::MALFORMED, detail),
-            BodyFault::NothingToUpdate => Self::new(
+impl From<BodyError> for Problem {
+    fn from(error: BodyError) -> Self {
+        match error {
+            BodyError::Malformed(detail) => Self::new(ProblemKind::MALFORMED, detail),
+            BodyError::NothingToUpdate => Self::new(
                 kinds::BAD_REQUEST,
                 "at least one field must be provided for update",
             ),
-            BodyFault::Invalid(violations) => invalid_body(&violations),
+            BodyError::Invalid(violations) => invalid_body(&violations),
         }
     }
 }
 
-impl From<ParamsFault> for Problem {
-    fn from(fault: ParamsFault) -> Self {
-        match fault {
-            ParamsFault::Order(parameter, order) => {
+impl From<ParamsError> for Problem {
+    fn from(error: ParamsError) -> Self {
+        match error {
+            ParamsError::Order(parameter, order) => {
                 let problem = Self::new(kinds::BAD_REQUEST, order.to_string());
                 match order {
                     InvalidOrder::Field(name) => naming(problem, parameter, &name),
@@ -275,15 +275,17 @@ impl From<ParamsFault> for Problem {
                     | InvalidOrder::TooMany => problem,
                 }
             }
-            ParamsFault::Fields(fields) => Self::new(kinds::INVALID, fields.to_string()),
-            ParamsFault::Search(search) => {
+            ParamsError::Fields(fields) => Self::new(kinds::INVALID, fields.to_string()),
+            ParamsError::Search(search) => {
                 let problem = Self::new(kinds::BAD_REQUEST, search.to_string());
                 match search {
-                    Fault::UnknownField(name) => naming(problem, "search", &name),
-                    Fault::TooLong | Fault::Syntax { .. } | Fault::Meaning(_) => problem,
+                    SearchError::UnknownField(name) => naming(problem, "search", &name),
+                    SearchError::TooLong | SearchError::Syntax { .. } | SearchError::Meaning(_) => {
+                        problem
+                    }
                 }
             }
-            ParamsFault::Invalid(violations) => {
+            ParamsError::Invalid(violations) => {
                 let problem = Self::new(kinds::INVALID, "Invalid query parameters");
                 with_errors(problem, &violations)
             }
@@ -293,22 +295,22 @@ impl From<ParamsFault> for Problem {
 
 /// No caller is known.
 pub(super) fn unauthenticated(refusal: &AuthRefusal) -> Problem {
-    let (kind, fault) = match refusal {
+    let (kind, error) = match refusal {
         AuthRefusal::Missing => (kinds::NO_CREDENTIALS, None),
         // A caller with another scheme has sent no token either.
         AuthRefusal::NotBearer => (kinds::BAD_CREDENTIALS, None),
-        AuthRefusal::Invalid(TokenFault::Expired) => {
+        AuthRefusal::Invalid(TokenError::Expired) => {
             (kinds::EXPIRED, Some("the token has expired"))
         }
         AuthRefusal::Invalid(_) => (kinds::BAD_CREDENTIALS, Some("the token is invalid")),
         AuthRefusal::Unidentified(_) => (kinds::NO_CREDENTIALS, Some("unknown identity")),
     };
-    challenge(kind, refusal.to_string(), fault)
+    challenge(kind, refusal.to_string(), error)
 }
 
 /// The caller may not do this.
-pub(super) fn forbidden(denied: &Denied) -> Problem {
-    Problem::new(kinds::FORBIDDEN, denied.to_string())
+pub(super) fn forbidden(refusal: &TenantRefusal) -> Problem {
+    Problem::new(kinds::FORBIDDEN, refusal.to_string())
 }
 
 /// The table from errors of use cases to problems. A new `app::Error` does not compile until it has a row.
@@ -339,7 +341,7 @@ impl From<app::Error> for Problem {
                 .with_cause(chain(&error)),
             E::BeforeHistory { .. } => of(kinds::BEFORE_HISTORY),
             E::NoSuchGeneration { .. } => of(kinds::NO_GENERATION),
-            E::GenerationNotKept { .. } => of(kinds::GENERATION_NOT_KEPT),
+            E::GenerationNotStored { .. } => of(kinds::GENERATION_NOT_KEPT),
             E::PositionGone => of(kinds::POSITION_GONE),
             E::TooSlow => of(kinds::TOO_SLOW),
             E::Storage(_) | E::Answer(_) => Self::internal(chain(&error)),
@@ -378,7 +380,7 @@ mod tests {
         };
         let server = HttpServer::new(app).workers(1).disable_signals();
         tokio::spawn(server.listen(listener).unwrap().run());
-        // One connection: it must outlive the panic, too.
+        // A single connection, which must also survive the panic.
         let client = http_client();
         for round in ["first", "second"] {
             let url = format!("{base}/bad");

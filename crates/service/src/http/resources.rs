@@ -5,11 +5,11 @@ use actix_web::http::header::ETAG;
 use actix_web::web::Bytes;
 use strum::IntoEnumIterator as _;
 
-use super::conditional::unless_shown;
+use super::conditional::evaluate_preconditions;
 use super::request::Call;
 use super::{history, watching};
 use crate::app::{self, Collection, Command, ListRequest};
-use crate::wire::{self, BodyFault, Fields, Kinds, ListKey, Params, Views};
+use crate::wire::{self, BodyError, Fields, Kinds, ListKey, Params, Views};
 use hyperfleet_domain::ListFilterKind;
 use hyperfleet_server_kit::http::{PendingResponse, Problem, log_body};
 
@@ -25,11 +25,11 @@ pub(super) async fn list(call: Call) -> Result<HttpResponse, Problem> {
     let read = read.and_then(|read| Ok((read, params.at()?)));
     let ((request, key, fields), at) = match read {
         Ok(request) => request,
-        Err(fault) => {
+        Err(error) => {
             // A missing owner takes precedence over an invalid parameter.
             let service = call.timed_service();
             service.require_collection(tenants, collection).await?;
-            return Err(fault);
+            return Err(error);
         }
     };
     let response = PendingResponse::of_page(&call.request, request.page.size)?;
@@ -62,8 +62,8 @@ pub(super) async fn create(call: Call, body: Bytes) -> Result<HttpResponse, Prob
         Collection::All | Collection::Kind(_) => None,
     };
     let read = wire::resource(&body, kinds);
-    if let (Err(BodyFault::Invalid(_)), Collection::All) = (&read, collection) {
-        // A wrong path takes precedence over other faults.
+    if let (Err(BodyError::Invalid(_)), Collection::All) = (&read, collection) {
+        // A wrong path takes precedence over other errors.
         let kind = wire::kind_of(&body).and_then(|kind| registry.get(&kind));
         kind.map_or(Ok(()), |kind| call.service.require_root(kind))?;
     }
@@ -96,7 +96,7 @@ pub(super) async fn get(call: Call) -> Result<HttpResponse, Problem> {
         found => found?,
     };
     let fields = params.fields()?;
-    if let Some(answer) = unless_shown(&conditions, &found, position) {
+    if let Some(answer) = evaluate_preconditions(&conditions, &found, position) {
         return answer;
     }
     let mut answer = HttpResponse::Ok();
@@ -159,7 +159,7 @@ pub(super) async fn force_delete(call: Call, body: Bytes) -> Result<HttpResponse
         .await
 }
 
-/// Reads the parameters of a list. The first fault in the order of the older service is reported, except that one of
+/// Reads the parameters of a list. The first error in the order of the older service is reported, except that one of
 /// the order comes before one of the search.
 fn list_request(
     call: &Call,

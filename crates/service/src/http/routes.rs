@@ -46,7 +46,7 @@ static SERVICE: Paths = &[
     ]),
 ];
 
-/// Paths of a list, below its own, in the order in which they are tried: those of most requests first.
+/// Paths below a list, in the order in which they are matched: the most frequent first.
 #[rustfmt::skip]
 static LIST: Paths = &[
     ("/{id}", &[
@@ -122,7 +122,7 @@ fn admitted(route: ActixRoute, permission: Permission) -> ActixRoute {
     }))
 }
 
-/// Paths are tried in turn, each by its own pattern: those of most requests come first.
+/// Patterns of paths are matched in this order: the most frequent first.
 fn in_order(mut endpoints: Vec<Endpoint>) -> Vec<Endpoint> {
     endpoints.sort_by_key(|endpoint| matches!(endpoint.about, None | Some(Route::All)));
     endpoints
@@ -152,7 +152,7 @@ mod tests {
     use hyperfleet_domain::entity_config;
 
     #[test]
-    fn paths_of_most_requests_are_tried_first() {
+    fn the_most_frequent_paths_are_matched_first() {
         let registry = entity_config::registry(&entity_config::built_in()).unwrap();
         let endpoints = in_order(endpoints(&registry));
         let place = |path: &str| endpoints.iter().position(|e| e.path == path).unwrap();

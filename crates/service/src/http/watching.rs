@@ -17,7 +17,7 @@ use super::identification::Credentials;
 use super::problem::{event_of, watch_ended};
 use super::request::Call;
 use crate::app::{WatchEnd, WatchEvent, WatchRequest, WatchStep, Watcher};
-use crate::wire::{EventForm, Events, Fields, ParamsFault, Views};
+use crate::wire::{EventForm, Events, Fields, ParamsError, Views};
 use hyperfleet_domain::change::ChangePosition;
 use hyperfleet_domain::watch::{WatchEventKind, WatchStart};
 use hyperfleet_domain::{Constraint, ListFilterKind, StoredResource, Violation, Violations};
@@ -26,7 +26,7 @@ use hyperfleet_server_kit::http::{
 };
 use strum::IntoEnumIterator as _;
 
-/// Where a watch begins that misses nothing after this answer.
+/// Resume position: a watch from here misses nothing after this response.
 pub(super) const POSITION: HeaderName = HeaderName::from_static("hyperfleet-position");
 /// Longest time without an event: a bookmark is sent then.
 const HEARTBEAT: Duration = Duration::from_secs(15);
@@ -46,9 +46,9 @@ pub(super) fn start(call: &Call) -> Result<Option<WatchStart>, Problem> {
         return Ok(None);
     }
     let resumed = http::last_event_id(&call.request, ChangePosition::parse);
-    let resumed = resumed.map_err(|fault| {
-        let violation = Violation::new("Last-Event-ID", Constraint::Format, fault.to_string());
-        ParamsFault::Invalid(violation.into())
+    let resumed = resumed.map_err(|error| {
+        let violation = Violation::new("Last-Event-ID", Constraint::Format, error.to_string());
+        ParamsError::Invalid(violation.into())
     })?;
     Ok(params.watch(resumed)?)
 }
@@ -59,7 +59,7 @@ pub(super) async fn watch(call: Call, start: WatchStart) -> Result<HttpResponse,
     let params = call.params()?;
     if !http::is_chunked(&call.request) {
         let violation = Violation::new("watch", Constraint::Format, "needs HTTP/1.1");
-        return Err(ParamsFault::Invalid(Violations::from(violation)).into());
+        return Err(ParamsError::Invalid(Violations::from(violation)).into());
     }
     let filters = params.filters(ListFilterKind::iter())?;
     let filters = call.service.filters(collection, filters)?;

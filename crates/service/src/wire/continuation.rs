@@ -11,11 +11,11 @@ use base64::prelude::BASE64_URL_SAFE_NO_PAD as BASE64;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use super::query::{Params, ParamsFault};
+use super::query::{Params, ParamsError};
 use hyperfleet_domain::page::Order;
 use hyperfleet_domain::position::RowPosition;
 use hyperfleet_domain::tenancy::TenantScope;
-use hyperfleet_domain::{Constraint, ListFilter, Violation, shown};
+use hyperfleet_domain::{Constraint, ListFilter, Violation, excerpt};
 
 /// Longest token, in bytes: one with a value for every key is shorter.
 const TOKEN_BYTES_MAX: usize = 8192;
@@ -62,7 +62,7 @@ impl ListKey {
             values.filter(|v| !v.is_empty()).collect::<Vec<_>>()
         });
         (path, order, filters, view.tenancy()).hash(&mut digest);
-        // Absent from most lists, whose tokens stay those of the release before.
+        // Absent from most lists, so that their tokens are the same as in the previous release.
         if let Some(at) = params.get("at") {
             at.hash(&mut digest);
         }
@@ -106,12 +106,12 @@ impl Params {
     ///
     /// # Errors
     ///
-    /// It is not a token of this list; or a page number is present, too.
+    /// It is not a token of this list, or there is also a page number.
     pub fn continuation(
         &self,
         list: &ListKey,
         order: &Order,
-    ) -> Result<Option<Continuation>, ParamsFault> {
+    ) -> Result<Option<Continuation>, ParamsError> {
         let Some(text) = self.get("continue") else {
             return Ok(None);
         };
@@ -121,8 +121,9 @@ impl Params {
             Continuation::decode(text, list, order)
         };
         found.map(Some).map_err(|why| {
-            let fault = Violation::new("continue", Constraint::Format, format!("continue {why}"));
-            ParamsFault::Invalid(fault.with_value(shown(text)).into())
+            let violation =
+                Violation::new("continue", Constraint::Format, format!("continue {why}"));
+            ParamsError::Invalid(violation.with_value(excerpt(text)).into())
         })
     }
 }

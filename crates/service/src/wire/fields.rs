@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use strum::{EnumIter, EnumString, IntoEnumIterator as _, IntoStaticStr};
 
-use hyperfleet_domain::shown;
+use hyperfleet_domain::excerpt;
 
 /// A member of a resource, in the order of the names.
 #[derive(
@@ -52,11 +52,11 @@ pub struct UnknownFields {
     names: Vec<String>,
 }
 
-/// The selected members of a resource: always the id, and those that the client names.
+/// The selected members of a resource: always the id, and the members that the client names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Fields(BTreeMap<Member, Parts>);
 
-/// Members of the owner reference, or of each condition. Other members of a resource are whole.
+/// Members of the owner reference, or of each condition. Other members of a resource have no parts.
 pub(super) type Parts = BTreeSet<&'static str>;
 
 impl Member {
@@ -64,8 +64,8 @@ impl Member {
         self.into()
     }
 
-    /// Whether it can be asked for as a whole, by its name.
-    fn is_whole(self) -> bool {
+    /// Whether clients select it by its name, without parts.
+    fn has_no_parts(self) -> bool {
         !matches!(self, Self::OwnerReferences | Self::Status)
     }
 }
@@ -77,10 +77,10 @@ impl Fields {
             let all = names.iter().chain(&["*"]);
             all.map(move |name| format!("{of}.{name}"))
         };
-        let whole = Member::iter().filter(|member| member.is_whole());
+        let names = Member::iter().filter(|member| member.has_no_parts());
         let others = ["owner_references", "status.conditions", "status.*"];
-        let whole = whole.map(Member::name).chain(others);
-        whole
+        let names = names.map(Member::name).chain(others);
+        names
             .map(ToOwned::to_owned)
             .chain(parts("owner_references", &OF_OWNER))
             .chain(parts("status.conditions", &OF_CONDITION))
@@ -103,8 +103,8 @@ impl Fields {
                 continue;
             }
             match name.strip_prefix("status.conditions.") {
-                Some(_) => of_condition.push(shown(name)),
-                None => of_resource.push(shown(name)),
+                Some(_) => of_condition.push(excerpt(name)),
+                None => of_resource.push(excerpt(name)),
             }
         }
         let unknown = |of, names: Vec<String>| Err(UnknownFields { of, names });
@@ -129,7 +129,7 @@ impl Fields {
             Some(("status.conditions", part)) => (Member::Status, &OF_CONDITION[..], part),
             Some(("owner_references", part)) => (Member::OwnerReferences, &OF_OWNER[..], part),
             _ => {
-                let member = name.parse().ok().filter(|m: &Member| m.is_whole());
+                let member = name.parse().ok().filter(|m: &Member| m.has_no_parts());
                 self.0.extend(member.map(|member| (member, Parts::new())));
                 return member.is_some();
             }
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn every_name_that_is_told_can_be_asked_for() {
+    fn every_listed_name_can_be_selected() {
         let names: Vec<_> = Fields::names().collect();
         assert!(names.len() > 30, "{names:?}");
         for name in names {

@@ -13,15 +13,16 @@ use hyperfleet_domain::history::{Generation, HistoryPage, TimelineEvent, Tombsto
 use hyperfleet_domain::{JsonText, moment};
 
 #[derive(Serialize, ToSchema)]
-#[schema(as = Generation, description = "The declared state of a resource with one generation, and who made it.")]
+#[schema(as = Generation, description = "One generation of a resource: its declared state and its author.")]
 pub(super) struct GenerationView<'a> {
-    /// How it came to be: `create`, `patch` or `delete`.
+    /// The action that created it: `create`, `patch` or `delete`.
     #[schema(value_type = AuditAction)]
     action: &'static str,
-    /// The caller that made it; absent where it was not the service that wrote it.
+    /// The caller. Absent if another program wrote the change.
     #[serde(skip_serializing_if = "Option::is_none")]
     actor: Option<&'a str>,
-    /// What differs from the generation before, as JSON pointers; absent where that one is not kept.
+    /// What differs from the previous generation, as JSON pointers; absent if the previous generation is no longer
+    /// stored.
     #[serde(skip_serializing_if = "Option::is_none")]
     changed: Option<&'a [String]>,
     /// Number of the declared state.
@@ -32,7 +33,7 @@ pub(super) struct GenerationView<'a> {
     /// Links to other resources, by type of link; absent when there are none.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     references: BTreeMap<&'a str, Vec<LinkView<'a>>>,
-    /// Id of the request that made it; absent where its change is not kept.
+    /// Id of the request that made it; absent if its change is no longer stored.
     #[serde(skip_serializing_if = "Option::is_none")]
     request_id: Option<&'a str>,
     /// The desired state.
@@ -44,18 +45,18 @@ pub(super) struct GenerationView<'a> {
 }
 
 #[derive(Serialize, ToSchema)]
-#[schema(as = Event, description = "Something that happened to a resource.")]
+#[schema(as = Event, description = "One event in the life of a resource.")]
 pub(super) struct TimelineEventView<'a> {
-    /// The caller; absent where it was not the service that wrote the change.
+    /// The caller. Absent if another program wrote the change.
     #[serde(skip_serializing_if = "Option::is_none")]
     actor: Option<&'a str>,
     /// The adapter whose report caused it.
     #[serde(skip_serializing_if = "Option::is_none")]
     adapter: Option<&'a str>,
-    /// Of an event of type `condition`.
+    /// The change of the condition, for events of type `condition`.
     #[serde(skip_serializing_if = "Option::is_none")]
     condition: Option<TransitionView<'a>>,
-    /// The generation of the resource after it, or its last one.
+    /// The generation of the resource after the event, or its last generation.
     #[serde(skip_serializing_if = "Option::is_none")]
     generation: Option<i32>,
     /// The reason of a force-delete.
@@ -72,7 +73,7 @@ pub(super) struct TimelineEventView<'a> {
 }
 
 #[derive(Serialize, ToSchema)]
-#[schema(as = Transition, description = "Another status of a condition.")]
+#[schema(as = Transition, description = "A change of a condition's status.")]
 pub(super) struct TransitionView<'a> {
     /// How long the earlier status lasted, in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -80,17 +81,17 @@ pub(super) struct TransitionView<'a> {
     /// The earlier status; absent for a new condition.
     #[serde(skip_serializing_if = "Option::is_none")]
     from: Option<&'static str>,
-    /// The message of the condition afterwards.
+    /// The new message of the condition.
     #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<&'a str>,
-    /// The reason of the condition afterwards.
+    /// The new reason of the condition.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<&'a str>,
-    /// When the earlier status began, by the time of the change; if that is not kept, by the condition itself.
+    /// When the earlier status began, by the time of the change; if that is no longer stored, by the condition itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[serde(serialize_with = "moment::serialize_some")]
     since: Option<DateTime<Utc>>,
-    /// The status afterwards; absent where the resource lost the condition.
+    /// The new status. Absent if the resource lost the condition.
     #[serde(skip_serializing_if = "Option::is_none")]
     to: Option<&'static str>,
     /// Type of the condition.
@@ -98,7 +99,7 @@ pub(super) struct TransitionView<'a> {
 }
 
 #[derive(Serialize, ToSchema)]
-#[schema(as = Tombstone, description = "What is known of a removed resource.")]
+#[schema(as = Tombstone, description = "A removed resource: its last state and its removal.")]
 pub(super) struct TombstoneView<'a, T> {
     /// The caller that removed it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -152,7 +153,7 @@ impl<'a> Views<'a> {
         })
     }
 
-    /// What is known of a removed resource.
+    /// The tombstone of a removed resource.
     ///
     /// # Errors
     ///

@@ -15,7 +15,7 @@ pub use hyperfleet_domain::json_limits::DEPTH_MAX;
 use hyperfleet_server_kit::json::RawMembers;
 
 #[derive(Debug, Clone, PartialEq)]
-pub enum BodyFault {
+pub enum BodyError {
     /// It is not JSON, or exceeds its limits.
     Malformed(String),
     /// It is a patch that changes nothing.
@@ -23,13 +23,13 @@ pub enum BodyFault {
     Invalid(Violations),
 }
 
-fn no_json(why: impl Display) -> BodyFault {
-    BodyFault::Malformed(format!("Invalid JSON in request body: {why}"))
+fn no_json(why: impl Display) -> BodyError {
+    BodyError::Malformed(format!("Invalid JSON in request body: {why}"))
 }
 
-/// The faults of a body, collected while it is read.
+/// The violations of a body, collected while it is read.
 #[derive(Debug, Default)]
-pub(super) struct Faults(RefCell<Violations>);
+pub(super) struct ViolationSink(RefCell<Violations>);
 
 /// The members of an object, in their order, with duplicates.
 #[derive(Debug)]
@@ -37,11 +37,11 @@ pub(super) struct Members<'a> {
     /// The path of the object; empty for the body itself.
     path: String,
     all: Vec<(Cow<'a, str>, &'a RawValue)>,
-    /// Receives the faults of members.
-    pub(super) faults: &'a Faults,
+    /// Receives the violations of members.
+    pub(super) violations: &'a ViolationSink,
 }
 
-/// Expected types, with the words for a fault.
+/// Expected types, with the words for a violation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Shape {
     Null,
@@ -77,48 +77,51 @@ impl Shape {
 }
 
 /// Reads a body of any type, and checks its limits.
-fn document(bytes: &[u8]) -> Result<&RawValue, BodyFault> {
+fn document(bytes: &[u8]) -> Result<&RawValue, BodyError> {
     let text = std::str::from_utf8(bytes).map_err(|_| no_json("not valid UTF-8"))?;
     if text.trim().is_empty() {
         let text = "Request body is required but was empty";
-        return Err(BodyFault::Malformed(text.to_owned()));
+        return Err(BodyError::Malformed(text.to_owned()));
     }
     check_limits(bytes)?;
     serde_json::from_str(text).map_err(no_json)
 }
 
 /// Reads a body that must be an object. `null` counts as an empty one.
-pub(super) fn body<'a>(bytes: &'a [u8], faults: &'a Faults) -> Result<Members<'a>, BodyFault> {
+pub(super) fn body<'a>(
+    bytes: &'a [u8],
+    violations: &'a ViolationSink,
+) -> Result<Members<'a>, BodyError> {
     let raw = document(bytes)?;
     let RawMembers(all) = match Shape::of(raw) {
         Shape::Null => RawMembers::default(),
         Shape::Object => serde_json::from_str(raw.get()).map_err(no_json)?,
-        _ => return Err(BodyFault::Invalid(wrong_type("", Shape::Object).into())),
+        _ => return Err(BodyError::Invalid(wrong_type("", Shape::Object).into())),
     };
     Ok(Members {
         path: String::new(),
         all,
-        faults,
+        violations,
     })
 }
 
 /// Reads a body that must be an object, not `null`.
 pub(super) fn object_body<'a>(
     bytes: &'a [u8],
-    faults: &'a Faults,
-) -> Result<Members<'a>, BodyFault> {
+    violations: &'a ViolationSink,
+) -> Result<Members<'a>, BodyError> {
     if is_null(document(bytes)?) {
-        return Err(BodyFault::Invalid(wrong_type("", Shape::Object).into()));
+        return Err(BodyError::Invalid(wrong_type("", Shape::Object).into()));
     }
-    body(bytes, faults)
+    body(bytes, violations)
 }
 
 /// Reads a body that must be an array.
-pub(super) fn array_body(bytes: &[u8]) -> Result<Vec<&RawValue>, BodyFault> {
+pub(super) fn array_body(bytes: &[u8]) -> Result<Vec<&RawValue>, BodyError> {
     let raw = document(bytes)?;
     match Shape::of(raw) {
         Shape::Array => serde_json::from_str(raw.get()).map_err(no_json),
-        _ => Err(BodyFault::Invalid(wrong_type("", Shape::Array).into())),
+        _ => Err(BodyError::Invalid(wrong_type("", Shape::Array).into())),
     }
 }
 
@@ -136,7 +139,8 @@ impl<'a> Members<'a> {
         }
     }
 
-    /// Takes a member. `null` counts as absent; the first of two is kept, and the second is a fault.
+    /// Takes a member. `null` counts as absent. Of a repeated member the first one counts, and the second is a
+    /// violation.
     pub(super) fn take(&mut self, name: &str) -> Option<&'a RawValue> {
         self.take_even_null(name).filter(|raw| !is_null(raw))
     }
@@ -155,7 +159,7 @@ impl<'a> Members<'a> {
         if count > 1 {
             let path = self.path_of(name);
             let message = format!("field '{path}' must appear only once");
-            self.faults.add(path, Constraint::Unique, message);
+            self.violations.add(path, Constraint::Unique, message);
         }
         found
     }
@@ -163,7 +167,7 @@ impl<'a> Members<'a> {
     /// Takes a value of any type, even `null`.
     pub(super) fn value(&mut self, name: &str) -> Option<Value> {
         let raw = self.take_even_null(name)?;
-        self.faults.value(raw, &self.path_of(name))
+        self.violations.value(raw, &self.path_of(name))
     }
 
     /// Whether the member is present and `null`.
@@ -179,18 +183,19 @@ impl<'a> Members<'a> {
 
     pub(super) fn text(&mut self, name: &str) -> Option<String> {
         let raw = self.take(name)?;
-        self.faults.text(raw, &self.path_of(name))
+        self.violations.text(raw, &self.path_of(name))
     }
 
     pub(super) fn integer(&mut self, name: &str) -> Option<i32> {
         let raw = self.take(name)?;
-        self.faults.decode(raw, &self.path_of(name), Shape::Number)
+        self.violations
+            .decode(raw, &self.path_of(name), Shape::Number)
     }
 
     /// Takes an object, to be read member by member.
     pub(super) fn object(&mut self, name: &str) -> Option<Members<'a>> {
         let raw = self.take(name)?;
-        self.faults.members(raw, &self.path_of(name))
+        self.violations.members(raw, &self.path_of(name))
     }
 
     /// Every member, the last one of each name, for objects whose names are data.
@@ -199,7 +204,7 @@ impl<'a> Members<'a> {
     }
 }
 
-impl Faults {
+impl ViolationSink {
     pub(super) fn add(
         &self,
         field: impl Into<String>,
@@ -209,25 +214,28 @@ impl Faults {
         self.extend([Violation::new(field, constraint, message)]);
     }
 
-    pub(super) fn extend(&self, faults: impl IntoIterator<Item = Violation>) {
-        self.0.borrow_mut().extend(faults);
+    pub(super) fn extend(&self, violations: impl IntoIterator<Item = Violation>) {
+        self.0.borrow_mut().extend(violations);
     }
 
     pub(super) fn count(&self) -> usize {
         self.0.borrow().as_slice().len()
     }
 
-    /// Whether the member has a fault.
+    /// Whether the member has a violation.
     pub(super) fn has(&self, field: &str) -> bool {
-        let faults = self.0.borrow();
-        faults.as_slice().iter().any(|fault| fault.field == field)
+        let violations = self.0.borrow();
+        violations
+            .as_slice()
+            .iter()
+            .any(|violation| violation.field == field)
     }
 
-    /// Refuses the body if it has faults.
-    pub(super) fn check(&self) -> Result<(), BodyFault> {
+    /// Refuses the body if it has violations.
+    pub(super) fn check(&self) -> Result<(), BodyError> {
         match self.0.take() {
-            faults if faults.is_empty() => Ok(()),
-            faults => Err(BodyFault::Invalid(faults)),
+            violations if violations.is_empty() => Ok(()),
+            violations => Err(BodyError::Invalid(violations)),
         }
     }
 
@@ -237,7 +245,7 @@ impl Faults {
         Some(Members {
             path: path.to_owned(),
             all,
-            faults: self,
+            violations: self,
         })
     }
 
@@ -250,20 +258,20 @@ impl Faults {
         self.decode(raw, path, Shape::Text)
     }
 
-    /// Reads an object that is stored whole, with its numbers as the database will return them: the same object sent
-    /// again must equal the stored one.
+    /// Reads an object that is stored unchanged, with its numbers as the database will return them: the same object
+    /// sent again must equal the stored one.
     pub(super) fn document(&self, raw: &RawValue, path: &str) -> Option<Map<String, Value>> {
         let mut document: Map<String, Value> = self.decode(raw, path, Shape::Object)?;
-        document.values_mut().for_each(settle_numbers);
+        document.values_mut().for_each(normalize_numbers);
         Some(document)
     }
 
-    /// Reads a value of any type, with its numbers as in [`Faults::document`].
+    /// Reads a value of any type, with its numbers as in [`ViolationSink::document`].
     fn value(&self, raw: &RawValue, path: &str) -> Option<Value> {
         let read = serde_json::from_str(raw.get());
-        let read = read.map_err(|error| self.extend([unkept(path, &error)]));
+        let read = read.map_err(|error| self.extend([unstorable(path, &error)]));
         let mut value = read.ok()?;
-        settle_numbers(&mut value);
+        normalize_numbers(&mut value);
         Some(value)
     }
 
@@ -279,23 +287,23 @@ impl Faults {
             return None;
         }
         let decoded = serde_json::from_str(raw.get());
-        let fault = decoded.map_err(|error| match shape {
+        let violation = decoded.map_err(|error| match shape {
             // `1.5`, or a number that does not fit, in place of an integer.
             Shape::Number => unfit_number(path),
-            _ => unkept(path, &error),
+            _ => unstorable(path, &error),
         });
-        fault.map_err(|fault| self.extend([fault])).ok()
+        violation.map_err(|violation| self.extend([violation])).ok()
     }
 }
 
 /// Normalizes numbers: a whole number is an integer in any spelling, and zero has no sign.
-fn settle_numbers(value: &mut Value) {
+fn normalize_numbers(value: &mut Value) {
     match value {
-        Value::Object(members) => members.values_mut().for_each(settle_numbers),
-        Value::Array(elements) => elements.iter_mut().for_each(settle_numbers),
+        Value::Object(members) => members.values_mut().for_each(normalize_numbers),
+        Value::Array(elements) => elements.iter_mut().for_each(normalize_numbers),
         Value::Number(number) if number.is_f64() => {
-            if let Some(settled) = number.as_f64().and_then(settled) {
-                *number = settled;
+            if let Some(integer) = number.as_f64().and_then(as_integer) {
+                *number = integer;
             }
         }
         Value::Number(_) | Value::Null | Value::Bool(_) | Value::String(_) => {}
@@ -304,7 +312,7 @@ fn settle_numbers(value: &mut Value) {
 
 /// The integer that equals a float, if it fits: `1.0` and `1e2` are `1` and `100`, so that a client with another
 /// spelling of numbers changes nothing.
-fn settled(float: f64) -> Option<Number> {
+fn as_integer(float: f64) -> Option<Number> {
     if float.fract() != 0.0 {
         return None;
     }
@@ -339,14 +347,14 @@ fn unfit_number(path: &str) -> Violation {
 }
 
 /// The text is JSON, but contains what cannot be stored unchanged: a number beyond all limits.
-fn unkept(path: &str, error: &serde_json::Error) -> Violation {
+fn unstorable(path: &str, error: &serde_json::Error) -> Violation {
     let message = format!("field '{path}' cannot be kept as it is: {error}");
     Violation::new(path, Constraint::Format, message)
 }
 
 /// Checks in one pass what no parser would report: nesting, NUL characters and unpaired surrogates (the database
 /// cannot store them), and integers that 64 bits do not hold (they would silently become another number).
-fn check_limits(json: &[u8]) -> Result<(), BodyFault> {
+fn check_limits(json: &[u8]) -> Result<(), BodyError> {
     let (mut depth, mut nests) = (0, 0);
     let mut at = 0;
     while let Some(&byte) = json.get(at) {
@@ -380,7 +388,7 @@ fn check_limits(json: &[u8]) -> Result<(), BodyFault> {
 }
 
 /// The position after the closing quote; the end of the input if there is none.
-fn end_of_text(json: &[u8], quote: usize) -> Result<usize, BodyFault> {
+fn end_of_text(json: &[u8], quote: usize) -> Result<usize, BodyError> {
     let mut at = quote + 1;
     while let Some(&byte) = json.get(at) {
         match byte {
@@ -397,7 +405,7 @@ fn end_of_text(json: &[u8], quote: usize) -> Result<usize, BodyFault> {
 }
 
 /// The length of the escape at this position. An invalid one is left to the parser.
-fn escape_length(json: &[u8]) -> Result<usize, BodyFault> {
+fn escape_length(json: &[u8]) -> Result<usize, BodyError> {
     match unit(json) {
         None => Ok(2),
         Some(0xd800..=0xdbff) if matches!(json.get(6..).and_then(unit), Some(0xdc00..=0xdfff)) => {
@@ -418,7 +426,7 @@ fn unit(json: &[u8]) -> Option<u16> {
     u16::from_str_radix(digits, 16).ok()
 }
 
-fn end_of_number(json: &[u8], start: usize) -> Result<usize, BodyFault> {
+fn end_of_number(json: &[u8], start: usize) -> Result<usize, BodyError> {
     let rest = &json[start..];
     let part = |b: &u8| matches!(b, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E');
     let length = rest.iter().take_while(|b| part(b)).count();
@@ -442,15 +450,15 @@ mod tests {
 
     use super::*;
 
-    fn fault(json: &str) -> String {
-        match body(json.as_bytes(), &Faults::default()) {
-            Err(BodyFault::Malformed(text)) => text,
+    fn violation(json: &str) -> String {
+        match body(json.as_bytes(), &ViolationSink::default()) {
+            Err(BodyError::Malformed(text)) => text,
             other => format!("{other:?}"),
         }
     }
 
     fn is_body(json: &str) -> bool {
-        body(json.as_bytes(), &Faults::default()).is_ok()
+        body(json.as_bytes(), &ViolationSink::default()).is_ok()
     }
 
     #[test]
@@ -475,16 +483,20 @@ mod tests {
             (r#"{"a":18446744073709551616}"#, "does not fit in 64 bits"),
             (r#"{"a":-9223372036854775809}"#, "does not fit in 64 bits"),
         ] {
-            assert!(fault(json).contains(part), "{json:?}: {}", fault(json));
+            assert!(
+                violation(json).contains(part),
+                "{json:?}: {}",
+                violation(json)
+            );
         }
         assert_eq!(
-            body(b"{\"a\":\"\xff\"}", &Faults::default()).unwrap_err(),
-            BodyFault::Malformed("Invalid JSON in request body: not valid UTF-8".to_owned())
+            body(b"{\"a\":\"\xff\"}", &ViolationSink::default()).unwrap_err(),
+            BodyError::Malformed("Invalid JSON in request body: not valid UTF-8".to_owned())
         );
     }
 
     #[test]
-    fn what_looks_like_a_fault_but_is_none_passes() {
+    fn what_looks_like_a_violation_but_is_none_passes() {
         for json in [
             r#"{"a":"\\u0000"}"#, // a backslash and a text
             r#"{"a":"\\ud800"}"#,
@@ -509,23 +521,23 @@ mod tests {
             )
         };
         assert!(is_body(&nested(DEPTH_MAX)));
-        assert!(fault(&nested(DEPTH_MAX + 1)).contains("nested deeper than 64 levels"));
+        assert!(violation(&nested(DEPTH_MAX + 1)).contains("nested deeper than 64 levels"));
     }
 
     #[test]
     fn arrays_and_objects_have_a_limit_and_what_stands_in_texts_does_not_count() {
         let many = |count: usize| format!("{{\"a\":[\"[[\"{}]}}", ",[]".repeat(count - 2));
         assert!(is_body(&many(NESTS_MAX)));
-        assert!(fault(&many(NESTS_MAX + 1)).contains("more than 20000 arrays and objects"));
+        assert!(violation(&many(NESTS_MAX + 1)).contains("more than 20000 arrays and objects"));
     }
 
     #[test]
-    fn a_member_that_is_there_twice_is_a_fault() {
-        let faults = Faults::default();
-        let mut members = body(br#"{"a":1,"b":2,"a":3}"#, &faults).unwrap();
+    fn a_repeated_member_is_a_violation() {
+        let violations = ViolationSink::default();
+        let mut members = body(br#"{"a":1,"b":2,"a":3}"#, &violations).unwrap();
         assert_eq!(members.integer("a"), Some(1));
         assert_eq!(
-            faults.0.borrow().as_slice()[0].message,
+            violations.0.borrow().as_slice()[0].message,
             "field 'a' must appear only once"
         );
         assert_eq!(members.unknown(), Some("b"));
@@ -544,12 +556,12 @@ mod tests {
     proptest! {
         #[test]
         fn no_bytes_panic(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
-            let _ = body(&bytes, &Faults::default());
+            let _ = body(&bytes, &ViolationSink::default());
         }
 
         #[test]
         fn no_json_like_text_panics(text in r#"[\[\]{}",:\\u0-9eE.+\-a-f ]{0,48}"#) {
-            let _ = body(text.as_bytes(), &Faults::default());
+            let _ = body(text.as_bytes(), &ViolationSink::default());
         }
     }
 }

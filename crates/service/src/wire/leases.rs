@@ -4,24 +4,24 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::json::{BodyFault, Faults, body};
+use super::json::{BodyError, ViolationSink, body};
 use hyperfleet_domain::lease::{HeldLease, LeaseClaim, LeaseDuration, LeaseHolder};
 use hyperfleet_domain::{Constraint, Violations, moment};
 
 /// A lease.
 #[derive(Serialize, ToSchema)]
-#[schema(as = Lease, description = "Which of several copies of a program works, and until when.")]
+#[schema(as = Lease, description = "A lease: which copy of a program is active, and until when.")]
 pub(super) struct LeaseView<'a> {
-    /// Since when the holder has held it without a break.
+    /// Since when the holder has held the lease without interruption.
     #[serde(serialize_with = "moment::serialize")]
     acquired_time: DateTime<Utc>,
-    /// How long it lasts after each renewal.
+    /// Duration after each renewal.
     #[schema(value_type = i32, minimum = 1, maximum = 3600)]
     duration_seconds: i64,
-    /// When another holder may acquire it, unless it is renewed.
+    /// When another holder can acquire the lease, unless it is renewed.
     #[serde(serialize_with = "moment::serialize")]
     expires_time: DateTime<Utc>,
-    /// The copy that works.
+    /// The active copy.
     #[schema(example = "dns-adapter-7c9f-1")]
     holder: &'a str,
     #[schema(example = "Lease")]
@@ -47,27 +47,27 @@ pub fn lease(lease: &HeldLease) -> impl Serialize + '_ {
 }
 
 /// Reads the body of a request for a lease. Unknown members are ignored.
-pub fn lease_claim(bytes: &[u8]) -> Result<LeaseClaim, BodyFault> {
-    let faults = &Faults::default();
-    let mut body = body(bytes, faults)?;
+pub fn lease_claim(bytes: &[u8]) -> Result<LeaseClaim, BodyError> {
+    let violations = &ViolationSink::default();
+    let mut body = body(bytes, violations)?;
     let holder = body.text("holder").unwrap_or_default();
     let holder = LeaseHolder::parse(holder);
-    let holder = holder.map_err(|fault| {
-        if !faults.has("holder") {
-            faults.extend([fault]);
+    let holder = holder.map_err(|violation| {
+        if !violations.has("holder") {
+            violations.extend([violation]);
         }
     });
     let seconds = body.integer("duration_seconds");
-    if seconds.is_none() && !faults.has("duration_seconds") {
+    if seconds.is_none() && !violations.has("duration_seconds") {
         let message = "duration_seconds is required";
-        faults.add("duration_seconds", Constraint::Required, message);
+        violations.add("duration_seconds", Constraint::Required, message);
     }
     let duration = seconds.map(LeaseDuration::parse).transpose();
-    let duration = duration.map_err(|fault| faults.extend([fault]));
-    faults.check()?;
+    let duration = duration.map_err(|violation| violations.extend([violation]));
+    violations.check()?;
     match (holder, duration) {
         (Ok(holder), Ok(Some(duration))) => Ok(LeaseClaim { holder, duration }),
-        // A missing member has its fault already.
-        _ => Err(BodyFault::Invalid(Violations::default())),
+        // A missing member has its violation already.
+        _ => Err(BodyError::Invalid(Violations::default())),
     }
 }

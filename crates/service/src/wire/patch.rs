@@ -4,12 +4,12 @@ use serde_json::Map;
 use serde_json::value::RawValue;
 use strum::{EnumIter, IntoEnumIterator as _};
 
-use super::json::{BodyFault, Faults, Members, array_body, body, object_body};
+use super::json::{BodyError, Members, ViolationSink, array_body, body, object_body};
 use super::requests::{check_spec, labels, references, spec};
 use hyperfleet_domain::patch::{
     JsonPatch, MergePatch, PatchMember, RequestedOperation, RequestedParts, RequestedPatch,
 };
-use hyperfleet_domain::{Constraint, Entity, Violation, shown};
+use hyperfleet_domain::{Constraint, Entity, Violation, excerpt};
 
 /// The format of a patch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, EnumIter)]
@@ -32,7 +32,7 @@ impl PatchFormat {
         }
     }
 
-    /// The format of a `Content-Type`, whose parameters do not matter. A blank one is that of a request without the
+    /// The format of a `Content-Type`, whose parameters do not matter. A blank one belongs to a request without the
     /// header.
     pub fn of(content_type: &str) -> Option<Self> {
         let media_type = content_type.split(';').next().unwrap_or_default().trim();
@@ -49,7 +49,7 @@ impl PatchFormat {
     }
 }
 
-/// Reads the body of a patch. Unknown members are faults: a misspelt one would change nothing.
+/// Reads the body of a patch. Unknown members are violations: a misspelt one would change nothing.
 ///
 /// The spec of a patch in plain JSON is checked against `entity`; if the path does not name the kind, the use case
 /// checks it once it has found the resource.
@@ -57,7 +57,7 @@ pub fn patch(
     format: PatchFormat,
     bytes: &[u8],
     entity: Option<&Entity>,
-) -> Result<RequestedPatch, BodyFault> {
+) -> Result<RequestedPatch, BodyError> {
     match format {
         PatchFormat::Parts => parts(bytes, entity).map(RequestedPatch::Parts),
         PatchFormat::Merge => merge(bytes).map(RequestedPatch::Merge),
@@ -65,61 +65,65 @@ pub fn patch(
     }
 }
 
-fn parts(bytes: &[u8], entity: Option<&Entity>) -> Result<RequestedParts, BodyFault> {
-    let faults = &Faults::default();
-    let body = body(bytes, faults);
-    let mut body = body.map_err(|fault| naming_operations(fault, bytes))?;
+fn parts(bytes: &[u8], entity: Option<&Entity>) -> Result<RequestedParts, BodyError> {
+    let violations = &ViolationSink::default();
+    let body = body(bytes, violations);
+    let mut body = body.map_err(|error| naming_operations(error, bytes))?;
     let spec = spec(&mut body);
-    check_spec(entity, spec.as_ref(), faults);
+    check_spec(entity, spec.as_ref(), violations);
     let parts = RequestedParts {
         spec,
         labels: labels(&mut body),
         references: references(&mut body),
     };
     refuse_unknown(&body)?;
-    faults.check()?;
+    violations.check()?;
     if parts.spec.is_none() && parts.labels.is_none() && parts.references.is_none() {
-        return Err(BodyFault::NothingToUpdate);
+        return Err(BodyError::NothingToUpdate);
     }
     Ok(parts)
 }
 
-fn merge(bytes: &[u8]) -> Result<MergePatch, BodyFault> {
-    let faults = &Faults::default();
-    let body = object_body(bytes, faults);
-    let mut body = body.map_err(|fault| naming_operations(fault, bytes))?;
+fn merge(bytes: &[u8]) -> Result<MergePatch, BodyError> {
+    let violations = &ViolationSink::default();
+    let body = object_body(bytes, violations);
+    let mut body = body.map_err(|error| naming_operations(error, bytes))?;
     let mut patch = Map::new();
     for member in PatchMember::iter() {
         let name = member.name();
         patch.extend(body.value(name).map(|value| (name.to_owned(), value)));
     }
     refuse_unknown(&body)?;
-    faults.check()?;
-    MergePatch::parse(patch).map_err(BodyFault::Invalid)
+    violations.check()?;
+    MergePatch::parse(patch).map_err(BodyError::Invalid)
 }
 
 /// A list in place of an object is most likely a JSON patch with the `Content-Type` of another format.
-fn naming_operations(fault: BodyFault, bytes: &[u8]) -> BodyFault {
-    if !matches!(fault, BodyFault::Invalid(_)) || !bytes.trim_ascii_start().starts_with(b"[") {
-        return fault;
+fn naming_operations(error: BodyError, bytes: &[u8]) -> BodyError {
+    if !matches!(error, BodyError::Invalid(_)) || !bytes.trim_ascii_start().starts_with(b"[") {
+        return error;
     }
     let operations = PatchFormat::Operations.media_type();
     let message = format!("the body must be an object; a list of operations is {operations}");
-    BodyFault::Invalid(Violation::new("", Constraint::Format, message).into())
+    BodyError::Invalid(Violation::new("", Constraint::Format, message).into())
 }
 
-fn operations(bytes: &[u8]) -> Result<JsonPatch, BodyFault> {
-    let faults = &Faults::default();
+fn operations(bytes: &[u8]) -> Result<JsonPatch, BodyError> {
+    let violations = &ViolationSink::default();
     let elements = array_body(bytes)?.into_iter().enumerate();
-    let operations = elements.map(|(index, raw)| operation(raw, index, faults));
+    let operations = elements.map(|(index, raw)| operation(raw, index, violations));
     let operations = operations.map(Option::unwrap_or_default).collect();
-    faults.check()?;
-    JsonPatch::parse(operations).map_err(BodyFault::Invalid)
+    violations.check()?;
+    JsonPatch::parse(operations).map_err(BodyError::Invalid)
 }
 
 /// Reads an operation. Unknown members are ignored, as RFC 6902 demands.
-fn operation(raw: &RawValue, index: usize, faults: &Faults) -> Option<RequestedOperation> {
-    let mut members = faults.members(raw, &format!("operations[{index}]"))?;
+fn operation(
+    raw: &RawValue,
+    index: usize,
+    violations: &ViolationSink,
+) -> Option<RequestedOperation> {
+    let mut members = violations.members(raw, &format!("operations[{index}]"))?;
     Some(RequestedOperation {
         op: members.text("op"),
         path: members.text("path"),
@@ -128,13 +132,13 @@ fn operation(raw: &RawValue, index: usize, faults: &Faults) -> Option<RequestedO
     })
 }
 
-fn refuse_unknown(body: &Members<'_>) -> Result<(), BodyFault> {
+fn refuse_unknown(body: &Members<'_>) -> Result<(), BodyError> {
     let Some(unknown) = body.unknown() else {
         return Ok(());
     };
-    let unknown = shown(unknown);
+    let unknown = excerpt(unknown);
     let text = format!("Invalid request format: json: unknown field \"{unknown}\"");
-    Err(BodyFault::Malformed(text))
+    Err(BodyError::Malformed(text))
 }
 
 #[cfg(test)]
@@ -161,19 +165,25 @@ mod tests {
         }
     }
 
-    fn faults(format: PatchFormat, body: &str) -> Vec<(String, &'static str, String)> {
+    fn violations(format: PatchFormat, body: &str) -> Vec<(String, &'static str, String)> {
         match patch(format, body.as_bytes(), None) {
-            Err(BodyFault::Invalid(faults)) => faults
+            Err(BodyError::Invalid(violations)) => violations
                 .into_vec()
                 .into_iter()
-                .map(|fault| (fault.field, fault.constraint.into_str(), fault.message))
+                .map(|violation| {
+                    (
+                        violation.field,
+                        violation.constraint.into_str(),
+                        violation.message,
+                    )
+                })
                 .collect(),
             other => panic!("{body}: {other:?}"),
         }
     }
 
     #[test]
-    fn every_fault_of_an_operation_is_named() {
+    fn every_violation_of_an_operation_is_named() {
         for (operation, field, constraint) in [
             (r#"{"path": "/spec"}"#, "op", "required"),
             (
@@ -218,7 +228,7 @@ mod tests {
                 "unique",
             ),
         ] {
-            let all = faults(PatchFormat::Operations, &format!("[{operation}]"));
+            let all = violations(PatchFormat::Operations, &format!("[{operation}]"));
             let expected = format!("operations[0].{field}");
             assert_eq!(
                 (&*all[0].0, all[0].1),
@@ -244,7 +254,7 @@ mod tests {
         };
         let body = many(JsonPatch::OPERATIONS_MAX);
         assert!(patch(PatchFormat::Operations, body.as_bytes(), None).is_ok());
-        let all = faults(
+        let all = violations(
             PatchFormat::Operations,
             &many(JsonPatch::OPERATIONS_MAX + 1),
         );
@@ -267,20 +277,20 @@ mod tests {
             (PatchFormat::Operations, "null", array),
             (PatchFormat::Operations, "{}", array),
         ] {
-            assert_eq!(faults(format, body)[0].2, message, "{body}");
+            assert_eq!(violations(format, body)[0].2, message, "{body}");
         }
     }
 
     #[test]
     fn a_merge_patch_cannot_remove_the_spec() {
-        let all = faults(PatchFormat::Merge, r#"{"spec": null, "labels": null}"#);
+        let all = violations(PatchFormat::Merge, r#"{"spec": null, "labels": null}"#);
         let message = "spec is required".to_owned();
         assert_eq!(all, [("spec".to_owned(), "required", message)]);
     }
 
     #[test]
     fn a_label_without_a_value_is_refused_in_plain_json() {
-        let all = faults(PatchFormat::Parts, r#"{"labels": {"a": null, "b": "c"}}"#);
+        let all = violations(PatchFormat::Parts, r#"{"labels": {"a": null, "b": "c"}}"#);
         let message = "label value must be a string, not null".to_owned();
         assert_eq!(all, [("labels[a]".to_owned(), "format", message)]);
     }
@@ -290,7 +300,7 @@ mod tests {
         for format in [PatchFormat::Parts, PatchFormat::Merge] {
             let read = patch(format, br#"{"name": "x"}"#, None);
             let text = "Invalid request format: json: unknown field \"name\"".to_owned();
-            assert!(matches!(read, Err(BodyFault::Malformed(found)) if found == text));
+            assert!(matches!(read, Err(BodyError::Malformed(found)) if found == text));
         }
     }
 }

@@ -12,15 +12,15 @@ use hyperfleet_domain::page::{Direction, InvalidOrder, Order, PageRequest};
 use hyperfleet_domain::tsl;
 use hyperfleet_domain::watch::WatchStart;
 use hyperfleet_domain::{
-    Constraint, ListFilter, ListFilterKind, ResourceId, Violation, Violations, shown,
+    Constraint, ListFilter, ListFilterKind, ResourceId, Violation, Violations, excerpt,
 };
 
 #[derive(Debug, Clone, PartialEq)]
-pub enum ParamsFault {
+pub enum ParamsError {
     Invalid(Violations),
     /// The order that a parameter gives cannot be used.
     Order(&'static str, InvalidOrder),
-    Search(tsl::Fault),
+    Search(tsl::SearchError),
     /// Members that do not exist are selected.
     Fields(UnknownFields),
 }
@@ -47,8 +47,8 @@ impl Params {
     /// # Errors
     ///
     /// Names every parameter that has.
-    pub fn checked(self) -> Result<Self, ParamsFault> {
-        let mut faults = Violations::default();
+    pub fn checked(self) -> Result<Self, ParamsError> {
+        let mut violations = Violations::default();
         // With `orderBy` it is a direction, not a list.
         let order = self.get("orderBy").map(|_| "order");
         for name in SINGLE.into_iter().chain(order) {
@@ -56,11 +56,11 @@ impl Params {
             let first = values.next();
             if let Some(other) = values.find(|value| Some(*value) != first) {
                 let message = format!("{name} must not be repeated with another value");
-                let fault = Violation::new(name, Constraint::Unique, message);
-                faults.push(fault.with_value(shown(other)));
+                let violation = Violation::new(name, Constraint::Unique, message);
+                violations.push(violation.with_value(excerpt(other)));
             }
         }
-        valid(faults, self)
+        valid(violations, self)
     }
 
     /// The value of a parameter, trimmed. Blank values count as absent.
@@ -86,7 +86,7 @@ impl Params {
     /// # Errors
     ///
     /// A value that is not an integer takes precedence over one out of range.
-    pub fn page(&self) -> Result<PageRequest, ParamsFault> {
+    pub fn page(&self) -> Result<PageRequest, ParamsError> {
         self.page_among(Violations::default())
     }
 
@@ -95,7 +95,7 @@ impl Params {
     /// # Errors
     ///
     /// Those of [`Params::page`], then a missing one of the two.
-    pub fn page_with_reference(&self) -> Result<PageRequest, ParamsFault> {
+    pub fn page_with_reference(&self) -> Result<PageRequest, ParamsError> {
         let missing = match (self.get("ref_type"), self.get("ref_target_id")) {
             (None, Some(_)) => Some("reftype"),
             (Some(_), None) => Some("reftargetid"),
@@ -105,80 +105,80 @@ impl Params {
             let message = "ref_type and ref_target_id must be provided together";
             Violation::new(field, Constraint::Required, message).with_value("")
         });
-        let mut faults = Violations::default();
-        faults.extend(missing);
-        self.page_among(faults)
+        let mut violations = Violations::default();
+        violations.extend(missing);
+        self.page_among(violations)
     }
 
-    /// Adds further faults, which come after those of values that are not integers.
-    fn page_among(&self, others: Violations) -> Result<PageRequest, ParamsFault> {
+    /// Adds further violations, which come after violations by values that are not integers.
+    fn page_among(&self, others: Violations) -> Result<PageRequest, ParamsError> {
         let size_name = if self.get("pageSize").is_some() {
             "pageSize"
         } else {
             "size"
         };
-        let mut faults = Violations::default();
-        let number = self.integer("page", &mut faults);
-        let size = self.integer(size_name, &mut faults);
-        if !faults.is_empty() {
-            return Err(ParamsFault::Invalid(faults));
+        let mut violations = Violations::default();
+        let number = self.integer("page", &mut violations);
+        let size = self.integer(size_name, &mut violations);
+        if !violations.is_empty() {
+            return Err(ParamsError::Invalid(violations));
         }
-        let mut faults = others;
+        let mut violations = others;
         let mut size = size.unwrap_or(i64::from(PageRequest::SIZE_DEFAULT));
         if size_name == "pageSize" {
             size = size.min(PageRequest::SIZE_MAX.into());
         }
-        let size = in_range(size_name, size, PageRequest::SIZE_MAX, &mut faults);
+        let size = in_range(size_name, size, PageRequest::SIZE_MAX, &mut violations);
         let number = in_range(
             "page",
             number.unwrap_or(1),
             PageRequest::NUMBER_MAX,
-            &mut faults,
+            &mut violations,
         );
         match (number, size) {
-            (Some(number), Some(size)) if faults.is_empty() => Ok(PageRequest { number, size }),
-            _ => Err(ParamsFault::Invalid(faults)),
+            (Some(number), Some(size)) if violations.is_empty() => Ok(PageRequest { number, size }),
+            _ => Err(ParamsError::Invalid(violations)),
         }
     }
 
-    fn integer(&self, name: &str, faults: &mut Violations) -> Option<i64> {
+    fn integer(&self, name: &str, violations: &mut Violations) -> Option<i64> {
         let integer = |text: &str| text.parse().ok();
-        self.parsed(name, "must be a valid integer", integer, faults)
+        self.parsed(name, "must be a valid integer", integer, violations)
     }
 
     /// Reads `order=name desc,…`, or the older pair `orderBy=name&order=desc`.
-    pub fn order(&self) -> Result<Order, ParamsFault> {
+    pub fn order(&self) -> Result<Order, ParamsError> {
         let direction = self.get("order").and_then(|text| text.parse().ok());
         let is_older = self.entries("orderBy").next().is_some();
         let order = match (is_older, direction) {
             (true, Some(default)) => Order::parse(self.entries("orderBy"), default),
             (true, None) => match self.get("order") {
                 None => Order::parse(self.entries("orderBy"), Direction::Ascending),
-                Some(other) => Err(InvalidOrder::Direction(shown(other))),
+                Some(other) => Err(InvalidOrder::Direction(excerpt(other))),
             },
             (false, Some(direction)) => Ok(Order::by_creation(direction)),
             (false, None) => Order::parse(self.entries("order"), Direction::Ascending),
         };
         let parameter = if is_older { "orderBy" } else { "order" };
-        order.map_err(|fault| ParamsFault::Order(parameter, fault))
+        order.map_err(|error| ParamsError::Order(parameter, error))
     }
 
     /// The filters of these kinds that are present; see [`Params::filter`].
     pub fn filters(
         &self,
         kinds: impl IntoIterator<Item = ListFilterKind>,
-    ) -> Result<Vec<ListFilter>, ParamsFault> {
-        let given = kinds.into_iter().map(|kind| self.filter(kind).transpose());
-        given.flatten().collect()
+    ) -> Result<Vec<ListFilter>, ParamsError> {
+        let filters = kinds.into_iter().map(|kind| self.filter(kind).transpose());
+        filters.flatten().collect()
     }
 
     /// A filter of a list of resources; `None` if it is absent.
-    pub fn filter(&self, kind: ListFilterKind) -> Result<Option<ListFilter>, ParamsFault> {
+    pub fn filter(&self, kind: ListFilterKind) -> Result<Option<ListFilter>, ParamsError> {
         match kind {
             ListFilterKind::Kind => Ok(self.get("kind").map(|kind| ListFilter::Kind(kind.into()))),
             ListFilterKind::Search => match self.get("search").map(tsl::parse).transpose() {
                 Ok(search) => Ok(search.map(ListFilter::Search)),
-                Err(fault) => Err(ParamsFault::Search(fault)),
+                Err(error) => Err(ParamsError::Search(error)),
             },
             ListFilterKind::IncludeDeleted => match self.get("includeDeleted") {
                 None => Ok(None),
@@ -186,8 +186,10 @@ impl Params {
                 Some("false") => Ok(Some(ListFilter::IncludeDeleted(false))),
                 Some(other) => {
                     let message = "must be true or false";
-                    let fault = Violation::new("includeDeleted", Constraint::Enum, message);
-                    Err(ParamsFault::Invalid(fault.with_value(shown(other)).into()))
+                    let violation = Violation::new("includeDeleted", Constraint::Enum, message);
+                    Err(ParamsError::Invalid(
+                        violation.with_value(excerpt(other)).into(),
+                    ))
                 }
             },
             ListFilterKind::Reference => {
@@ -200,30 +202,30 @@ impl Params {
         }
     }
 
-    /// Reads `at`: the moment of which a list is to be shown.
-    pub fn at(&self) -> Result<Option<DateTime<Utc>>, ParamsFault> {
-        let mut faults = Violations::default();
-        let at = self.parsed("at", TIME_EXPECTED, moment::parse, &mut faults);
-        valid(faults, at)
+    /// Reads `at`: the time as of which a list is requested.
+    pub fn at(&self) -> Result<Option<DateTime<Utc>>, ParamsError> {
+        let mut violations = Violations::default();
+        let at = self.parsed("at", TIME_EXPECTED, moment::parse, &mut violations);
+        valid(violations, at)
     }
 
-    /// Reads `at` or `generation`: the earlier state of a resource that is to be shown.
-    pub fn moment(&self) -> Result<Option<PastMoment>, ParamsFault> {
-        let mut faults = Violations::default();
-        let at = self.parsed("at", TIME_EXPECTED, moment::parse, &mut faults);
+    /// Reads `at` or `generation`, which select an earlier state of a resource.
+    pub fn moment(&self) -> Result<Option<PastMoment>, ParamsError> {
+        let mut violations = Violations::default();
+        let at = self.parsed("at", TIME_EXPECTED, moment::parse, &mut violations);
         let generation = |text: &str| text.parse().ok().filter(|number: &i32| *number > 0);
         let expected = "must be the number of a generation, from 1";
-        let generation = self.parsed("generation", expected, generation, &mut faults);
+        let generation = self.parsed("generation", expected, generation, &mut violations);
         if at.is_some() && generation.is_some() {
             let message = "cannot be combined with at: each names one state";
-            faults.push(Violation::new("generation", Constraint::Format, message));
+            violations.push(Violation::new("generation", Constraint::Format, message));
         }
         let at = at.map(PastMoment::At);
-        valid(faults, at.or(generation.map(PastMoment::Generation)))
+        valid(violations, at.or(generation.map(PastMoment::Generation)))
     }
 
     /// Reads `includeDeleted` of a single resource: whether a removed one is to be named as such.
-    pub fn shows_removed(&self) -> Result<bool, ParamsFault> {
+    pub fn shows_removed(&self) -> Result<bool, ParamsError> {
         let filter = self.filter(ListFilterKind::IncludeDeleted)?;
         Ok(filter == Some(ListFilter::IncludeDeleted(true)))
     }
@@ -233,29 +235,29 @@ impl Params {
     pub fn watch(
         &self,
         resumed: Option<ChangePosition>,
-    ) -> Result<Option<WatchStart>, ParamsFault> {
-        let mut faults = Violations::default();
-        let is_watch = self.parsed("watch", BOOLEAN_EXPECTED, boolean, &mut faults);
-        if is_watch != Some(true) && faults.is_empty() {
+    ) -> Result<Option<WatchStart>, ParamsError> {
+        let mut violations = Violations::default();
+        let is_watch = self.parsed("watch", BOOLEAN_EXPECTED, boolean, &mut violations);
+        if is_watch != Some(true) && violations.is_empty() {
             return Ok(None);
         }
-        let is_initial = self.parsed("initial", BOOLEAN_EXPECTED, boolean, &mut faults);
+        let is_initial = self.parsed("initial", BOOLEAN_EXPECTED, boolean, &mut violations);
         let position = self.parsed(
             "position",
             "must be the position of an answer or an event, as it stands there",
             ChangePosition::parse,
-            &mut faults,
+            &mut violations,
         );
         if self.get("at").is_some() {
             let message = "cannot be combined with watch: an earlier state does not change";
-            faults.push(Violation::new("at", Constraint::Format, message));
+            violations.push(Violation::new("at", Constraint::Format, message));
         }
         if position.is_some() && is_initial == Some(true) {
             let message = "cannot be combined with initial=true: it says itself where to begin";
-            faults.push(Violation::new("position", Constraint::Format, message));
+            violations.push(Violation::new("position", Constraint::Format, message));
         }
-        if !faults.is_empty() {
-            return Err(ParamsFault::Invalid(faults));
+        if !violations.is_empty() {
+            return Err(ParamsError::Invalid(violations));
         }
         Ok(Some(match (resumed.or(position), is_initial) {
             (Some(position), _) => WatchStart::After(position),
@@ -265,8 +267,8 @@ impl Params {
     }
 
     /// Reads `fields`, the selected members; `None` for all.
-    pub fn fields(&self) -> Result<Option<Fields>, ParamsFault> {
-        Fields::parse(self.entries("fields")).map_err(ParamsFault::Fields)
+    pub fn fields(&self) -> Result<Option<Fields>, ParamsError> {
+        Fields::parse(self.entries("fields")).map_err(ParamsError::Fields)
     }
 
     /// Whether the request is a dry run.
@@ -274,61 +276,61 @@ impl Params {
     /// # Errors
     ///
     /// Any value but `true`, and other spellings of the name: a change would be made that was not to be.
-    pub fn dry_run(&self) -> Result<bool, ParamsFault> {
-        let mut faults = Violations::default();
+    pub fn dry_run(&self) -> Result<bool, ParamsError> {
+        let mut violations = Violations::default();
         let mut is_dry_run = false;
         for (name, value) in self.0.iter().filter(|(name, _)| is_like_dry_run(name)) {
             is_dry_run = true;
-            let fault = |constraint, message: String| {
-                Violation::new(shown(name), constraint, message).with_value(shown(value))
+            let violation = |constraint, message: String| {
+                Violation::new(excerpt(name), constraint, message).with_value(excerpt(value))
             };
             if name != DRY_RUN {
                 let message = format!("the name of the parameter is {DRY_RUN}");
-                faults.push(fault(Constraint::Enum, message));
+                violations.push(violation(Constraint::Enum, message));
             } else if value != "true" {
-                faults.push(fault(Constraint::Enum, "must be true".to_owned()));
+                violations.push(violation(Constraint::Enum, "must be true".to_owned()));
             }
         }
-        valid(faults, is_dry_run)
+        valid(violations, is_dry_run)
     }
 
     /// Reads the filters of the audit trail.
-    pub fn audit_filter(&self) -> Result<AuditFilter, ParamsFault> {
-        let mut faults = Violations::default();
+    pub fn audit_filter(&self) -> Result<AuditFilter, ParamsError> {
+        let mut violations = Violations::default();
         let filter = AuditFilter {
             resource_id: self.parsed(
                 "resource_id",
                 "must be the id of a resource",
                 ResourceId::parse,
-                &mut faults,
+                &mut violations,
             ),
-            kind: self.text("kind", &mut faults),
-            actor: self.text("actor", &mut faults),
+            kind: self.text("kind", &mut violations),
+            actor: self.text("actor", &mut violations),
             action: self.parsed(
                 "action",
                 "must be create, patch, delete, hard_delete or force_delete",
                 |text| text.parse().ok(),
-                &mut faults,
+                &mut violations,
             ),
-            since: self.parsed("since", TIME_EXPECTED, moment::parse, &mut faults),
-            until: self.parsed("until", TIME_EXPECTED, moment::parse, &mut faults),
+            since: self.parsed("since", TIME_EXPECTED, moment::parse, &mut violations),
+            until: self.parsed("until", TIME_EXPECTED, moment::parse, &mut violations),
             after: self.parsed(
                 "after",
                 "must be the position of an answer as it stands there, or start",
                 TrailPosition::parse,
-                &mut faults,
+                &mut violations,
             ),
         };
         if filter.after.is_some() && self.get("page").is_some() {
             let message = "cannot be combined with page: it says itself where to begin";
-            faults.push(Violation::new("after", Constraint::Format, message));
+            violations.push(Violation::new("after", Constraint::Format, message));
         }
-        valid(faults, filter)
+        valid(violations, filter)
     }
 
-    fn text(&self, name: &str, faults: &mut Violations) -> Option<String> {
+    fn text(&self, name: &str, violations: &mut Violations) -> Option<String> {
         let text = |text: &str| (!text.contains('\0')).then(|| text.to_owned());
-        self.parsed(name, "must not contain the NUL character", text, faults)
+        self.parsed(name, "must not contain the NUL character", text, violations)
     }
 
     fn parsed<T>(
@@ -336,23 +338,23 @@ impl Params {
         name: &str,
         expected: &str,
         parse: impl Fn(&str) -> Option<T>,
-        faults: &mut Violations,
+        violations: &mut Violations,
     ) -> Option<T> {
         let text = self.get(name)?;
         let value = parse(text);
         if value.is_none() {
-            let fault = Violation::new(name, Constraint::Format, expected);
-            faults.push(fault.with_value(shown(text)));
+            let violation = Violation::new(name, Constraint::Format, expected);
+            violations.push(violation.with_value(excerpt(text)));
         }
         value
     }
 }
 
-fn valid<T>(faults: Violations, value: T) -> Result<T, ParamsFault> {
-    if faults.is_empty() {
+fn valid<T>(violations: Violations, value: T) -> Result<T, ParamsError> {
+    if violations.is_empty() {
         Ok(value)
     } else {
-        Err(ParamsFault::Invalid(faults))
+        Err(ParamsError::Invalid(violations))
     }
 }
 
@@ -370,8 +372,8 @@ fn is_like_dry_run(name: &str) -> bool {
     letters.map(|c| c.to_ascii_lowercase()).eq("dryrun".chars())
 }
 
-/// The target of a request without the parameter of dry runs: that of the request that would make the change. `params`
-/// decodes one pair of the query.
+/// The target of a request without the parameter of dry runs: the target of the request that would make the change.
+/// `params` decodes one pair of the query.
 pub fn real_target(target: &str, params: impl Fn(&str) -> Params) -> String {
     let Some((path, query)) = target.split_once('?') else {
         return target.to_owned();
@@ -387,13 +389,16 @@ pub fn real_target(target: &str, params: impl Fn(&str) -> Params) -> String {
 
 const TIME_EXPECTED: &str = "must be a time with its zone (RFC 3339), such as 2026-01-01T10:00:00Z";
 
-fn in_range(name: &str, number: i64, max: u32, faults: &mut Violations) -> Option<u32> {
-    let fault =
+fn in_range(name: &str, number: i64, max: u32, violations: &mut Violations) -> Option<u32> {
+    let violation =
         |constraint, message: String| Violation::new(name, constraint, message).with_value(number);
     if number < 1 {
-        faults.push(fault(Constraint::Min, format!("{name} must be at least 1")));
+        violations.push(violation(
+            Constraint::Min,
+            format!("{name} must be at least 1"),
+        ));
     } else if number > i64::from(max) {
-        faults.push(fault(
+        violations.push(violation(
             Constraint::Max,
             format!("{name} must be at most {max}"),
         ));
@@ -444,11 +449,11 @@ mod tests {
             "orderBy=name&order=asc&order=desc",
             "watch=true&watch=false&at=1&at=2",
         ] {
-            let Err(ParamsFault::Invalid(faults)) = params(query).checked() else {
+            let Err(ParamsError::Invalid(violations)) = params(query).checked() else {
                 panic!("{query} is accepted");
             };
             assert!(
-                faults
+                violations
                     .as_slice()
                     .iter()
                     .all(|f| f.constraint == Constraint::Unique)
@@ -494,10 +499,10 @@ mod tests {
                 ],
             ),
         ] {
-            let Err(ParamsFault::Invalid(faults)) = params(query).page() else {
+            let Err(ParamsError::Invalid(violations)) = params(query).page() else {
                 panic!("{query} was taken");
             };
-            let found: Vec<_> = faults
+            let found: Vec<_> = violations
                 .as_slice()
                 .iter()
                 .map(|f| (&*f.field, &*f.message))
@@ -592,10 +597,10 @@ mod tests {
             ),
             ("Dry-Run", "Dry-Run", "the name of the parameter is dryRun"),
         ] {
-            let Err(ParamsFault::Invalid(faults)) = params(query).dry_run() else {
+            let Err(ParamsError::Invalid(violations)) = params(query).dry_run() else {
                 panic!("{query} was taken");
             };
-            let found: Vec<_> = faults.as_slice().iter().collect();
+            let found: Vec<_> = violations.as_slice().iter().collect();
             assert_eq!(found.len(), 1, "{query}");
             assert_eq!((&*found[0].field, &*found[0].message), (field, message));
         }

@@ -35,10 +35,10 @@ pub const BASE: &str = PATHS_BASE;
 #[derive(Debug, Clone, Copy)]
 pub struct Views<'a>(pub &'a EntityRegistry);
 
-/// A resource of any kind. Members marked `required = false` are always present, too: the older document calls them
-/// optional, and clients' types are generated from it.
+/// A resource of any kind. Members marked `required = false` are also always present. The document of the Go HyperFleet
+/// API calls them optional, and clients' types are generated from it.
 #[derive(Serialize, ToSchema)]
-#[schema(description = "What is wanted of one thing, and what is known of it.")]
+#[schema(description = "A resource: its desired state and its status.")]
 pub(super) struct ResourceView<'a> {
     /// The caller that created it.
     #[schema(example = "system@hyperfleet.local")]
@@ -64,7 +64,7 @@ pub(super) struct ResourceView<'a> {
     id: String,
     /// Its kind.
     kind: &'a str,
-    /// For grouping and search.
+    /// Keys and values for grouping and search.
     #[schema(required = false, value_type = BTreeMap<String, String>)]
     labels: &'a JsonText,
     /// Unique among the active resources of its kind, for child kinds among those of one parent.
@@ -82,15 +82,15 @@ pub(super) struct ResourceView<'a> {
     /// The tenant that it belongs to, by dimension.
     #[schema(required = false, value_type = BTreeMap<String, String>)]
     tenancy: &'a Tenancy,
-    /// The caller that last changed the desired state.
+    /// The caller of the last change of the desired state.
     updated_by: &'a str,
-    /// Time of that change.
+    /// Time of the last change of the desired state.
     #[serde(serialize_with = "moment::serialize")]
     updated_time: DateTime<Utc>,
 }
 
 #[derive(Serialize, ToSchema)]
-#[schema(as = ResourceStatus, description = "What is known of a resource, computed from what adapters report.")]
+#[schema(as = ResourceStatus, description = "Status of a resource, computed from the reports of its adapters.")]
 pub(super) struct StatusView<'a> {
     /// `Reconciled`, `LastKnownReconciled`, and one for each required adapter that has reported.
     #[schema(value_type = Vec<ResourceCondition>)]
@@ -103,7 +103,7 @@ pub(super) struct LinkView<'a> {
     /// Its path. Ignored in requests.
     #[schema(required = false)]
     href: String,
-    /// Its identity. To be sent in requests.
+    /// Its id. Required in requests.
     #[schema(required = false)]
     id: String,
     /// Its kind.
@@ -143,10 +143,10 @@ pub(super) struct EntryView<'a> {
     action: &'a str,
     /// The caller that made it.
     actor: &'a str,
-    /// The generation after it; absent when the resource was removed.
+    /// The generation after the change. Absent if the resource was removed.
     #[serde(skip_serializing_if = "Option::is_none")]
     generation_after: Option<i32>,
-    /// The generation before it; absent when the resource is new.
+    /// The generation before the change. Absent if the resource is new.
     #[serde(skip_serializing_if = "Option::is_none")]
     generation_before: Option<i32>,
     /// Kind of the resource.
@@ -160,7 +160,7 @@ pub(super) struct EntryView<'a> {
     request_id: &'a str,
     /// Id of the resource.
     resource_id: &'a str,
-    /// Its number. Later changes of a resource have higher ones.
+    /// Number of the change. Later changes of a resource have higher numbers.
     sequence: i64,
     /// The tenant that the resource belongs to, by dimension.
     #[schema(value_type = BTreeMap<String, String>)]
@@ -174,7 +174,7 @@ pub(super) struct EntryView<'a> {
 #[derive(Serialize, ToSchema)]
 #[schema(description = "One page of a list.")]
 pub(super) struct ListView<T> {
-    /// Whether it begins with the creation of the resource: nothing is missing.
+    /// Whether the history is complete, back to the creation of the resource.
     #[serde(skip_serializing_if = "Option::is_none")]
     complete: Option<bool>,
     /// Start of the next page, for the parameter `continue`. Absent on the last page.
@@ -188,7 +188,7 @@ pub(super) struct ListView<T> {
     /// Number of the page.
     #[schema(value_type = i32, minimum = 1)]
     page: u32,
-    /// Of the audit trail: the value of `after` for the entries that follow.
+    /// Of the audit trail: the value of `after` for the next entries.
     #[serde(skip_serializing_if = "Option::is_none")]
     position: Option<String>,
     /// Of the audit trail: the position up to which every entry is sealed.
@@ -215,14 +215,14 @@ impl<T, V: Serialize, F: Fn(T) -> V> Serialize for Items<T, F> {
     }
 }
 
-/// A resource with what it takes to show it, or those of its members.
-struct Shown<'a> {
+/// A resource with everything that its view needs: all of its members, or the selected ones.
+struct ResourceItem<'a> {
     views: Views<'a>,
     resource: StoredResource,
     fields: Option<Rc<Fields>>,
 }
 
-impl Serialize for Shown<'_> {
+impl Serialize for ResourceItem<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Self {
             views, resource, ..
@@ -234,7 +234,7 @@ impl Serialize for Shown<'_> {
     }
 }
 
-/// A page with `items`, which are views of those of the listing.
+/// A page with `items`, the views of the listing's items.
 fn list<T, I>(kind: &str, listing: &Listing<T>, items: I) -> ListView<I> {
     ListView {
         complete: None,
@@ -249,7 +249,7 @@ fn list<T, I>(kind: &str, listing: &Listing<T>, items: I) -> ListView<I> {
     }
 }
 
-/// A page of what is known of one resource.
+/// A page of the history of one resource.
 pub(super) fn history<'a, T, V>(
     kind: &str,
     page: &'a HistoryPage<T>,
@@ -297,7 +297,7 @@ impl<'a> Views<'a> {
         }
     }
 
-    /// A page of resources of one kind, or of all; of each some members only, if there are `fields`.
+    /// A page of resources of one kind or of all kinds, with selected members if there are `fields`.
     pub fn resources(
         self,
         kind: Option<&str>,
@@ -308,7 +308,7 @@ impl<'a> Views<'a> {
         let fields = fields.map(Rc::new);
         let items = Items {
             items: Cell::default(),
-            view: move |resource| Shown {
+            view: move |resource| ResourceItem {
                 views: self,
                 resource,
                 fields: fields.clone(),

@@ -5,7 +5,7 @@ mod resources;
 mod searches;
 
 use hyperfleet_domain::tenancy::TenantScope;
-use hyperfleet_domain::tsl::{self, Fault};
+use hyperfleet_domain::tsl::{self, SearchError};
 use hyperfleet_domain::{EntityRegistry, Resource, entity_config};
 use hyperfleet_storage::{ResourceScope, Store};
 use sqlx::{AssertSqlSafe, Connection as _};
@@ -27,7 +27,7 @@ async fn the_locale_of_the_database_makes_no_difference() {
     compare(of_another_locale().await, 20_261_202).await;
 }
 
-/// The test server's own locale orders by bytes, and knows the cases of `a` to `z` alone; this one has the rules of a
+/// The test server's own locale orders by bytes, and knows only the cases of `a` to `z`; this one has the rules of a
 /// language where the server can have them.
 async fn of_another_locale() -> TestDatabase {
     let empty = TestDatabase::create_empty().await;
@@ -70,9 +70,10 @@ async fn compare(database: TestDatabase, seed: u64) {
         let filter = match tsl::parse(&text) {
             Ok(filter) => filter,
             // Long ones exceed a limit now and then.
-            Err(fault) => {
-                let is_limit = fault == Fault::TooLong || fault.to_string().contains("more than");
-                assert!(is_limit, "{text}: {fault}");
+            Err(error) => {
+                let is_limit =
+                    error == SearchError::TooLong || error.to_string().contains("more than");
+                assert!(is_limit, "{text}: {error}");
                 refused += 1;
                 continue;
             }

@@ -5,7 +5,7 @@ use hyperfleet_expressions::{TEXTS_BYTES_MAX, VALUES_MAX};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{Scene, faults, previously, rule, saying};
+use super::{Scene, errors, previously, rule, saying};
 use crate::ConditionStatus::True;
 use crate::condition_rules::Data;
 
@@ -29,7 +29,7 @@ fn the_deepest_rule_and_the_deepest_data_fit_a_small_stack() {
     // As many loops as pass: in each other, and each over what the one before it gives.
     let deepest = |loops: &dyn Fn(usize) -> String| {
         let passing = (1..).map(loops);
-        let passing = passing.take_while(|e| faults(vec![saying(e)]).is_empty());
+        let passing = passing.take_while(|e| errors(vec![saying(e)]).is_empty());
         passing.last().expect("one loop passes")
     };
     let open = |open: &str, n: usize| open.repeat(n) + "[1]" + &")".repeat(n);
@@ -75,7 +75,7 @@ fn the_deepest_rule_and_the_deepest_data_fit_a_small_stack() {
 }
 
 #[test]
-fn more_than_rules_may_be_given_fails_them_and_only_them() {
+fn input_above_the_limit_fails_only_the_rules_that_read_it() {
     let numbers = |count: usize| numbers(count).resource.spec["n"].clone();
     let text = |bytes: usize| Value::from("t".repeat(bytes));
     for (what, spec, fits) in [
@@ -90,8 +90,8 @@ fn more_than_rules_may_be_given_fails_them_and_only_them() {
         };
         scene.resource.spec.insert("s".to_owned(), spec);
         let derived = scene.derive(vec![rule("false", "true", "\"\"", "\"\"")]);
-        let kept = if fits { vec![] } else { scene.previous };
-        assert_eq!(derived.conditions, kept, "{what}");
+        let expected = if fits { vec![] } else { scene.previous };
+        assert_eq!(derived.conditions, expected, "{what}");
         assert_eq!(derived.failures.is_empty(), fits, "{what}");
     }
     let data = |bytes: usize| json!({ "t": "t".repeat(bytes - "{'t':''}".len()) });
@@ -105,7 +105,7 @@ fn more_than_rules_may_be_given_fails_them_and_only_them() {
 }
 
 #[test]
-fn a_rule_that_costs_too_much_is_told_even_if_it_swallows_the_error() {
+fn a_rule_over_its_cost_fails_even_if_it_handles_the_error() {
     let swallowing = "[1].exists(x, resource.spec.n.map(a, resource.spec.n) == []) || true";
     let scene = numbers(10_000);
     let said = scene.one(rule(swallowing, "true", "\"\"", "\"\""));
@@ -203,14 +203,14 @@ proptest! {
         let mut rules = vec![rule(&when, "true", "\"\"", &said), saying(&said), saying("\"m\"")];
         rules[1].kind = "Said".to_owned();
         rules[2].kind = "Good".to_owned();
-        if faults(rules.clone()).is_empty() {
+        if errors(rules.clone()).is_empty() {
             let derived = scene.derive(rules.clone());
             prop_assert_eq!(&derived, &scene.derive(rules));
             prop_assert_eq!(derived.conditions[0].kind.as_str(), "Good");
             for failure in &derived.failures {
-                let kept = derived.conditions.iter().find(|c| c.kind == failure.rule);
+                let stored = derived.conditions.iter().find(|c| c.kind == failure.rule);
                 let before = scene.previous.iter().find(|c| c.kind == failure.rule);
-                prop_assert_eq!(kept, before);
+                prop_assert_eq!(stored, before);
                 prop_assert!(!failure.error.ends_with("the interpreter gave up"));
             }
         }
@@ -220,21 +220,21 @@ proptest! {
     #[test]
     fn no_rule_does_any_harm_in_a_long_loop(a in expression(), b in expression()) {
         let said = saying(&format!("resource.spec.n.exists(x, [{a}] == [{b}])"));
-        if faults(vec![said.clone()]).is_empty() {
+        if errors(vec![said.clone()]).is_empty() {
             let failures = numbers(3000).derive(vec![said]).failures;
             let gave_up = failures.iter().any(|f| f.error.ends_with("the interpreter gave up"));
             prop_assert!(!gave_up, "{failures:?}");
         }
     }
 
-    /// Any text is either a rule or has one fault, which names the expression and stays short.
+    /// Any text is either a rule or has one error, which names the expression and stays short.
     #[test]
-    fn any_text_has_one_short_fault_at_most(text in "([()\\[\\]{}?:.,+!a-z0-9'\"\\\\ ]|statuses|map|x,){0,60}") {
-        let faults = faults(vec![saying(&text)]);
-        prop_assert!(faults.len() <= 1, "{faults:?}");
-        for fault in faults {
-            prop_assert!(fault.contains("whose output.message.expression "), "{fault}");
-            prop_assert!(fault.len() < 400, "{fault}");
+    fn any_text_has_one_short_error_at_most(text in "([()\\[\\]{}?:.,+!a-z0-9'\"\\\\ ]|statuses|map|x,){0,60}") {
+        let errors = errors(vec![saying(&text)]);
+        prop_assert!(errors.len() <= 1, "{errors:?}");
+        for error in errors {
+            prop_assert!(error.contains("whose output.message.expression "), "{error}");
+            prop_assert!(error.len() < 400, "{error}");
         }
     }
 }

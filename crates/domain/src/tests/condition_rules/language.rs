@@ -7,7 +7,7 @@ use crate::ConditionStatus::{False, True};
 use crate::{Deletion, ResourceName};
 
 #[test]
-fn numbers_compare_whatever_their_type_and_are_shown_short() {
+fn numbers_compare_across_types_and_have_short_texts() {
     let mut scene = Scene::default();
     scene.resource.spec.extend(super::members(&json!({
         "count": 25, "half": 0.5, "big": 9_007_199_254_740_993_i64, "huge": u64::MAX, "minus": -3
@@ -113,7 +113,7 @@ fn functions_of_the_standard_and_our_own() {
 }
 
 #[test]
-fn rules_see_the_whole_resource_but_its_conditions_and_secrets() {
+fn rules_see_the_resource_without_conditions_and_secrets() {
     let mut scene = Scene::default();
     scene
         .resource
@@ -165,7 +165,7 @@ fn reports_are_seen_in_the_order_of_their_adapters() {
 }
 
 #[test]
-fn what_is_nested_too_deep_is_empty_and_not_shown() {
+fn data_nested_too_deeply_is_empty_and_hidden() {
     let mut deep = json!({"bottom": "password"});
     for _ in 0..30 {
         deep = json!({ "d": deep });

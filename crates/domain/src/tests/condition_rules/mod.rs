@@ -54,17 +54,17 @@ fn kind(rules: Vec<RuleConfig>) -> EntityConfig {
     }
 }
 
-fn faults(rules: Vec<RuleConfig>) -> Vec<String> {
+fn errors(rules: Vec<RuleConfig>) -> Vec<String> {
     match entity_config::registry(&[kind(rules)]) {
         Ok(_) => Vec::new(),
-        Err(InvalidEntities(faults)) => faults.iter().map(|f| of_conditions(f)).collect(),
+        Err(InvalidEntities(errors)) => errors.iter().map(|f| of_conditions(f)).collect(),
     }
 }
 
-/// A fault without the setting that it begins with.
-fn of_conditions(fault: &str) -> String {
-    let said = fault.strip_prefix("entities[0].conditions: ");
-    said.unwrap_or_else(|| panic!("{fault}")).to_owned()
+/// An error without the setting that it begins with.
+fn of_conditions(error: &str) -> String {
+    let said = error.strip_prefix("entities[0].conditions: ");
+    said.unwrap_or_else(|| panic!("{error}")).to_owned()
 }
 
 /// A cluster at generation 2, last changed at minute 10, on which `dns` has reported.
@@ -180,9 +180,9 @@ fn the_type_of_an_adapter_is_reserved_whichever_kind_requires_it() {
         ..given::kind("Channel", &[])
     };
     let configs = [given::kind("Cluster", &["dns"]), other];
-    let InvalidEntities(faults) = entity_config::registry(&configs).unwrap_err();
+    let InvalidEntities(errors) = entity_config::registry(&configs).unwrap_err();
     assert_eq!(
-        faults,
+        errors,
         [
             "entities[1].conditions: entity kind \"Channel\" has the condition \"DnsSuccessful\", which stands for a required adapter: choose another type"
         ]

@@ -2,22 +2,22 @@
 
 use hyperfleet_expressions::{DEPTH_MAX, SOURCE_BYTES_MAX};
 
-use super::{faults, rule, saying};
+use super::{errors, rule, saying};
 use crate::condition_rules::{RuleConfig, TYPE_BYTES_MAX};
 
-/// The fault of one expression, after the words for its place.
-fn fault(expression: &str) -> Option<String> {
-    let faults = faults(vec![saying(expression)]);
-    assert!(faults.len() <= 1, "{expression}: {faults:?}");
+/// The error of one expression, after the words for its place.
+fn error(expression: &str) -> Option<String> {
+    let errors = errors(vec![saying(expression)]);
+    assert!(errors.len() <= 1, "{expression}: {errors:?}");
     let start =
         "entity kind \"Cluster\" has the condition \"Zone\", whose output.message.expression ";
-    let fault = faults.into_iter().next()?;
-    let said = fault.strip_prefix(start);
-    Some(said.unwrap_or_else(|| panic!("{fault}")).to_owned())
+    let error = errors.into_iter().next()?;
+    let said = error.strip_prefix(start);
+    Some(said.unwrap_or_else(|| panic!("{error}")).to_owned())
 }
 
 #[test]
-fn what_the_language_lacks_is_told_with_what_to_change() {
+fn unsupported_syntax_is_reported_with_a_replacement() {
     for (expression, expected) in [
         ("", "is empty: write an expression"),
         (
@@ -82,7 +82,7 @@ fn what_the_language_lacks_is_told_with_what_to_change() {
             "has a pattern that grows too large",
         ),
     ] {
-        let said = fault(expression).unwrap_or_else(|| panic!("{expression} passes"));
+        let said = error(expression).unwrap_or_else(|| panic!("{expression} passes"));
         assert!(said.contains(expected), "{expression}: {said}");
     }
 }
@@ -115,7 +115,7 @@ fn nested_expressions_of_any_form_are_read_or_refused() {
         open("\u{0}", "", ""),
         open("é", "", ""),
     ] {
-        let said = fault(&expression).unwrap_or_default();
+        let said = error(&expression).unwrap_or_default();
         assert!(said.len() < 300, "{expression}: {said}");
     }
 }
@@ -132,8 +132,8 @@ fn the_longest_and_the_deepest_expression_are_accepted() {
         ),
         ("depth", &deep, DEPTH_MAX),
     ] {
-        assert_eq!(fault(&expression(max)), None, "{what}");
-        assert!(fault(&expression(max + 1)).is_some(), "{what}");
+        assert_eq!(error(&expression(max)), None, "{what}");
+        assert!(error(&expression(max + 1)).is_some(), "{what}");
     }
 }
 
@@ -145,12 +145,12 @@ fn an_ordinary_rule_is_far_within_the_limits() {
         "\"adapter \" + statuses[0].adapter + \" in \" + resource.spec.region + \" says \" + toJson(statuses[0].data)",
         "statuses.all(s, s.conditions.all(c, resource.spec.nodes.exists(n, n.type == c.type && n.status != c.status)))",
     ] {
-        assert_eq!(fault(expression), None, "{expression}");
+        assert_eq!(error(expression), None, "{expression}");
     }
 }
 
 #[test]
-fn types_are_checked_and_all_faults_are_told_at_once() {
+fn types_are_checked_and_all_errors_are_reported_together() {
     let typed = |kind: &str| RuleConfig {
         kind: kind.to_owned(),
         ..saying("\"m\"")
@@ -164,26 +164,26 @@ fn types_are_checked_and_all_faults_are_told_at_once() {
         ("a=True", "a type that is not usable"),
         ("é", "a type that is not usable"),
     ] {
-        let said = faults(vec![typed(kind)]);
+        let said = errors(vec![typed(kind)]);
         assert!(
             said.len() == 1 && said[0].contains(expected),
             "{kind}: {said:?}"
         );
     }
-    assert_eq!(faults(vec![typed(&"T".repeat(TYPE_BYTES_MAX))]), [""; 0]);
+    assert_eq!(errors(vec![typed(&"T".repeat(TYPE_BYTES_MAX))]), [""; 0]);
     assert_eq!(
-        faults(vec![typed(&"T".repeat(TYPE_BYTES_MAX + 1))]).len(),
+        errors(vec![typed(&"T".repeat(TYPE_BYTES_MAX + 1))]).len(),
         1
     );
-    assert_eq!(faults(vec![typed("OtherSuccessful")]), [""; 0]);
-    let said = faults(vec![typed("Twice"), typed("Twice")]);
+    assert_eq!(errors(vec![typed("OtherSuccessful")]), [""; 0]);
+    let said = errors(vec![typed("Twice"), typed("Twice")]);
     assert!(
         said[0].contains("has the condition \"Twice\" twice: rename"),
         "{said:?}"
     );
 
     let bad = rule("x", "y", "", "1 +");
-    let said = faults(vec![bad, typed("Reconciled")]);
+    let said = errors(vec![bad, typed("Reconciled")]);
     assert_eq!(said.len(), 5, "{said:?}");
     for (said, part) in
         said.iter()

@@ -1,7 +1,7 @@
 //! Cases that the older service decides, M01-M25. Where it ends a request with an error (M06, M07, M08, M18),
 //! here the condition stays as it was, and the failure is reported.
 
-use super::{Scene, faults, minute, previously, report, rule, saying};
+use super::{Scene, errors, minute, previously, report, rule, saying};
 use crate::ConditionStatus::{False, True, Unknown};
 use crate::condition_rules::RuleConfig;
 use crate::{Condition, ConditionStatus};
@@ -119,9 +119,9 @@ fn m10_a_reason_that_is_too_long_takes_its_condition_away() {
     let derived = scene.derive(vec![reason(257)]);
     assert_eq!(derived.conditions, []);
     assert!(derived.failures[0].error.contains("longer than 256 bytes"));
-    let kept = rule("true", "true", &format!("\"{}\"", "r".repeat(256)), "\"m\"");
-    let kept = scene.one(kept).unwrap().unwrap();
-    assert_eq!(kept.reason.map(|r| r.len()), Some(256));
+    let longest = rule("true", "true", &format!("\"{}\"", "r".repeat(256)), "\"m\"");
+    let longest = scene.one(longest).unwrap().unwrap();
+    assert_eq!(longest.reason.map(|r| r.len()), Some(256));
 }
 
 #[test]
@@ -163,7 +163,7 @@ fn m20_to_m22_times_move_with_what_is_wanted_and_transitions_with_the_status() {
 #[test]
 fn m23_and_m24_are_refused_at_start() {
     assert_eq!(
-        faults(vec![rule("env.X == 1", "true", "\"\"", "\"\"")]),
+        errors(vec![rule("env.X == 1", "true", "\"\"", "\"\"")]),
         [
             "entity kind \"Cluster\" has the condition \"Zone\", whose when.expression names \"env\", which is not there: rules see `statuses` and `resource`, and loops their own variable"
         ]
@@ -172,7 +172,7 @@ fn m23_and_m24_are_refused_at_start() {
         kind: "DnsSuccessful".to_owned(),
         ..saying("\"m\"")
     };
-    let said = faults(vec![reserved]);
+    let said = errors(vec![reserved]);
     assert!(
         said[0].contains("stands for a required adapter"),
         "{said:?}"

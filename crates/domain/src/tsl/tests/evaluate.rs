@@ -69,7 +69,7 @@ fn node_pool() -> Resource {
 }
 
 fn matches(resource: &Resource, text: &str) -> bool {
-    let filter = parse(text).unwrap_or_else(|fault| panic!("{text}: {fault}"));
+    let filter = parse(text).unwrap_or_else(|error| panic!("{text}: {error}"));
     filter.matches(resource, &kinds())
 }
 

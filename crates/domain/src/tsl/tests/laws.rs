@@ -7,8 +7,8 @@ use super::check;
 use super::expression::Expression;
 use super::parser;
 use super::{
-    ConditionPart, ELEMENTS_MAX, Fault, Field, Filter, PATTERN_BYTES_MAX, Predicate,
-    SPEC_VALUES_MAX, TESTS_MAX, TEXT_BYTES_MAX, Test, Type, Value, parse,
+    ConditionPart, ELEMENTS_MAX, Field, Filter, PATTERN_BYTES_MAX, Predicate, SPEC_VALUES_MAX,
+    SearchError, TESTS_MAX, TEXT_BYTES_MAX, Test, Type, Value, parse,
 };
 
 /// Longest message without its quotes of the search, in bytes.
@@ -20,7 +20,7 @@ const FILTER_DEPTH_MAX: usize = TESTS_MAX;
 ///
 /// - Reading it ends, without a panic, and with the same answer each time.
 /// - It is too long if it has more than [`TEXT_BYTES_MAX`] bytes, and only then.
-/// - A fault has a message of bounded length; one of syntax points into the text or at its end.
+/// - An error has a message of bounded length; one of syntax points into the text or at its end.
 /// - What is read, printed and read again is the same expression.
 /// - A filter keeps to every limit of this module; its negation asks the same questions.
 /// - Its values fit their fields, and are texts that the database can hold.
@@ -34,7 +34,7 @@ pub fn check_search(text: &str) -> Result<(), String> {
 
 fn of_reading(
     text: &str,
-    mut read: impl FnMut(&str) -> Result<Filter, Fault>,
+    mut read: impl FnMut(&str) -> Result<Filter, SearchError>,
 ) -> Result<(), String> {
     let answer = read(text);
     if read(text) != answer {
@@ -42,10 +42,14 @@ fn of_reading(
     }
     match &answer {
         Ok(filter) => of_filter(filter)?,
-        Err(fault) => of_fault(text, fault)?,
+        Err(error) => of_error(text, error)?,
     }
     if text.len() > TEXT_BYTES_MAX {
-        return same(&answer, &Err(Fault::TooLong), "the answer to what is long");
+        return same(
+            &answer,
+            &Err(SearchError::TooLong),
+            "the answer to what is long",
+        );
     }
     match parser::parse(text) {
         Ok(expression) => of_expression(&expression),
@@ -53,29 +57,31 @@ fn of_reading(
     }
 }
 
-fn of_fault(text: &str, fault: &Fault) -> Result<(), String> {
-    let message = fault.to_string();
+fn of_error(text: &str, error: &SearchError) -> Result<(), String> {
+    let message = error.to_string();
     if message.is_empty() {
-        return Err("a fault without a message".to_owned());
+        return Err("an error without a message".to_owned());
     }
-    // The text may be quoted whole; the mark below it is as far to the right as the text is long.
+    // The text may be quoted in full; the mark below it is as far to the right as the text is long.
     let quoted = 2 * text.len().min(TEXT_BYTES_MAX);
     at_most(
         message.len(),
         quoted + MESSAGE_BYTES_MAX,
         "bytes of message",
     )?;
-    match fault {
-        Fault::Syntax {
+    match error {
+        SearchError::Syntax {
             position,
-            text: shown,
+            text: printed,
             ..
         } => {
-            same(&shown.as_str(), &text, "the text of a fault")?;
-            at_most(*position, text.chars().count(), "characters to a fault")
+            same(&printed.as_str(), &text, "the text of an error")?;
+            at_most(*position, text.chars().count(), "characters to an error")
         }
-        Fault::TooLong if text.len() <= TEXT_BYTES_MAX => Err("short, but too long".to_owned()),
-        Fault::TooLong | Fault::UnknownField(_) | Fault::Meaning(_) => Ok(()),
+        SearchError::TooLong if text.len() <= TEXT_BYTES_MAX => {
+            Err("short, but too long".to_owned())
+        }
+        SearchError::TooLong | SearchError::UnknownField(_) | SearchError::Meaning(_) => Ok(()),
     }
 }
 
@@ -254,36 +260,39 @@ mod tests {
         let mut count = 0;
         let fickle = |_: &str| {
             count += 1;
-            Err(Fault::meaning(count.to_string()))
+            Err(SearchError::meaning(count.to_string()))
         };
         assert_broken(of_reading("a", fickle), "read twice");
         let long = "a".repeat(TEXT_BYTES_MAX + 1);
-        let late = |_: &str| Err(Fault::meaning("no"));
+        let late = |_: &str| Err(SearchError::meaning("no"));
         assert_broken(of_reading(&long, late), "the answer to what is long");
     }
 
     #[test]
-    fn faults_that_mislead_are_noticed() {
-        let syntax = |position: usize, text: &str| Fault::Syntax {
+    fn errors_that_mislead_are_noticed() {
+        let syntax = |position: usize, text: &str| SearchError::Syntax {
             what: "syntax error".to_owned(),
             position,
             text: text.to_owned(),
         };
-        assert_eq!(of_fault("ä", &syntax(1, "ä")), Ok(()));
-        assert_broken(of_fault("ä", &syntax(2, "ä")), "characters to a fault");
-        assert_broken(of_fault("a", &syntax(0, "b")), "text of a fault");
-        assert_broken(of_fault("a", &Fault::meaning("")), "without a message");
-        let long = Fault::meaning("a".repeat(MESSAGE_BYTES_MAX + 3));
-        assert_broken(of_fault("a", &long), "bytes of message");
-        assert_broken(of_fault("a", &Fault::TooLong), "short");
+        assert_eq!(of_error("ä", &syntax(1, "ä")), Ok(()));
+        assert_broken(of_error("ä", &syntax(2, "ä")), "characters to an error");
+        assert_broken(of_error("a", &syntax(0, "b")), "text of an error");
+        assert_broken(
+            of_error("a", &SearchError::meaning("")),
+            "without a message",
+        );
+        let long = SearchError::meaning("a".repeat(MESSAGE_BYTES_MAX + 3));
+        assert_broken(of_error("a", &long), "bytes of message");
+        assert_broken(of_error("a", &SearchError::TooLong), "short");
     }
 
     #[test]
     fn an_expression_that_reads_as_another_is_noticed() {
         let name = || Expression::Name("a".to_owned());
         assert_eq!(of_expression(&name()), Ok(()));
-        let alone = Expression::And(vec![name()]);
-        assert_broken(of_expression(&alone), "what is read of a");
+        let single = Expression::And(vec![name()]);
+        assert_broken(of_expression(&single), "what is read of a");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Telemetry of requests: one log line each, metrics, and a span if traces are kept.
+//! Telemetry of requests: one log line each, metrics, and a span if traces are exported.
 //!
 //! ```text
 //! span (id, trace) ▸ observe (line, metrics) ▸ frame ▸ … ▸ handler

@@ -24,7 +24,7 @@ const VALUES: &[&str] = &["value", "values"];
 /// Longest body that is checked, in bytes.
 const BODY_BYTES_MAX: usize = 64 * 1024;
 /// Most bytes of any text in the log.
-const SHOWN_BYTES_MAX: usize = 4 * 1024;
+const LOGGED_BYTES_MAX: usize = 4 * 1024;
 
 /// Headers, members and parameters whose values the log hides.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -49,7 +49,7 @@ impl Redaction {
 
     /// `name: value` for each header, as a JSON object.
     pub(super) fn headers(&self, headers: &HeaderMap) -> String {
-        let mut shown = Map::new();
+        let mut redacted = Map::new();
         for (name, value) in headers {
             let name = name.as_str();
             let is_named = ALWAYS.contains(&name) || self.headers.iter().any(|h| h == name);
@@ -59,9 +59,9 @@ impl Redaction {
             } else {
                 self.address(&String::from_utf8_lossy(value.as_bytes()))
             };
-            shown.insert(name.to_owned(), Value::String(value));
+            redacted.insert(name.to_owned(), Value::String(value));
         }
-        shortened(&Value::Object(shown).to_string(), SHOWN_BYTES_MAX).into_owned()
+        shortened(&Value::Object(redacted).to_string(), LOGGED_BYTES_MAX).into_owned()
     }
 
     /// The value of a header. If it is an address, as that of a `Referer`, its password and secret parameters
@@ -77,19 +77,19 @@ impl Redaction {
 
     /// The query of a request. A search may contain a secret field with its value.
     pub(super) fn query(&self, query: &str) -> String {
-        let mut shown = String::new();
+        let mut redacted = String::new();
         for (index, pair) in query.split('&').enumerate() {
             if index > 0 {
-                shown.push('&');
+                redacted.push('&');
             }
             let name = pair.split('=').next().unwrap_or_default();
             if self.is_secret(&decoded(pair)) {
-                let _ = write!(shown, "{name}={REDACTED}");
+                let _ = write!(redacted, "{name}={REDACTED}");
             } else {
-                shown.push_str(pair);
+                redacted.push_str(pair);
             }
         }
-        shortened(&shown, SHOWN_BYTES_MAX).into_owned()
+        shortened(&redacted, LOGGED_BYTES_MAX).into_owned()
     }
 
     /// A body, if it is JSON and not too long; otherwise its length.
@@ -102,7 +102,7 @@ impl Redaction {
             return format!("{bytes} bytes that are no JSON");
         };
         self.mask(&mut value);
-        shortened(&value.to_string(), SHOWN_BYTES_MAX).into_owned()
+        shortened(&value.to_string(), LOGGED_BYTES_MAX).into_owned()
     }
 
     fn mask(&self, value: &mut Value) {
@@ -208,20 +208,20 @@ mod tests {
             let name = HeaderName::from_static(name);
             headers.append(name, HeaderValue::from_static(value));
         }
-        let shown = redaction().headers(&headers);
-        assert!(!shown.contains("hunter2"), "{shown}");
-        assert_eq!(shown.matches(REDACTED).count(), 3, "{shown}");
-        assert!(shown.contains(r#""accept":"*/*""#), "{shown}");
-        let shown = Redaction::default().headers(&headers);
-        assert_eq!(shown.matches(REDACTED).count(), 2, "{shown}");
+        let redacted = redaction().headers(&headers);
+        assert!(!redacted.contains("hunter2"), "{redacted}");
+        assert_eq!(redacted.matches(REDACTED).count(), 3, "{redacted}");
+        assert!(redacted.contains(r#""accept":"*/*""#), "{redacted}");
+        let redacted = Redaction::default().headers(&headers);
+        assert_eq!(redacted.matches(REDACTED).count(), 2, "{redacted}");
     }
 
     #[test]
     fn secret_members_are_hidden_however_deep() {
         let body = br#"{"spec": {"DbPassword": {"a": "hunter2"}, "list": [{"accessToken": ["hunter2"]}], "size": 3}}"#;
-        let shown = redaction().body(body);
-        assert!(!shown.contains("hunter2"), "{shown}");
-        assert!(shown.contains(r#""size":3"#), "{shown}");
+        let redacted = redaction().body(body);
+        assert!(!redacted.contains("hunter2"), "{redacted}");
+        assert!(redacted.contains(r#""size":3"#), "{redacted}");
         assert_eq!(
             redaction().body(b"password=hunter2"),
             "16 bytes that are no JSON"
@@ -229,27 +229,27 @@ mod tests {
         let long = format!("\"{}\"", "x".repeat(BODY_BYTES_MAX));
         assert_eq!(redaction().body(long.as_bytes()), "65538 bytes");
         let long = format!("\"{}\"", "x".repeat(BODY_BYTES_MAX - 2));
-        assert!(redaction().body(long.as_bytes()).len() <= SHOWN_BYTES_MAX + '…'.len_utf8());
+        assert!(redaction().body(long.as_bytes()).len() <= LOGGED_BYTES_MAX + '…'.len_utf8());
     }
 
     #[test]
     fn pairs_of_a_name_and_a_value_are_read_as_members() {
         let body = br#"{"env": [{"name": "DB_PASSWORD", "value": "hunter2"}, {"Value": ["hunter2"], "Key": "accessToken"},
             {"name": "SIZE", "value": "3"}, {"name": {"password": 1}, "value": "4"}]}"#;
-        let shown = redaction().body(body);
-        assert!(!shown.contains("hunter2"), "{shown}");
-        assert!(shown.contains(r#""name":"DB_PASSWORD""#), "{shown}");
-        assert!(shown.contains(r#""value":"3""#), "{shown}");
-        assert!(shown.contains(r#""value":"4""#), "{shown}");
+        let redacted = redaction().body(body);
+        assert!(!redacted.contains("hunter2"), "{redacted}");
+        assert!(redacted.contains(r#""name":"DB_PASSWORD""#), "{redacted}");
+        assert!(redacted.contains(r#""value":"3""#), "{redacted}");
+        assert!(redacted.contains(r#""value":"4""#), "{redacted}");
         let patch =
             br#"[{"op": "add", "path": "/spec/db~1password", "value": {"now": "hunter2"}}]"#;
-        let shown = redaction().body(patch);
-        assert!(!shown.contains("hunter2"), "{shown}");
+        let redacted = redaction().body(patch);
+        assert!(!redacted.contains("hunter2"), "{redacted}");
     }
 
     #[test]
-    fn addresses_in_headers_are_shown_without_what_is_secret_in_them() {
-        let shown = |value: &'static str| {
+    fn secrets_in_addresses_of_headers_are_redacted() {
+        let log = |value: &'static str| {
             let mut headers = HeaderMap::new();
             let name = HeaderName::from_static("referer");
             headers.append(name, HeaderValue::from_static(value));
@@ -262,11 +262,11 @@ mod tests {
             "https://me:hunter2@a.example",
             "/b?%74oken=hunter2",
         ] {
-            let shown = shown(secret);
-            assert!(!shown.contains("hunter2"), "{shown}");
+            let redacted = log(secret);
+            assert!(!redacted.contains("hunter2"), "{redacted}");
         }
         let plain = "https://a.example/@b?page=2&search=name='c'";
-        assert_eq!(shown(plain), format!("{{\"referer\":\"{plain}\"}}"));
+        assert_eq!(log(plain), format!("{{\"referer\":\"{plain}\"}}"));
     }
 
     #[test]
@@ -283,8 +283,8 @@ mod tests {
             let name = HeaderName::from_static(name);
             headers.append(name, HeaderValue::from_static("hunter2"));
         }
-        let shown = redaction.headers(&headers);
-        assert!(!shown.contains("hunter2"), "{shown}");
+        let redacted = redaction.headers(&headers);
+        assert!(!redacted.contains("hunter2"), "{redacted}");
     }
 
     #[test]
@@ -297,9 +297,12 @@ mod tests {
             "search=labels.password%20%3D%20%27hunter2%27",
             "search=labels.pass%77ord='hunter2'",
         ] {
-            let shown = redaction.query(&format!("{query}&page=2"));
-            assert!(!shown.contains("hunter2"), "{shown}");
-            assert!(shown.ends_with(&format!("={REDACTED}&page=2")), "{shown}");
+            let redacted = redaction.query(&format!("{query}&page=2"));
+            assert!(!redacted.contains("hunter2"), "{redacted}");
+            assert!(
+                redacted.ends_with(&format!("={REDACTED}&page=2")),
+                "{redacted}"
+            );
         }
         assert_eq!(redaction.query(""), "");
         assert_eq!(redaction.query("a=1&b"), "a=1&b");

@@ -41,7 +41,7 @@ pub struct RequestLog(Rc<RefCell<RequestEntry>>);
 #[derive(Debug, Default)]
 pub struct RequestEntry {
     pub route: Option<RoutePath>,
-    /// Whether its span is kept.
+    /// Whether its span is exported.
     pub is_traced: bool,
     /// Whether it only asks what a change would do.
     pub is_dry_run: bool,
@@ -56,7 +56,7 @@ pub struct RequestEntry {
     /// The cause of a failure, which the client does not see.
     pub cause: Option<String>,
     /// Whether the failure belongs to an outage that is logged separately.
-    pub is_told_elsewhere: bool,
+    pub is_logged_elsewhere: bool,
 }
 
 impl RequestLog {
@@ -132,7 +132,7 @@ impl RootSpanBuilder for RequestSpan {
     fn on_request_end<B: MessageBody>(_: Span, _: &Result<ServiceResponse<B>, Error>) {}
 }
 
-/// Fills the span if spans are kept; returns whether they are.
+/// Fills the span if spans are exported; returns whether they are.
 fn begin_span(request: &ServiceRequest, span: &Span) -> bool {
     let headers = Headers(request.headers());
     let parent = global::get_text_map_propagator(|propagator| propagator.extract(&headers));
@@ -162,7 +162,7 @@ fn begin_span(request: &ServiceRequest, span: &Span) -> bool {
     true
 }
 
-/// Completes the span of an answered request, if spans are kept: the route is known only now.
+/// Completes the span of an answered request, if spans are exported. The route is known only now.
 fn end_span(span: &Span, method: &Method, route: Option<&str>, status: StatusCode) {
     if let Some(route) = route {
         span.record("http.route", route);
@@ -302,7 +302,7 @@ impl ObservedRequest {
         }
         if status.as_u16() == CLIENT_LEFT {
             tell!(info, "the client left");
-        } else if status.is_server_error() && !entry.is_told_elsewhere {
+        } else if status.is_server_error() && !entry.is_logged_elsewhere {
             tell!(error, "failed");
         } else if self.is_quiet {
             tell!(debug, "answered");

@@ -7,12 +7,12 @@ use super::*;
 
 /// The output in this form.
 fn log_text(form: Form) -> String {
-    let kept = Arc::new(Mutex::new(Vec::new()));
-    let lines = Arc::clone(&kept);
+    let written = Arc::new(Mutex::new(Vec::new()));
+    let lines = Arc::clone(&written);
     let write = move |line: &[u8]| lines.lock().unwrap().extend_from_slice(line);
     let layer = Lines::new(form, write);
     tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), log_lines);
-    String::from_utf8(kept.lock().unwrap().clone()).unwrap()
+    String::from_utf8(written.lock().unwrap().clone()).unwrap()
 }
 
 fn log_lines() {

@@ -129,7 +129,10 @@ fn a_line_longer_than_all_the_room_is_dropped_and_does_not_block_the_next() {
     queue.push(&line('a', WAITING_BYTES_MAX + 1));
     let since = Instant::now();
     while queue.lock().dropped > 0 {
-        assert!(since.elapsed() < Duration::from_secs(10), "it is not told");
+        assert!(
+            since.elapsed() < Duration::from_secs(10),
+            "the loss is not logged"
+        );
         thread::yield_now();
     }
     queue.push(b"next\n");
@@ -148,19 +151,15 @@ fn what_cannot_be_written_is_counted_and_does_not_end_the_log() {
     queue.push(b"two\n");
     assert!(queue.flush());
     assert_eq!(taken.text(), "two\n");
-    assert_eq!(
-        queue.lock().failed,
-        0,
-        "told, where the log lets that through"
-    );
+    assert_eq!(queue.lock().failed, 0, "the failure is logged");
 }
 
 #[test]
-fn what_is_kept_is_not_written() {
+fn captured_lines_are_not_written() {
     let (queue, taken, lets) = queue();
     drop(lets);
-    let kept = said(|| queue.write(b"kept\n"));
-    assert_eq!(kept, b"kept\n");
+    let captured = said(|| queue.write(b"kept\n"));
+    assert_eq!(captured, b"kept\n");
     queue.write(b"written\n");
     assert!(queue.flush());
     assert_eq!(taken.text(), "written\n");

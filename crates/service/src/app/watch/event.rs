@@ -1,4 +1,4 @@
-//! A change as watchers are shown it. Its text is written once for all watchers that write events alike.
+//! A change as watchers receive it. Its text is serialized once for all watchers with the same format.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -75,7 +75,7 @@ impl WatchEvent {
         write: impl FnOnce() -> Option<String>,
     ) -> Option<Arc<str>> {
         let texts = &self.change.texts;
-        // Held while it is written: the others wait for the text instead of writing it, too.
+        // Held while the text is serialized, so that the other watchers wait for it instead of serializing it again.
         let mut texts = texts.lock().unwrap_or_else(PoisonError::into_inner);
         let is_same = |text: &&EventText| text.kind == self.kind && text.form == *form;
         if let Some(found) = texts.iter().find(is_same) {

@@ -26,9 +26,9 @@ pub(super) struct Progress {
     pub(super) era: i64,
     /// Every change up to here is visible, and was published.
     pub(super) horizon: i64,
-    /// The highest position that was drawn, at the last poll.
+    /// The highest allocated position, as of the last poll.
     pub(super) latest: i64,
-    /// Up to which position changes may not be stored any more.
+    /// Up to which position changes may no longer be stored.
     pub(super) removed: i64,
 }
 
@@ -58,7 +58,7 @@ struct Ring {
 pub(super) enum Taken {
     /// Changes in their order, and the position that is reached with them.
     Changes(Vec<Arc<SharedChange>>, i64),
-    /// Not every change after the position is in the ring any more. All up to this later position can be read.
+    /// The ring no longer contains every change after the position. All changes up to this later position can be read.
     Behind(i64),
     /// The database was set back.
     Over,
@@ -165,10 +165,10 @@ impl Feed {
         self.progress.send_replace(Some(Progress {
             era: end.era,
             horizon,
-            latest: end.drawn,
+            latest: end.allocated,
             removed: end.removed,
         }));
-        // Last: a watch that counts polls must not see the progress of the one before.
+        // Last: a watch that counts polls must not see the progress of the previous poll.
         self.polls.fetch_add(1, Ordering::SeqCst);
         (horizon < visible).then_some(horizon)
     }
@@ -297,10 +297,10 @@ mod tests {
         }
     }
 
-    fn end(drawn: i64) -> PolledEnd {
+    fn end(allocated: i64) -> PolledEnd {
         PolledEnd {
             era: 0,
-            drawn,
+            allocated,
             removed: 0,
             writers: [].into(),
         }

@@ -12,7 +12,8 @@ const LAG: &str = "hyperfleet_api_watch_lag_seconds";
 const CATCH_UPS: &str = "hyperfleet_api_watch_catch_ups_total";
 const ENDED: &str = "hyperfleet_api_watches_ended_total";
 
-/// Creates every series, so that the first event shows as growth. `reasons` are those of the service to end a watch.
+/// Creates every series, so that the first event is visible as an increase. `reasons` are the reasons for which the
+/// service ends a watch.
 pub(super) fn count_from_zero(reasons: &[&'static str]) {
     metrics::gauge!(WATCHERS).increment(0.0);
     metrics::gauge!(LAG).set(0.0);
@@ -45,7 +46,7 @@ pub(super) fn ended(reason: &'static str) {
     metrics::counter!(ENDED, "reason" => reason).increment(1);
 }
 
-/// How long the oldest change that was not handed on has waited.
+/// How long the oldest change that is not yet dispatched has waited.
 pub(super) fn lag(time: Duration) {
     metrics::gauge!(LAG).set(time);
 }

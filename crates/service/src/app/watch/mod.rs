@@ -59,7 +59,7 @@ impl Service {
         self.watches.0.progress().map(Progress::position)
     }
 
-    /// Reads changes and publishes them to watchers, for ever.
+    /// Reads changes and publishes them to watchers, forever.
     pub async fn follow_changes(&self) {
         tail::follow(&self.watches.0, self.store.change_feed()).await;
     }
@@ -68,7 +68,7 @@ impl Service {
     ///
     /// # Errors
     ///
-    /// The list does not exist; it cannot be watched; changes after the position are not stored any more.
+    /// The list does not exist; it cannot be watched; changes after the position are no longer stored.
     pub async fn watch(
         &self,
         tenants: &TenantScope,

@@ -14,14 +14,14 @@ use hyperfleet_storage::{ChangeFeed, ChangesSlice, Error};
 
 /// Time between polls while there are watchers.
 const PERIOD: Duration = Duration::from_millis(25);
-/// The same while a change waits for an open transaction: most of them end at once.
+/// The period while a change waits for an open transaction, because most transactions end soon.
 const PERIOD_WAITING: Duration = Duration::from_millis(10);
 /// The same without watchers: only the positions in answers depend on it.
 const PERIOD_IDLE: Duration = Duration::from_millis(500);
 /// Time before another attempt after an error.
 const PAUSE: Duration = Duration::from_millis(250);
 
-/// Follows the changes for ever. After an error it goes on where it was.
+/// Follows the changes forever. After an error it resumes at its position.
 pub(super) async fn follow(feed: &Feed, mut source: ChangeFeed) {
     let mut tail = Tail {
         feed,
@@ -58,11 +58,11 @@ impl Tail<'_> {
         let end = source.end().await?;
         let known = self.feed.progress();
         if self.horizon.observe(&end) == HorizonMove::Reset
-            || known.is_some_and(|known| known.era != end.era || known.latest > end.drawn)
+            || known.is_some_and(|known| known.era != end.era || known.latest > end.allocated)
         {
             tracing::warn!(
                 era = end.era,
-                position = end.drawn,
+                position = end.allocated,
                 "database set back: every watch ends"
             );
             self.feed.reset();

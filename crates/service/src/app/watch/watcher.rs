@@ -51,7 +51,7 @@ pub enum WatchStep {
     /// Resources of the list that the watch begins with. They have no positions: a client that breaks off before the list
     /// is complete begins again.
     Listed(Vec<StoredResource>),
-    /// The list is complete. Every change after the position follows, also those that the list shows already.
+    /// The list is complete. Every change after the position follows, including changes that the list already contains.
     Complete(ChangePosition),
     /// Events, in the order of their changes.
     Events(Vec<WatchEvent>),
@@ -63,11 +63,11 @@ pub enum WatchStep {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, VariantNames)]
 #[strum(const_into_str, serialize_all = "snake_case")]
 pub enum WatchEnd {
-    /// Changes after its position are not stored any more.
+    /// Changes after its position are no longer stored.
     Gone,
     /// The client takes changes more slowly than they happen.
     Behind,
-    /// The caller may not watch any more.
+    /// The caller is no longer allowed to watch.
     Unauthorized,
     /// The service failed.
     Failed,
@@ -233,8 +233,8 @@ impl Watcher {
         events.collect()
     }
 
-    /// Reads changes from the table, as the ring does not have them any more: up to `horizon`, which is beyond the watcher's
-    /// position. The reader of changes has published those, so no earlier one can appear.
+    /// Reads changes from the table, because the ring no longer contains them: up to `horizon`, which is beyond the
+    /// watcher's position. The reader of changes has published those, so no earlier one can appear.
     async fn catch_up(&mut self, horizon: i64) -> Result<(Vec<Arc<SharedChange>>, i64), Stopped> {
         if self.was_current {
             let since = *self.behind_since.get_or_insert_with(Instant::now);

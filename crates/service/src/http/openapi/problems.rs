@@ -10,10 +10,10 @@ use crate::http::problem::{
 use crate::wire::schemas::derived;
 use crate::wire::schemas::examples::{self, Examples};
 use crate::wire::{self, BASE, Kinds, Params, PatchFormat, Views};
-use hyperfleet_auth::{AuthRefusal, IdentityFault, TokenFault};
+use hyperfleet_auth::{AuthRefusal, IdentityError, TokenError};
 use hyperfleet_domain::patch::{ConflictReason, PatchConflict};
 use hyperfleet_domain::precondition::EntityTag;
-use hyperfleet_domain::tenancy::Denied;
+use hyperfleet_domain::tenancy::TenantRefusal;
 use hyperfleet_domain::{Constraint, EntityRegistry, ListFilterKind, ResourceId};
 use hyperfleet_server_kit::http::{Arrival, Problem, UNDERSTOOD, WatcherRefusal};
 use hyperfleet_server_kit::openapi::{RefusedStatus, reference};
@@ -24,22 +24,22 @@ pub(in crate::http) const X_REQUEST_ID: &str = "X-Request-Id";
 /// Every status that is not a success.
 #[rustfmt::skip]
 pub(in crate::http) const REFUSALS: [RefusedStatus; 16] = [
-    (400, "BadRequest", "A parameter or the body breaks a rule, or cannot be read."),
-    (401, "Unauthorized", "No token, or none that is taken; or, for changes, one that does not say who is calling. Only where the service is set to check tokens."),
-    (403, "Forbidden", "The headers do not say for which tenant the request is made, or it is made by a system identity, which may read and report only."),
-    (404, "NotFound", "The resource does not exist, or the lease is not held."),
-    (405, "MethodNotAllowed", "The path has other methods: `Allow` names them."),
-    (408, "RequestTimeout", "The body arrives too slowly."),
-    (409, "Conflict", "The name is taken, the state of the resource does not allow it, an operation of a patch does not fit the resource, another holder has the lease, or a request with this `Idempotency-Key` is in progress."),
-    (410, "Gone", "The resource is removed, where the request asks for that (`includeDeleted=true`); the history does not go back to the time in `at`; or changes after the `position` of a watch are not stored any more."),
-    (412, "PreconditionFailed", "The resource is in another state than `If-Match` or `If-None-Match` demands: `ETag` names its state."),
+    (400, "BadRequest", "A parameter or the body is invalid or unreadable."),
+    (401, "Unauthorized", "The token is missing or invalid, or, for writes, does not identify the caller. Only if the service is configured to check tokens."),
+    (403, "Forbidden", "The headers do not name the tenant of the request, or the caller is a system identity, which can only read and report."),
+    (404, "NotFound", "The resource does not exist, or nobody holds the lease."),
+    (405, "MethodNotAllowed", "The path does not support the method. `Allow` lists the supported methods."),
+    (408, "RequestTimeout", "The body did not arrive in time."),
+    (409, "Conflict", "The name is in use, the state of the resource does not allow the request, an operation of a patch does not apply to the resource, another holder has the lease, or a request with this `Idempotency-Key` is in progress."),
+    (410, "Gone", "The resource was removed (only with `includeDeleted=true`), the history does not reach back to the time in `at`, or changes after the `position` of a watch are no longer stored."),
+    (412, "PreconditionFailed", "The state of the resource does not meet `If-Match` or `If-None-Match`. `ETag` identifies its state."),
     (413, "PayloadTooLarge", "The body is too large."),
-    (415, "UnsupportedMediaType", "The encoding of the body, or the media type of a patch, is unsupported: `Accept-Encoding` or `Accept-Patch` names the supported ones."),
-    (422, "UnprocessableEntity", "A child kind can be created below its parent only, or this `Idempotency-Key` was used for another request."),
+    (415, "UnsupportedMediaType", "The encoding of the body or the media type of a patch is not supported. `Accept-Encoding` or `Accept-Patch` lists the supported values."),
+    (422, "UnprocessableEntity", "Resources of this kind can be created only below their parent, or this `Idempotency-Key` was used for another request."),
     (429, "TooManyRequests", "The caller exceeds its rate limit. `Retry-After` says when to retry."),
-    (500, "InternalServerError", "An error of the service; its log has the cause, under the same id."),
+    (500, "InternalServerError", "Internal error. The log of the service contains the cause, under the id of the request."),
     (503, "ServiceUnavailable", "The database is unavailable, too many requests are in progress, or the service is starting. The request was not acknowledged."),
-    (504, "GatewayTimeout", "The list exceeds the time of a request, or waited too long for other slow lists."),
+    (504, "GatewayTimeout", "The list took too long, or waited too long for other slow lists."),
 ];
 
 /// The schemas of problems.
@@ -48,7 +48,7 @@ pub(in crate::http) fn schemas() -> Map<String, Value> {
     derived::<Body<'_>>(&mut all);
     // An integer without a format, as in the older document: `int` in Go, as `net/http` has it.
     all["Error"]["properties"]["status"] =
-        json!({"type": "integer", "description": "The status of the answer."});
+        json!({"type": "integer", "description": "HTTP status code."});
     all["ValidationErrorConstraint"] = json!({"type": "string", "enum": Constraint::VARIANTS});
     all
 }
@@ -57,21 +57,21 @@ pub(in crate::http) fn schemas() -> Map<String, Value> {
 #[rustfmt::skip]
 pub(in crate::http) fn headers() -> Map<String, Value> {
     let text = |name: &str, text: &str, example: &str| (name.to_owned(), json!({"description": text, "schema": {"type": "string"}, "example": example}));
-    let seconds = json!({"description": "When to come back, in seconds.", "schema": {"type": "integer"}, "example": 5});
+    let seconds = json!({"description": "Time after which to retry, in seconds.", "schema": {"type": "integer"}, "example": 5});
     Map::from_iter([
-        text("Accept-Encoding", "What a body may be packed as.", &UNDERSTOOD.join(", ")),
-        text("Accept-Patch", "The media types that a patch may have.", &PatchFormat::media_types()),
-        text("Allow", "The methods of the path.", "DELETE, GET, HEAD, PATCH"),
-        text("ETag", "The state of the resource: for `If-Match` and `If-None-Match`.", "\"g1.r1\""),
-        text("Hyperfleet-Position", "Where a watch begins that misses nothing after this answer. Absent while the instance starts.", "0-7"),
-        text("Idempotency-Replayed", "`true` where the answer is that of an earlier request with this `Idempotency-Key`.", "true"),
-        text("RateLimit", "What the caller has left (`r`), and in how many seconds more comes back (`t`).", "\"caller\";r=0;t=1"),
-        text("RateLimit-Policy", "How many requests a caller has (`q`) in how many seconds (`w`).", "\"caller\";q=20;w=2"),
+        text("Accept-Encoding", "Supported encodings of a body.", &UNDERSTOOD.join(", ")),
+        text("Accept-Patch", "Supported media types of a patch.", &PatchFormat::media_types()),
+        text("Allow", "Supported methods of the path.", "DELETE, GET, HEAD, PATCH"),
+        text("ETag", "Tag of the resource's state, for `If-Match` and `If-None-Match`.", "\"g1.r1\""),
+        text("Hyperfleet-Position", "Resume position: a watch from here misses nothing after this response. Absent while the instance starts.", "0-7"),
+        text("Idempotency-Replayed", "`true` if this is the response to an earlier request with this `Idempotency-Key`.", "true"),
+        text("RateLimit", "Remaining requests of the caller (`r`), and seconds until more are available (`t`).", "\"caller\";r=0;t=1"),
+        text("RateLimit-Policy", "Quota of requests (`q`) in a window of seconds (`w`).", "\"caller\";q=20;w=2"),
         ("Retry-After".to_owned(), seconds),
-        text("Vary", "What else the answer depends on.", "Authorization"),
-        text("Warning", "Why the report was not stored; absent from the answer to a stored one.", "299 - \"not stored: the stored report has a later observed_time\""),
-        text("WWW-Authenticate", "What is to be proven, and what is wrong with the token if there is one.", "Bearer realm=\"hyperfleet\""),
-        text(X_REQUEST_ID, "The id of the request: the one that was sent, if it is a sane one. It is in the log and in the audit trail, too.", examples::REQUEST_ID),
+        text("Vary", "Request headers that the response depends on.", "Authorization"),
+        text("Warning", "Why the report was not stored. Absent if it was stored.", "299 - \"not stored: the stored report has a later observed_time\""),
+        text("WWW-Authenticate", "The required authentication and, for an invalid token, the error.", "Bearer realm=\"hyperfleet\""),
+        text(X_REQUEST_ID, "Id of the request: the id that the client sent, if it is valid, or a new one. Log and audit trail contain the same id.", examples::REQUEST_ID),
     ])
 }
 
@@ -85,7 +85,7 @@ pub(in crate::http) fn responses(registry: &EntityRegistry) -> Map<String, Value
 fn response(status: u16, text: &str, registry: &EntityRegistry) -> Value {
     let examples = examples_of(status, registry).into_iter();
     let examples = examples.map(|(name, problem)| {
-        let example = json!({"summary": name, "value": shown(&problem)});
+        let example = json!({"summary": name, "value": example_body(&problem)});
         (name.replace(' ', "-"), example)
     });
     let more: &[&str] = match status {
@@ -118,12 +118,12 @@ fn examples_of(status: u16, registry: &EntityRegistry) -> Vec<(&'static str, Pro
         400 => bad_requests(registry),
         401 => vec![
             ("no token", Some(unauthenticated(&Auth::Missing))),
-            ("expired token", Some(unauthenticated(&Auth::Invalid(TokenFault::Expired)))),
-            ("unknown identity", Some(unauthenticated(&Auth::Unidentified(IdentityFault::NotFound("email".to_owned()))))),
+            ("expired token", Some(unauthenticated(&Auth::Invalid(TokenError::Expired)))),
+            ("unknown identity", Some(unauthenticated(&Auth::Unidentified(IdentityError::NotFound("email".to_owned()))))),
         ],
         403 => vec![
-            ("no tenant", Some(forbidden(&Denied::Missing { header: "X-Org".to_owned() }))),
-            ("system identity", Some(forbidden(&Denied::OnlyReports))),
+            ("no tenant", Some(forbidden(&TenantRefusal::Missing { header: "X-Org".to_owned() }))),
+            ("system identity", Some(forbidden(&TenantRefusal::OnlyReports))),
         ],
         404 => vec![("no such resource", Some(app::Error::NotFound { kind, id: id.to_owned() }.into()))],
         405 => vec![("other methods", Some(Problem::method_not_allowed("GET, HEAD, POST")))],
@@ -203,7 +203,7 @@ fn child_kind(registry: &EntityRegistry) -> Option<Problem> {
     Some(error.into())
 }
 
-fn shown(problem: &Problem) -> Value {
+fn example_body(problem: &Problem) -> Value {
     let arrival = Arrival {
         path: format!("{BASE}/resources"),
         request_id: examples::REQUEST_ID.to_owned(),

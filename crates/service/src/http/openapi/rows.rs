@@ -17,7 +17,7 @@ pub(in crate::http) static LIST: Described = Described {
         "ref_target_id", "at", "fields", "watch", "position", "initial", "Last-Event-ID",
     ],
     body: &[],
-    answers: &[("200", "A page of resources; with `watch` their changes.", &[
+    answers: &[("200", "A page of resources, or their changes with `watch`.", &[
         json("{one}List", "listed"), (EventForm::LINES_TYPE, "WatchEvent", ""), (EventForm::STREAM_TYPE, "WatchEvent", ""),
     ], &["X-Request-Id", "Vary", "Hyperfleet-Position"])],
     problems: &[400, 410, 504],
@@ -25,7 +25,7 @@ pub(in crate::http) static LIST: Described = Described {
 
 pub(in crate::http) static CREATE: Described = Described {
     id: "{create}{One}", tag: "{Many}", summary: "Create a {noun}{below}",
-    text: "Its required adapters then work on it: `status.conditions` says how far they are.",
+    text: "The required adapters then work on the resource. `status.conditions` reports their progress.",
     parameters: &["dryRun", "Idempotency-Key"],
     body: &[json("{one}CreateRequest", "create")],
     answers: &[("201", "The new resource.", &[json("{one}", "created")], CHANGED)],
@@ -34,26 +34,26 @@ pub(in crate::http) static CREATE: Described = Described {
 
 /// Child kinds are created below their parent only.
 pub(in crate::http) static CREATE_REFUSED: Described = Described {
-    id: CREATE.id, tag: "{Many}", summary: "Refused: create a {noun} below its parent", text: "Answers 422 once the body is right.",
+    id: CREATE.id, tag: "{Many}", summary: "Refused: create a {noun} below its parent", text: "Returns 422 for a valid body.",
     parameters: &[], body: CREATE.body, answers: &[], problems: &[422],
 };
 
 pub(in crate::http) static GET: Described = Described {
     id: "get{One}ById", tag: "{Many}", summary: "Get a {noun} by its id",
-    text: "What is declared, and in `status` what adapters have achieved.",
+    text: "Returns the declared state and, in `status`, what adapters have reported.",
     parameters: &["(one)", "at", "fields", "If-Match", "If-None-Match"],
     body: &[],
     answers: &[
         ("200", "The resource.", &[json("{one}", "created")], STATE),
-        ("304", "You have the resource in this state.", &[], STATE),
+        ("304", "The client already has this state of the resource.", &[], STATE),
     ],
     problems: &[400, 410, 412],
 };
 
 pub(in crate::http) static PATCH: Described = Described {
     id: "patch{One}ById", tag: "{Many}", summary: "Change a {noun}",
-    text: "The generation rises by one if something really differs, or if `references` is sent in plain JSON. The media type \
-        says how the body changes the resource.",
+    text: "The generation increases by one if the declared state changes, or if `references` is sent in plain JSON. The media \
+        type selects how the body changes the resource.",
     parameters: &["dryRun", "If-Match", "If-None-Match", "Idempotency-Key"],
     // Plain JSON is the first one, which generated clients take.
     body: &[
@@ -61,93 +61,93 @@ pub(in crate::http) static PATCH: Described = Described {
         (PatchFormat::Merge.media_type(), "MergePatch", "merge"),
         (PatchFormat::Operations.media_type(), "JsonPatch", "operations"),
     ],
-    answers: &[("200", "The resource as it is now.", &[json("{one}", "created")], CHANGED)],
+    answers: &[("200", "The changed resource.", &[json("{one}", "created")], CHANGED)],
     problems: &[409, 412, 422],
 };
 
 pub(in crate::http) static DELETE: Described = Described {
     id: "delete{One}ById", tag: "{Many}", summary: "Delete a {noun}",
-    text: "It keeps answering until every required adapter has reported `Finalized=True` and \
-        nothing below it is left. Repeating it changes nothing.",
+    text: "The resource stays readable until every required adapter has reported `Finalized=True` and \
+        all resources below it are removed. Repeated requests change nothing.",
     parameters: &["dryRun", "If-Match", "If-None-Match", "Idempotency-Key"],
     body: &[],
-    answers: &[("202", "The resource, being deleted, or just removed: without `ETag` then.", &[json("{one}", "deleted")], CHANGED)],
+    answers: &[("202", "The resource, which is being deleted, or which was removed immediately (without `ETag`).", &[json("{one}", "deleted")], CHANGED)],
     problems: &[400, 409, 412, 422],
 };
 
 pub(in crate::http) static FORCE_DELETE: Described = Described {
     id: "forceDelete{One}", tag: "{Many}", summary: "Remove a {noun} although its adapters are not done",
-    text: "With everything below it. It must be being deleted already.",
+    text: "Permanently removes the resource and all resources below it. It must already be marked for deletion.",
     parameters: &["dryRun", "If-Match", "If-None-Match", "Idempotency-Key"],
     body: &[json("ForceDeleteRequest", "force")],
     answers: &[
         // The answer to a dry run is a range, because generators take the lowest success for the type of the operation, and
         // that is to be the real one.
-        ("204", "It is removed.", &[], &["X-Request-Id", "Idempotency-Replayed"]),
-        ("2XX", "Always 200: what the request would do, if it is a dry run and its real answer has no body.", &[json("DryRunAnswer", "")], BODY),
+        ("204", "The resource was removed.", &[], &["X-Request-Id", "Idempotency-Replayed"]),
+        ("2XX", "Always 200, for a dry run of a request whose real response has no body: what the request would change.", &[json("DryRunAnswer", "")], BODY),
     ],
     problems: &[409, 412, 422],
 };
 
 pub(in crate::http) static HISTORY: Described = Described {
     id: "get{One}History", tag: "{Many}", summary: "List the generations of a {noun}",
-    text: "Newest first, with what each declares and what differs from the one before. Of a removed resource, too.",
+    text: "Newest first, each with its declared state and its differences from the previous generation. Also available for removed resources.",
     parameters: &["page", "size", "pageSize"],
     body: &[], answers: &[("200", "A page of generations.", &[json("GenerationList", "generations")], BODY)], problems: &[400, 504],
 };
 
 pub(in crate::http) static EVENTS: Described = Described {
     id: "get{One}Events", tag: "{Many}", summary: "List what happened to a {noun}",
-    text: "Newest first: declared changes, deletion, removal, and every condition that took another status. Of a \
-        removed resource, too.",
+    text: "Newest first: declared changes, deletion, removal, and every change of a condition's status. Also available for \
+        removed resources.",
     parameters: &["page", "size", "pageSize"],
     body: &[], answers: &[("200", "A page of events.", &[json("EventList", "events")], BODY)], problems: &[400, 504],
 };
 
 pub(in crate::http) static EXPLAIN: Described = Described {
     id: "explain{One}", tag: "{Many}", summary: "Explain what a {noun} waits for",
-    text: "The required adapters that are not done, the descendants and references that block its deletion, and the \
-        rules of its derived conditions: as data, and in sentences for people, whose words may change.",
+    text: "Lists the required adapters that are not done, the descendants and references that block its deletion, and the \
+        rules of its derived conditions, as data and as sentences for people. The wording of the sentences may change.",
     parameters: &[],
-    body: &[], answers: &[("200", "What it waits for.", &[json("Explanation", "explained")], BODY)], problems: &[],
+    body: &[], answers: &[("200", "What the resource waits for.", &[json("Explanation", "explained")], BODY)], problems: &[],
 };
 
 pub(in crate::http) static REPORTS: Described = Described {
-    id: "get{OneOrMany}Statuses", tag: "{Many}", summary: "List the reports on a {noun}", text: "First reporter first.",
+    id: "get{OneOrMany}Statuses", tag: "{Many}", summary: "List the reports on a {noun}", text: "In the order of the first report of each adapter.",
     parameters: &["page", "size", "pageSize"],
     body: &[], answers: &[("200", "A page of reports.", &[json("AdapterStatusList", "reports")], BODY)], problems: &[400],
 };
 
 pub(in crate::http) static REPORT: Described = Described {
     id: "put{One}Statuses", tag: "{Many}", summary: "Report on a {noun}",
-    text: "For adapters. The latest report of each adapter is kept. Of two reports of one generation and time the first one \
-        stays, and `Warning` says so if the second one differs; `Finalized=True` replaces it while the resource is being deleted.",
+    text: "For adapters. The service stores the latest report of each adapter. Of two reports with the same generation and time, the \
+        first one stays, and `Warning` says so if the second one differs. `Finalized=True` replaces it while the resource is being deleted.",
     parameters: &["dryRun", "If-Match", "If-None-Match"],
     body: &[json("AdapterStatusCreateRequest", "report")],
     answers: &[
-        ("201", "The report as it is kept.", &[json("AdapterStatus", "reported")], &["X-Request-Id", "Vary", "Warning"]),
+        ("201", "The stored report.", &[json("AdapterStatus", "reported")], &["X-Request-Id", "Vary", "Warning"]),
         // The answer to the dry run is in the text only: some generators cannot have a range beside successes with and
         // without a body.
-        ("204", "The report is discarded: a later one is known, or it is of a generation to come; `Warning` says which. The answer to a dry run of \
-            it is 200 with the member `dry_run` alone, a `DryRunAnswer`.", &[], &["X-Request-Id", "Warning"]),
+        ("204", "The report was discarded because a later one is stored, or because its generation does not exist yet. `Warning` says why. A dry \
+            run returns 200 with a `DryRunAnswer` instead.", &[], &["X-Request-Id", "Warning"]),
     ],
     problems: &[412],
 };
 
 pub(in crate::http) static TRAIL: Described = Described {
     id: "getAudit", tag: "Audit", summary: "List changes",
-    text: "Every create, patch, delete, removal and force-delete, newest first; with `after` oldest first.",
+    text: "Every create, patch, delete, removal and force-delete, newest first, or with `after` oldest first.",
     parameters: &["(audit)"],
     body: &[], answers: &[("200", "A page of the trail.", &[json("AuditList", "audit")], BODY)], problems: &[400, 504],
 };
 
 pub(in crate::http) static ACQUIRE_LEASE: Described = Described {
     id: "putLease", tag: "Leases", summary: "Acquire or renew a lease",
-    text: "Acquires the lease if it is free, and renews it for its holder. Of several copies of a program the holder \
-        works. It renews the lease well before `expires_time`, and stops working if it cannot.",
+    text: "Acquires the lease if it is free, or renews it for its holder. Of several copies of a program, only the holder \
+        works. It renews the lease well before `expires_time`, and stops working if the renewal fails.",
     parameters: &[],
     body: &[json("LeaseRequest", "claim")],
-    answers: &[("200", "The lease, which the caller holds now.", &[json("Lease", "lease")], BODY)], problems: &[409],
+    answers: &[("200", "The lease, now held by the caller.", &[json("Lease", "lease")], BODY)], problems: &[409],
 };
 
 pub(in crate::http) static LEASE: Described = Described {
@@ -163,25 +163,25 @@ pub(in crate::http) static RELEASE_LEASE: Described = Described {
 };
 
 pub(in crate::http) static METADATA: Described = Described {
-    id: "getService", tag: "Service", summary: "Which program this is", text: "Its name, version and build time. Needs no token.",
+    id: "getService", tag: "Service", summary: "Get name and version", text: "Name, version and build time of the program. Requires no token.",
     parameters: &[],
-    body: &[], answers: &[("200", "Which program this is.", &[json("(metadata)", "metadata")], BARE)], problems: &[],
+    body: &[], answers: &[("200", "The program.", &[json("(metadata)", "metadata")], BARE)], problems: &[],
 };
 
 pub(in crate::http) static DOCUMENT: Described = Described {
-    id: "getOpenapi", tag: "Service", summary: "This document", text: "In OpenAPI 3.0, with the kinds of this instance. Needs no token.",
+    id: "getOpenapi", tag: "Service", summary: "This document", text: "In OpenAPI 3.0, with the kinds of this instance. Requires no token.",
     parameters: &[],
     body: &[],
     answers: &[
         ("200", "The OpenAPI document.", &[json("(object)", "")], BARE),
-        ("304", "You have this document already.", &[], BARE),
+        ("304", "The client already has this document.", &[], BARE),
     ],
     problems: &[],
 };
 
 pub(in crate::http) static PAGE: Described = Described {
     id: "getOpenapiPage", tag: "Service", summary: "This document as a page",
-    text: "Requests can be tried on it. Needs no token and no internet.",
+    text: "An interactive page that can send requests. Requires no token and no internet access.",
     parameters: &[],
     body: &[], answers: &[("200", "The page.", &[("text/html", "(text)", "")], BARE)], problems: &[],
 };

@@ -71,7 +71,7 @@ fn retain_json(content: &mut Value) {
     }
 }
 
-/// Removes components that nothing refers to any more, and what only these refer to.
+/// Removes unreferenced components, and components that only these reference.
 fn remove_unused(document: &mut Value) {
     let mut used = BTreeSet::new();
     references(&document["paths"], &mut used);

@@ -72,11 +72,11 @@ fn assert_valid(document: &Value) {
     let schema = include_str!("../../../../../tests/fixtures/openapi-3.0.schema.json");
     let schema = serde_json::from_str(schema).unwrap();
     let validator = jsonschema::draft4::new(&schema).unwrap();
-    let faults: Vec<_> = validator
+    let errors: Vec<_> = validator
         .iter_errors(document)
-        .map(|fault| format!("{}: {fault:.300}", fault.instance_path()))
+        .map(|error| format!("{}: {error:.300}", error.instance_path()))
         .collect();
-    assert!(faults.is_empty(), "{faults:#?}");
+    assert!(errors.is_empty(), "{errors:#?}");
 }
 
 /// Every operation: path, method, description.
@@ -127,12 +127,12 @@ fn every_document_is_valid() {
     for registry in registries() {
         assert_valid(&document(&registry));
     }
-    // The validator finds faults.
-    let mut faulty = document(&registry(&built_in()).unwrap());
-    faulty["components"]["schemas"]["Cluster"]["type"] = json!(["object", "null"]);
-    let schema = include_str!("../../../../../tests/fixtures/openapi-3.0.schema.json");
+    // The validator finds errors.
+    let mut invalid = document(&registry(&built_in()).unwrap());
+    invalid["components"]["schemas"]["Cluster"]["type"] = json!(["object", "null"]);
+    let schema = include_str!("../../../tests/fixtures/openapi-3.0.schema.json");
     let schema = serde_json::from_str(schema).unwrap();
-    assert!(!jsonschema::draft4::new(&schema).unwrap().is_valid(&faulty));
+    assert!(!jsonschema::draft4::new(&schema).unwrap().is_valid(&invalid));
 }
 
 #[test]
@@ -480,11 +480,11 @@ fn examples_fit_their_schemas() {
             let several = content["examples"].as_object().into_iter().flatten();
             let several = several.map(|(_, example)| &example["value"]);
             for example in content.get("example").into_iter().chain(several) {
-                let faults: Vec<_> = validator
+                let errors: Vec<_> = validator
                     .iter_errors(example)
                     .map(|f| f.to_string())
                     .collect();
-                assert!(faults.is_empty(), "{example}: {faults:?}");
+                assert!(errors.is_empty(), "{example}: {errors:?}");
                 count += 1;
             }
         }
@@ -492,7 +492,7 @@ fn examples_fit_their_schemas() {
     }
 }
 
-/// A new parameter must not be forgotten among those that have one value.
+/// Finds new parameters that are missing in the list of parameters with one value.
 #[test]
 fn only_list_parameters_may_have_two_values() {
     let document = document(&registry(&built_in()).unwrap());
@@ -501,9 +501,9 @@ fn only_list_parameters_may_have_two_values() {
     let operations = items.flat_map(|item| item.as_object().unwrap().values());
     let own = operations.filter_map(|operation| operation["parameters"].as_array());
     let queries = shared.values().chain(own.flatten());
-    let queries = queries.filter(|given| given["in"] == "query");
+    let queries = queries.filter(|parameter| parameter["in"] == "query");
     let names: BTreeSet<_> = queries
-        .map(|given| given["name"].as_str().unwrap())
+        .map(|parameter| parameter["name"].as_str().unwrap())
         .collect();
     assert!(names.len() > 15, "{names:?}");
     for name in names {
@@ -517,11 +517,11 @@ fn only_list_parameters_may_have_two_values() {
 /// In its description if the page would fill it in and find nothing.
 #[test]
 fn every_parameter_and_header_shows_a_value() {
-    let shows = |name: &str, given: &Value| {
-        let text = given["description"].as_str().unwrap_or_default();
+    let shows = |name: &str, parameter: &Value| {
+        let text = parameter["description"].as_str().unwrap_or_default();
         let has = |example: &Value| !example.is_null();
-        let is_told = text.contains("such as `") || text.contains(&format!("`{name}="));
-        is_told || has(&given["example"]) || has(&given["schema"]["example"])
+        let is_explained = text.contains("such as `") || text.contains(&format!("`{name}="));
+        is_explained || has(&parameter["example"]) || has(&parameter["schema"]["example"])
     };
     for registry in registries() {
         let document = document(&registry);
@@ -529,17 +529,17 @@ fn every_parameter_and_header_shows_a_value() {
         let mut seen = 0;
         let headers = components["headers"].as_object().unwrap().iter();
         let shared = components["parameters"].as_object().unwrap().iter();
-        for (name, given) in headers.chain(shared) {
-            let name = given["name"].as_str().unwrap_or(name);
-            assert!(shows(name, given), "{name}: {given}");
+        for (name, parameter) in headers.chain(shared) {
+            let name = parameter["name"].as_str().unwrap_or(name);
+            assert!(shows(name, parameter), "{name}: {parameter}");
             seen += 1;
         }
         let items = document["paths"].as_object().unwrap().values();
         for operation in items.flat_map(|item| item.as_object().unwrap().values()) {
             let own = operation["parameters"].as_array().into_iter().flatten();
-            for given in own.filter(|given| given["$ref"].is_null()) {
-                let name = given["name"].as_str().unwrap();
-                assert!(shows(name, given), "{name}: {given}");
+            for parameter in own.filter(|parameter| parameter["$ref"].is_null()) {
+                let name = parameter["name"].as_str().unwrap();
+                assert!(shows(name, parameter), "{name}: {parameter}");
                 seen += 1;
             }
         }

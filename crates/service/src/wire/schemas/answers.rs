@@ -1,4 +1,4 @@
-//! Schemas of answers: those of `views`, specialised for each kind.
+//! Schemas of responses: the schemas of `views`, specialised for each kind.
 
 use serde_json::{Value, json};
 use strum::IntoEnumIterator as _;
@@ -17,7 +17,7 @@ pub(super) fn resource(entity: Option<&Entity>, names: &KindNames) -> Value {
     properties["status"] = named(&names.schema("Status"));
     properties["dry_run"] = named("DryRun");
     let Some(entity) = entity else {
-        // As in the older document, which requires the id of this one alone.
+        // As in the document of the Go HyperFleet API, which requires only the id of this one.
         require(&mut schema, &["id"]);
         return schema;
     };
@@ -38,7 +38,7 @@ pub(super) fn resource(entity: Option<&Entity>, names: &KindNames) -> Value {
 /// The spec of a kind that accepts any object.
 pub(super) fn any_spec(kind: &str) -> Value {
     json!({
-        "type": "object", "description": format!("What is wanted of a `{kind}`: any object."), "additionalProperties": true,
+        "type": "object", "description": format!("Desired state of a `{kind}`: any object."), "additionalProperties": true,
         // oapi-codegen would otherwise make a type of its own, which existing Go code does not know.
         "x-go-type": "map[string]interface{}",
     })
@@ -57,8 +57,8 @@ pub(super) fn sparse_resource() -> Value {
     let members = Member::iter().map(|member| (member.name().to_owned(), json!({})));
     json!({
         "type": "object", "required": ["id"], "properties": members.collect::<Value>(),
-        "description": "A resource with what `fields` asked for and its id. What it could have and has not is \
-            `null`; times are whole seconds.",
+        "description": "A resource with its id and the members that `fields` selects. Members without a value are \
+            `null`. Times have no fraction of a second.",
     })
 }
 
@@ -88,7 +88,7 @@ pub(super) fn history(name: &str, item: &str) -> Value {
     let mut schema = list(name, item, &["complete"]);
     schema["required"] = json!(["complete", "items", "kind", "page", "size", "total"]);
     schema["properties"]["total"]["description"] = json!(
-        "Number of items on all pages; of events at most 1,000 from the first one of the page on."
+        "Number of items on all pages. For events, at most 1,000 from the first event of the page."
     );
     schema
 }
@@ -111,7 +111,7 @@ fn described(entity: &Entity) -> String {
         None => String::new(),
     };
     let adapters = match entity.required_adapters.as_slice() {
-        [] => "No adapter has to work on it: it is deleted at once.".to_owned(),
+        [] => "It has no required adapters, so it is deleted immediately.".to_owned(),
         adapters => format!("Its adapters: `{}`.", adapters.join("`, `")),
     };
     format!("A resource of kind `{}`{owned}. {adapters}", entity.kind)

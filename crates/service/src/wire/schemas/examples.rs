@@ -105,7 +105,7 @@ impl<'a> Examples<'a> {
 
     /// The answer to a create.
     fn created(self) -> Value {
-        self.shown(self.resource())
+        self.view(self.resource())
     }
 
     /// The answer to a delete.
@@ -119,7 +119,7 @@ impl<'a> Examples<'a> {
         if let Ok((state, _)) = lifecycle::delete(&family, &[], self.registry, &origin()) {
             resource.state = state;
         }
-        self.shown(resource)
+        self.view(resource)
     }
 
     /// The explanation of a new resource.
@@ -148,7 +148,7 @@ impl<'a> Examples<'a> {
         }
     }
 
-    fn shown(self, resource: Resource) -> Value {
+    fn view(self, resource: Resource) -> Value {
         json!(Views(self.registry).resource(&resource.into()))
     }
 
@@ -209,9 +209,9 @@ fn fitting_example(schema: &SpecSchema) -> Option<&Value> {
     let component = schema.components().get(schema.name())?;
     let first = component.get("examples").and_then(|all| all.get(0));
     let example = component.get("example").or(first)?;
-    let mut faults = Violations::default();
-    schema.check(example.as_object()?, &mut faults);
-    faults.is_empty().then_some(example)
+    let mut violations = Violations::default();
+    schema.check(example.as_object()?, &mut violations);
+    violations.is_empty().then_some(example)
 }
 
 /// The body of a report.

@@ -40,8 +40,8 @@ pub(super) fn fixed() -> Map<String, Value> {
 /// Names of values.
 fn choices() -> Value {
     json!({
-        "AdapterConditionStatus": choice("Whether a condition holds; `Unknown` where the adapter cannot say yet.", &["True", "False", "Unknown"]),
-        "AuditAction": choice("What is done to a resource; `hard_delete` is its removal once all work is done.", Action::VARIANTS),
+        "AdapterConditionStatus": choice("Whether a condition holds; `Unknown` if the adapter does not know yet.", &["True", "False", "Unknown"]),
+        "AuditAction": choice("What was done to a resource. `hard_delete` is its removal after all adapters are done.", Action::VARIANTS),
         // Otherwise oapi-codegen 2.5 to 2.7 gives `ResourceConditionStatus` other constants than existing code knows, because
         // `unknown` is also one of `AdapterConditionStatus`.
         "ExplanationAdapterState": own_names("ExplanationAdapterState", AdapterState::VARIANTS, choice("How far an adapter is: `done`; \
@@ -52,7 +52,7 @@ fn choices() -> Value {
         "ExplanationRuleState": choice("Where a condition comes from: `derived`: the rule derives it; `not_applicable`: `when` of the rule is \
             false; `failed`: the rule fails and the condition stays; `outdated`: the configuration has changed, and the next change or report \
             updates it.", RuleState::VARIANTS),
-        "EventType": choice("What happened: `condition` is another status of a condition.", TimelineEventKind::VARIANTS),
+        "EventType": choice("What happened. `condition` is a change of a condition's status.", TimelineEventKind::VARIANTS),
         "ResourceConditionStatus": choice("Whether a condition of a resource holds.", &["True", "False"]),
     })
 }
@@ -60,30 +60,30 @@ fn choices() -> Value {
 /// Members of answers, and events of watches.
 fn conditions() -> Value {
     json!({
-        "AdapterCondition": object("One condition of a report, as it is kept.", &["last_transition_time", "status", "type"], json!({
-            "last_transition_time": time("Since when the adapter has been saying this status."),
+        "AdapterCondition": object("One condition of a report, as it is stored.", &["last_transition_time", "status", "type"], json!({
+            "last_transition_time": time("When the adapter first reported this status."),
             "message": text("For people."),
             "reason": text("For programs."),
             "status": named("AdapterConditionStatus"),
-            "type": shown("`Available`, `Applied`, `Health`, `Finalized`, or another.", "Available"),
+            "type": text_with_example("`Available`, `Applied`, `Health`, `Finalized`, or another.", "Available"),
         })),
         "ResourceCondition": object("One fact about a resource, aggregated from reports.", &[
             "created_time", "last_transition_time", "last_updated_time", "observed_generation", "status", "type",
         ], json!({
             "created_time": time("When this type of condition first appeared."),
             "last_transition_time": time("When `status` last changed."),
-            "last_updated_time": time("How old the oldest evidence for it is."),
+            "last_updated_time": time("Time of the oldest report that the condition is based on."),
             "message": text("For people."),
-            "observed_generation": {"type": "integer", "format": "int32", "description": "The generation that the status speaks of."},
-            "reason": shown("For programs.", "ReconciledAll"),
+            "observed_generation": {"type": "integer", "format": "int32", "description": "The generation that the status is about."},
+            "reason": text_with_example("For programs.", "ReconciledAll"),
             "status": named("ResourceConditionStatus"),
-            "type": shown("What it is about, unique within the resource.", "Reconciled"),
+            "type": text_with_example("What it is about, unique within the resource.", "Reconciled"),
         })),
         "WatchEvent": object("One event of a watch: a line of `application/x-ndjson`, or the `data` of a server-sent event.", &["type"], json!({
             "etag": text("The tag of the resource, as in `ETag`."),
-            "object": free("The resource; of an `ERROR` what is wrong; absent from a `BOOKMARK`."),
-            "position": text("Where to continue after the event. Absent from the resources that a watch with `initial` begins with."),
-            "type": choice("What happened to the list.", &["ADDED", "BOOKMARK", "DELETED", "ERROR", "MODIFIED"]),
+            "object": free("The resource, or the problem of an `ERROR`. Absent from a `BOOKMARK`."),
+            "position": text("Resume position after the event. Absent from the initial resources of a watch with `initial`."),
+            "type": choice("How the list changed.", &["ADDED", "BOOKMARK", "DELETED", "ERROR", "MODIFIED"]),
         })),
     })
 }
@@ -97,19 +97,19 @@ fn reports() -> Value {
         metadata["properties"][member]["maxLength"] = json!(Report::METADATA_BYTES_MAX);
     }
     json!({
-        "AdapterStatusCreateRequest": object("What an adapter says of a resource. Other members are ignored.", &[
+        "AdapterStatusCreateRequest": object("An adapter's report on a resource. Other members are ignored.", &[
             "adapter", "conditions", "observed_generation", "observed_time",
         ], json!({
-            "adapter": {"type": "string", "description": "Who reports.", "example": "validation", "minLength": 1, "maxLength": Report::ADAPTER_BYTES_MAX},
+            "adapter": {"type": "string", "description": "Name of the adapter.", "example": "validation", "minLength": 1, "maxLength": Report::ADAPTER_BYTES_MAX},
             "conditions": {
-                "type": "array", "description": "What it saw: `Available`, `Applied` and `Health` must be there, each type once.",
+                "type": "array", "description": "Observed conditions. `Available`, `Applied` and `Health` are required. Types must be unique.",
                 "items": named("ConditionRequest"), "maxItems": Report::CONDITIONS_MAX,
             },
-            "data": free("Anything that other adapters are to see."),
+            "data": free("Data for other adapters."),
             "metadata": metadata,
-            "observed_generation": {"type": "integer", "format": "int32", "description": "The generation that it speaks of.", "minimum": 1},
-            "observed_time": time("When the adapter looked, by its own clock: at most 5 minutes ahead of the service's and 30\n\
-                minutes old. To be sent; without it the time of arrival is taken."),
+            "observed_generation": {"type": "integer", "format": "int32", "description": "The generation that the adapter observed.", "minimum": 1},
+            "observed_time": time("When the adapter observed the resource, by its own clock: at most 5 minutes ahead of the service's clock\n\
+                and at most 30 minutes old. Should be sent. Default: the time of arrival."),
         })),
         "ConditionRequest": object("One condition of a report.", &["status", "type"], json!({
             "message": {"type": "string", "description": "For people.", "maxLength": Report::MESSAGE_BYTES_MAX},
@@ -127,13 +127,13 @@ fn requests() -> Value {
             "type": "string", "description": "The reason, for the audit trail.", "example": "The adapter is gone and cannot finalize.",
             "minLength": 1, "maxLength": REASON_CHARACTERS_MAX,
         }})),
-        "LeaseRequest": object("Who is to hold a lease, and for how long. Other members are ignored.", &["duration_seconds", "holder"], json!({
+        "LeaseRequest": object("A claim of a lease. Other members are ignored.", &["duration_seconds", "holder"], json!({
             "duration_seconds": {
-                "type": "integer", "format": "int32", "description": "How long the lease lasts after this request.", "example": 15,
+                "type": "integer", "format": "int32", "description": "Duration of the lease after this request.", "example": 15,
                 "minimum": 1, "maximum": LeaseDuration::SECONDS_MAX,
             },
             "holder": {
-                "type": "string", "description": "The copy of the program, by a name that no other copy has.", "example": "dns-adapter-7c9f-1",
+                "type": "string", "description": "Unique name of the program's copy.", "example": "dns-adapter-7c9f-1",
                 "minLength": 1, "maxLength": LeaseHolder::CHARACTERS_MAX, "pattern": HOLDER_PATTERN,
             },
         })),
@@ -143,14 +143,14 @@ fn requests() -> Value {
 /// The bodies of patches that are not plain JSON, which are the same for every kind.
 fn patches() -> Value {
     let mut merge = object(
-        "What is to be changed (RFC 7396). Objects are merged member by member, `null` removes a member, everything \
-        else is replaced as a whole.",
+        "The changes (RFC 7396). Objects are merged member by member, `null` removes a member, and every \
+        other value is replaced entirely.",
         &[],
         json!({
             // No `nullable`, as in the other schemas: any JSON includes `null`.
-            "labels": free("Labels to set, or with `null` to remove."),
-            "references": free("Types of links to replace, or with `null` to remove."),
-            "spec": free("Members to set, or with `null` to remove."),
+            "labels": free("Labels to set, or to remove with `null`."),
+            "references": free("Types of references to replace, or to remove with `null`."),
+            "spec": free("Members to set, or to remove with `null`."),
         }),
     );
     merge["additionalProperties"] = json!(false);
@@ -163,7 +163,7 @@ fn patches() -> Value {
             "from": pointer("Where `move` and `copy` take the value from."),
             // Otherwise constants in Go have the names `Add` and `Copy`, which a kind may have.
             "op": own_names("JsonPatchOperation", &OPERATIONS, choice("What to do; a failed `test` refuses the patch.", &OPERATIONS)),
-            "path": pointer("Which value the operation is about."),
+            "path": pointer("The value that the operation changes or tests."),
             "value": {"description": "The value of `add`, `replace` and `test`: any JSON."},
         })),
         "MergePatch": merge,
@@ -173,7 +173,7 @@ fn patches() -> Value {
 /// The metadata of a report. Inline in both schemas that contain it: that is the type which existing clients know.
 pub(super) fn metadata() -> Value {
     json!({"type": "object", "description": "About the job that an adapter ran.", "properties": {
-        "attempt": {"type": "integer", "format": "int32", "description": "Which attempt it was."},
+        "attempt": {"type": "integer", "format": "int32", "description": "Number of the attempt."},
         "completed_time": time("When it ended."),
         "duration": text("How long it took, in the adapter's own notation."),
         "job_name": text("Its name."),
@@ -200,7 +200,7 @@ fn text(description: &str) -> Value {
     json!({"type": "string", "description": description})
 }
 
-fn shown(description: &str, example: &str) -> Value {
+fn text_with_example(description: &str, example: &str) -> Value {
     json!({"type": "string", "description": description, "example": example})
 }
 

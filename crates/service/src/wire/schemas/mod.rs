@@ -16,7 +16,7 @@ use utoipa::{PartialSchema, ToSchema};
 
 use crate::wire::history::{GenerationView, TimelineEventView, TombstoneView};
 use crate::wire::leases::LeaseView;
-use crate::wire::views::dry_run::PlanAlone;
+use crate::wire::views::dry_run::PlanBody;
 use crate::wire::views::explanation::ResourceExplanationView;
 use crate::wire::views::{EntryView, LinkView, StatusView};
 use hyperfleet_domain::{Entity, EntityRegistry};
@@ -77,7 +77,7 @@ fn of_kind(entity: Option<&Entity>, kinds: &[&Entity], names: &KindNames) -> [(S
 /// The schemas that belong to no kind.
 fn of_no_kind() -> Map<String, Value> {
     let mut all = Map::new();
-    derived::<PlanAlone<'_>>(&mut all);
+    derived::<PlanBody<'_>>(&mut all);
     derived::<EntryView<'_>>(&mut all);
     derived::<ResourceExplanationView<'_>>(&mut all);
     derived::<GenerationView<'_>>(&mut all);

@@ -40,7 +40,7 @@ pub struct Names {
 
 impl Names {
     /// Names for every kind. A kind whose schemas would have a taken name gets `Kind` appended until they do not.
-    /// Names that differ by case alone count as the same, because generators turn them into files.
+    /// Names that differ only by case count as the same, because generators turn them into files.
     pub fn new(registry: &EntityRegistry) -> Self {
         let mut taken: BTreeSet<_> = fixed().collect();
         let any = KindNames {
@@ -98,8 +98,8 @@ fn many(one: &str, entity: &Entity) -> String {
     let plural = pascal(&entity.plural);
     let both = one.chars().zip(plural.chars());
     let common = both.take_while(|(a, b)| a.eq_ignore_ascii_case(b)).count();
-    let (kept, rest) = (one.chars().take(common), plural.chars().skip(common));
-    kept.chain(rest).collect()
+    let (prefix, rest) = (one.chars().take(common), plural.chars().skip(common));
+    prefix.chain(rest).collect()
 }
 
 #[cfg(test)]

@@ -20,12 +20,12 @@ const NONE: Value = Value::Null;
 #[rustfmt::skip]
 pub fn page() -> Vec<Value> {
     query([
-        ("page", "Which page, from 1, which it is unless given: `page=2`. Not together with `continue`.",
+        ("page", "Page number, starting at 1: `page=2`. Default: 1. Cannot be combined with `continue`.",
             json!({"type": "integer", "format": "int64", "minimum": 1, "maximum": PageRequest::NUMBER_MAX}), NONE),
-        ("size", "Most items on the page.",
+        ("size", "Maximum number of items on the page.",
             json!({"type": "integer", "format": "int64", "minimum": 1, "maximum": PageRequest::SIZE_MAX, "default": PageRequest::SIZE_DEFAULT}), json!(20)),
         // Without a maximum: a larger value is cut.
-        ("pageSize", "The older spelling of `size`, `pageSize=50`: wins over it, and counts as 100 where it is more.",
+        ("pageSize", "Earlier name of `size`: `pageSize=50`. Takes precedence over `size`. Values above 100 count as 100.",
             json!({"type": "integer", "format": "int64", "minimum": 1}), NONE),
     ])
 }
@@ -34,27 +34,27 @@ pub fn page() -> Vec<Value> {
 #[rustfmt::skip]
 pub fn shared() -> Vec<Value> {
     let lists = query([
-        ("continue", "What `continue` said in the answer before, such as `WzEsInZ4ci1`: the page after it. The path and the other \
-            parameters stay as they were, but for `size` and `fields`; not together with `page`.", text(), NONE),
+        ("continue", "Token of the next page, such as `WzEsInZ4ci1`: the member `continue` of the previous page. The path and all other \
+            parameters must be the same, except `size` and `fields`. Cannot be combined with `page`.", text(), NONE),
         ("search", "A condition that resources must meet, such as `labels.shard = '3' and name like 'prod-%'` (docs/guides/search.md).",
             text(), json!("generation >= 1")),
-        ("order", "`field`, `field asc` or `field desc`, several after commas; `asc` or `desc` alone is the \
-            direction of `orderBy`, or of `created_time`. Newest first unless given.", text(), json!("created_time desc")),
-        ("orderBy", "The older way to name the fields; `order` is then `asc` or `desc`: `orderBy=name&order=desc`.", text(), NONE),
-        ("includeDeleted", "Whether resources that are being deleted are listed, too. Unless given, they are where \
-            `search` names `deleted_time` or `deleted_by`, or where the service is set so.", boolean(), json!(false)),
+        ("order", "Comma-separated list of `field`, `field asc` or `field desc`. Only `asc` or `desc` sets the \
+            direction of `orderBy`, or of `created_time`. Default: newest first.", text(), json!("created_time desc")),
+        ("orderBy", "Earlier way to name the fields, with `asc` or `desc` in `order`: `orderBy=name&order=desc`.", text(), NONE),
+        ("includeDeleted", "Whether the list includes resources that are being deleted. Default: only if \
+            `search` contains `deleted_time` or `deleted_by`, or if the service is configured to include them.", boolean(), json!(false)),
         ("ref_type", "With `ref_target_id`: only resources with a link of this type, such as `channel`, to that resource.", text(), NONE),
         ("ref_target_id", "With `ref_type`: the target of the link, such as `019b7868-8e00-7000-8000-000000000001`.", text(), NONE),
-        ("at", "The state at this time, such as `2026-01-02T12:00:00Z`, as long as changes since then are kept. Not together with \
+        ("at", "The state at this time, such as `2026-01-02T12:00:00Z`, if changes since then are still stored. Cannot be combined with \
             `search`, `watch` or `generation`.", formatted("date-time"), NONE),
-        ("fields", "Only these members and `id`, such as `name,status.conditions.type`: each resource of the answer \
+        ("fields", "Only these members and `id`, such as `name,status.conditions.type`. Each resource in the response \
             is then a `SparseResource`.",
             json!({"type": "array", "items": {"type": "string", "enum": Fields::names().collect::<Vec<_>>()}}), NONE),
-        ("watch", "`watch=true`: the changes of the list, as they happen, instead of a page of it (docs/guides/watch.md).", boolean(), json!(false)),
-        ("position", "With `watch`: begin after this position of another answer or event, such as `0-7`.", text(), NONE),
-        ("initial", "`initial=true` with `watch`: begin with the present state. Not together with `position`.", boolean(), NONE),
-        ("dryRun", "`dryRun=true`: nothing is changed. The answer is the real one, without `ETag`, and its member `dry_run` says what the \
-            request would do (docs/guides/plan-changes.md). Any other value is refused, also a blank one.",
+        ("watch", "`watch=true`: stream the changes of the list instead of returning a page (docs/guides/watch.md).", boolean(), json!(false)),
+        ("position", "With `watch`: begin after this position of an earlier response or event, such as `0-7`.", text(), NONE),
+        ("initial", "`initial=true` with `watch`: begin with the current state. Cannot be combined with `position`.", boolean(), NONE),
+        ("dryRun", "`dryRun=true`: change nothing. The response is the real one, without `ETag`, and its member `dry_run` describes what the \
+            request would change (docs/guides/plan-changes.md). Any other value is invalid, including an empty one.",
             json!({"type": "boolean", "enum": [true]}), NONE),
     ]);
     let mut all = [page(), lists].concat();
@@ -80,10 +80,10 @@ pub fn kind(kinds: &[&str]) -> Vec<Value> {
 #[rustfmt::skip]
 pub fn one() -> Vec<Value> {
     query([
-        ("generation", "The last state with this generation, such as `3`, as long as it is kept. Not together with `at`.",
+        ("generation", "The last state with this generation, such as `3`, if it is still stored. Cannot be combined with `at`.",
             json!({"type": "integer", "format": "int32", "minimum": 1}), NONE),
-        ("includeDeleted", "Whether a removed resource is answered with 410 and what is known of it, as long as that is kept, in place of \
-            404.", boolean(), json!(false)),
+        ("includeDeleted", "For a removed resource, return 410 with its last state instead of 404, if \
+            that state is still stored.", boolean(), json!(false)),
     ])
 }
 
@@ -94,11 +94,11 @@ pub fn audit() -> Vec<Value> {
         ("resource_id", "Only changes of this resource, such as `019b7868-8e00-7000-8000-000000000001`.", formatted("uuid"), NONE),
         ("kind", "Only changes of resources of this kind, such as `Cluster`.", text(), NONE),
         ("actor", "Only changes by this caller, such as `system@hyperfleet.local`.", text(), NONE),
-        ("action", "Only changes of this sort, such as `force_delete`.", named("AuditAction"), NONE),
+        ("action", "Only changes with this action, such as `force_delete`.", named("AuditAction"), NONE),
         ("since", "Only changes at this time or later.", formatted("date-time"), json!("2026-01-01T00:00:00Z")),
         ("until", "Only changes before this time, such as `2026-02-01T00:00:00Z`.", formatted("date-time"), NONE),
-        ("after", "Only changes behind this `position` of another answer, such as `0-7432-1`, or all from the `start`: oldest \
-            first, and none is missed by a reader who goes on with the `position` of each answer. Not together with `page`.", text(), NONE),
+        ("after", "Only changes after this `position` of an earlier response, such as `0-7432-1`, or all from the `start`, oldest \
+            first. A reader that continues from the `position` of each response misses none. Cannot be combined with `page`.", text(), NONE),
     ]);
     [page(), filters].concat()
 }

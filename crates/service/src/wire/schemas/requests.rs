@@ -26,7 +26,7 @@ pub(super) fn create(entity: Option<&Entity>, kinds: &[&Entity], names: &KindNam
             "labels": labels("For grouping and search: keys and values in the syntax of Kubernetes' labels."),
             "name": {
                 "type": "string", "minLength": min.max(1), "maxLength": max, "pattern": NAME_PATTERN,
-                "description": "Unique among the active resources of its kind, for child kinds among those of one parent.",
+                "description": "Unique among the active resources of the kind, for child kinds within one parent.",
             },
             "references": references(entity, "Links to resources that it does not own, by type of link."),
             "spec": spec(entity, names),
@@ -49,7 +49,7 @@ pub(super) fn create(entity: Option<&Entity>, kinds: &[&Entity], names: &KindNam
 pub(super) fn patch(entity: Option<&Entity>, names: &KindNames) -> Value {
     json!({
         "type": "object", "minProperties": 1, "additionalProperties": false,
-        "description": "What is to be changed, one member at least. Each member is replaced as a whole; what is absent or `null` stays as it is.",
+        "description": "The changes, at least one member. Each member is replaced entirely. Members that are absent or `null` stay unchanged.",
         "properties": {
             "labels": labels("All labels."),
             "references": references(entity, "All links."),
@@ -61,7 +61,7 @@ pub(super) fn patch(entity: Option<&Entity>, names: &KindNames) -> Value {
 /// The kind in a create: a pattern rather than an `enum`, because existing clients set it to a plain string, and
 /// generators make another type of an `enum`.
 fn kind(kinds: &[&Entity]) -> Value {
-    let mut schema = json!({"type": "string", "description": "Which kind it is to be of."});
+    let mut schema = json!({"type": "string", "description": "Kind of the new resource."});
     if let [first, ..] = kinds {
         let names: Vec<_> = kinds.iter().map(|e| e.kind.as_str()).collect();
         schema["example"] = json!(first.kind);
@@ -82,7 +82,7 @@ fn spec(entity: Option<&Entity>, names: &KindNames) -> Value {
     match entity {
         Some(_) => named(&names.schema("Spec")),
         None => {
-            json!({"type": "object", "additionalProperties": true, "description": "What is wanted."})
+            json!({"type": "object", "additionalProperties": true, "description": "The desired state."})
         }
     }
 }

@@ -57,7 +57,7 @@ impl Bundle<'_> {
         }
     }
 
-    /// A mapping names components, too, with or without the prefix of references.
+    /// A mapping also names components, with or without the prefix of references.
     fn rename_mapping(&mut self, mapping: &mut Map<String, Value>, found: &mut Vec<String>) {
         for value in mapping.values_mut() {
             if let Value::String(reference) = value {
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_would_be_alike_are_told_apart() {
+    fn specs_of_similar_kinds_have_distinct_names() {
         let found = bundled(
             "S",
             &json!({

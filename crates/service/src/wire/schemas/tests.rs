@@ -38,9 +38,9 @@ fn requests() -> Vec<Request> {
     let reports = |body: &Value| report(body.to_string().as_bytes(), moment()).is_ok();
     let part = |at: &'static str| {
         move |body: &Value| {
-            let mut whole = example("report");
-            *whole.pointer_mut(at).unwrap() = body.clone();
-            report(whole.to_string().as_bytes(), moment()).is_ok()
+            let mut complete = example("report");
+            *complete.pointer_mut(at).unwrap() = body.clone();
+            report(complete.to_string().as_bytes(), moment()).is_ok()
         }
     };
     let schema = |name: &str| match name {
@@ -127,9 +127,9 @@ fn accepts(request: &Request, member: &str, value: Value) -> bool {
     (request.read)(&body)
 }
 
-/// What the document wants of clients and the service does without: it takes the time of arrival,
-/// and judges conditions once it knows whether the report is of the past.
-const FORGIVEN: [&str; 2] = ["observed_time", "conditions"];
+/// Members that the document requires and the service does not: it uses the time of arrival instead, and checks
+/// conditions only after it knows that the report is not stale.
+const REQUIRED_ONLY_BY_DOCUMENT: [&str; 2] = ["observed_time", "conditions"];
 
 #[test]
 fn members_that_must_be_there_must_be_there() {
@@ -139,7 +139,7 @@ fn members_that_must_be_there_must_be_there() {
         let mut body = request.body.clone();
         body.as_object_mut().unwrap().remove(member);
         let is_taken = (request.read)(&body);
-        let expected = !required || FORGIVEN.contains(&member);
+        let expected = !required || REQUIRED_ONLY_BY_DOCUMENT.contains(&member);
         assert_eq!(is_taken, expected, "{} without {member}", request.name);
     });
 }
@@ -164,7 +164,7 @@ fn null_counts_as_absent_in_every_member_but_spec() {
 #[test]
 fn members_are_of_the_type_that_the_schema_says() {
     members(|request, member, _| {
-        // No member may be a truth value, except those that nobody reads.
+        // No member may be a boolean, except members that nothing reads.
         assert_eq!(
             accepts(request, member, json!(true)),
             requests::IGNORED.contains(&member),
@@ -399,8 +399,8 @@ fn every_parameter_of_lists_is_read() {
     for parameter in lists.chain(parameters::kind(&[])) {
         let name = parameter["name"].as_str().unwrap().to_owned();
         let watch = ("watch".to_owned(), "true".to_owned());
-        let given = Params::new(vec![(name.clone(), "x".to_owned()), watch.clone()]);
-        assert_ne!(read(&given), read(&Params::new(vec![watch])), "{name}");
+        let params = Params::new(vec![(name.clone(), "x".to_owned()), watch.clone()]);
+        assert_ne!(read(&params), read(&Params::new(vec![watch])), "{name}");
     }
 }
 

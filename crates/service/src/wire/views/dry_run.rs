@@ -1,4 +1,4 @@
-//! The member `dry_run`, which the answer to a dry run has beside those of the real one.
+//! The member `dry_run`, which the response to a dry run has in addition to the members of the real response.
 
 use std::ops::Not;
 
@@ -11,7 +11,7 @@ use hyperfleet_domain::condition_rules::Failure;
 use hyperfleet_domain::dry_run::{DryRunPlan, PlannedChange, PlannedCondition};
 
 #[derive(Serialize, ToSchema)]
-#[schema(as = DryRun, description = "What the request would do. Only answers to dry runs have it.")]
+#[schema(as = DryRun, description = "What the request would change. Only in responses to dry runs.")]
 pub(in crate::wire) struct DryRunView<'a> {
     /// The conditions that would appear, disappear or change their status.
     #[schema(max_items = 1000)]
@@ -33,13 +33,13 @@ pub(in crate::wire) struct DryRunView<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<i32>, minimum = 1)]
     failed_rules_total: Option<usize>,
-    /// `true` if resources of other tenants would change, too, which are not listed. Absent otherwise.
+    /// `true` if resources of other tenants, which are not listed, would also change. Absent otherwise.
     #[serde(skip_serializing_if = "Not::not")]
     hidden_effects: bool,
     /// `true` if a list has only its first 1000 entries. Absent otherwise.
     #[serde(skip_serializing_if = "Not::not")]
     partial: bool,
-    /// Status of the real answer.
+    /// Status of the real response.
     #[schema(value_type = i32)]
     status: u16,
 }
@@ -64,7 +64,7 @@ pub(in crate::wire) struct EffectView<'a> {
     kind: &'a str,
     /// Its name.
     name: &'a str,
-    /// Id of the resource. That of a new one is not used again.
+    /// Id of the resource. A real create assigns another id.
     resource_id: String,
 }
 
@@ -92,7 +92,7 @@ pub(in crate::wire) struct ConditionChangeView<'a> {
 #[derive(Serialize, ToSchema)]
 #[schema(as = DryRunFailedRule, description = "A rule of a derived condition that would fail: its condition stays as it is.")]
 pub(in crate::wire) struct FailedRuleView<'a> {
-    /// What would go wrong.
+    /// The error.
     error: &'a str,
     /// Kind of the resource.
     kind: &'a str,
@@ -103,15 +103,15 @@ pub(in crate::wire) struct FailedRuleView<'a> {
 }
 
 #[derive(Serialize, ToSchema)]
-#[schema(as = DryRunAnswer, description = "The answer to the dry run of a request whose real answer has no body.")]
-pub(in crate::wire) struct PlanAlone<'a> {
+#[schema(as = DryRunAnswer, description = "The response to the dry run of a request whose real response has no body.")]
+pub(in crate::wire) struct PlanBody<'a> {
     dry_run: DryRunView<'a>,
 }
 
-/// The body of the answer to a dry run: `real`, the object that the real answer has, with the member `dry_run` after
-/// its own. `status` is that of the real answer.
+/// The body of the answer to a dry run: the object of the real answer (`real`), with `dry_run` as its last member.
+/// `status` is the status of the real response.
 pub fn dry_run(real: Option<&[u8]>, status: u16, plan: &DryRunPlan) -> serde_json::Result<Vec<u8>> {
-    let plan = PlanAlone {
+    let plan = PlanBody {
         dry_run: DryRunView::new(status, plan),
     };
     let plan = serde_json::to_vec(&plan)?;
@@ -183,11 +183,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_real_answer_is_kept_byte_for_byte() {
+    fn the_real_answer_is_unchanged_byte_for_byte() {
         let plan = DryRunPlan::default();
-        let alone = dry_run(None, 204, &plan).unwrap();
+        let without_body = dry_run(None, 204, &plan).unwrap();
         assert_eq!(
-            String::from_utf8(alone).unwrap(),
+            String::from_utf8(without_body).unwrap(),
             r#"{"dry_run":{"conditions":[],"conditions_total":0,"effects":[],"effects_total":0,"status":204}}"#
         );
         let real = br#"{"spec":{"a": 1.50}}"#;

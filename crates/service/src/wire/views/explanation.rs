@@ -45,7 +45,7 @@ pub(in crate::wire) struct ResourceExplanationView<'a> {
     /// Name of the resource.
     name: &'a str,
     referrers: BlockingReferrersView<'a>,
-    /// The whole explanation in one sentence.
+    /// The explanation in one sentence.
     summary: &'a str,
     /// Whether the resource waits for anything.
     waits: bool,
@@ -56,7 +56,7 @@ pub(in crate::wire) struct ResourceExplanationView<'a> {
 }
 
 #[derive(Serialize, ToSchema)]
-#[schema(as = ExplanationAdapter, description = "How far one adapter is with the resource.")]
+#[schema(as = ExplanationAdapter, description = "The progress of one adapter with the resource.")]
 pub(in crate::wire) struct AdapterProgressView<'a> {
     /// Name of the adapter.
     #[schema(example = "validation")]
@@ -89,7 +89,7 @@ pub(in crate::wire) struct AdapterProgressView<'a> {
 #[schema(as = ExplanationChildren, description = "Descendants that block the deletion: all of a finalizing resource; \
     of an active one those that a DELETE is refused for.")]
 pub(in crate::wire) struct BlockingChildrenView<'a> {
-    /// Number of those in `total` that belong to other tenants.
+    /// How many of `total` belong to other tenants.
     #[schema(value_type = i32, minimum = 0)]
     hidden: usize,
     /// The first 20 that the caller may see, nearest first.
@@ -136,7 +136,7 @@ pub(in crate::wire) struct BlockingChildView<'a> {
 #[schema(as = ExplanationReferrers, description = "References that a DELETE is refused for, to the resource or to its \
     descendants, from active resources that would not be deleted with it.")]
 pub(in crate::wire) struct BlockingReferrersView<'a> {
-    /// Number of those in `total` that belong to other tenants.
+    /// How many of `total` belong to other tenants.
     #[schema(value_type = i32, minimum = 0)]
     hidden: usize,
     /// The first 20 that the caller may see.

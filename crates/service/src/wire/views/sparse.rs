@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use super::{LinkView, Views};
 use crate::wire::fields::{Fields, Member, Parts};
-use hyperfleet_domain::moment::whole_seconds;
+use hyperfleet_domain::moment::rfc3339_seconds;
 use hyperfleet_domain::{JsonText, StoredResource};
 use hyperfleet_server_kit::json::RawMembers;
 
@@ -43,9 +43,9 @@ impl SparseView<'_> {
         let deletion = resource.deletion.as_ref();
         match member {
             Member::CreatedBy => object.serialize_value(&resource.created_by),
-            Member::CreatedTime => object.serialize_value(&whole_seconds(resource.created_at)),
+            Member::CreatedTime => object.serialize_value(&rfc3339_seconds(resource.created_at)),
             Member::DeletedBy => object.serialize_value(&deletion.map(|d| &d.by)),
-            Member::DeletedTime => object.serialize_value(&deletion.map(|d| whole_seconds(d.at))),
+            Member::DeletedTime => object.serialize_value(&deletion.map(|d| rfc3339_seconds(d.at))),
             Member::Generation => object.serialize_value(&resource.generation),
             Member::Href => object.serialize_value(&views.href(resource)),
             Member::Id => object.serialize_value(&resource.id.to_string()),
@@ -67,7 +67,7 @@ impl SparseView<'_> {
             }
             Member::Tenancy => object.serialize_value(&resource.tenancy),
             Member::UpdatedBy => object.serialize_value(&resource.updated_by),
-            Member::UpdatedTime => object.serialize_value(&whole_seconds(resource.updated_at)),
+            Member::UpdatedTime => object.serialize_value(&rfc3339_seconds(resource.updated_at)),
         }
     }
 }
@@ -126,7 +126,7 @@ impl Serialize for Condition<'_> {
         let parts = self.parts.iter().map(|name| {
             let mut members = self.members.iter();
             let member = members.find(|(other, _)| other == name);
-            (name, member.map(|(_, value)| shown(name, value)))
+            (name, member.map(|(_, value)| without_fraction(name, value)))
         });
         serializer.collect_map(parts)
     }
@@ -135,17 +135,19 @@ impl Serialize for Condition<'_> {
 /// A member of a condition.
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Shown<'a> {
+enum ConditionMember<'a> {
     AsStored(&'a RawValue),
     Time(String),
 }
 
 /// A time without its fraction, anything else as it is.
-fn shown<'a>(name: &str, value: &'a RawValue) -> Shown<'a> {
+fn without_fraction<'a>(name: &str, value: &'a RawValue) -> ConditionMember<'a> {
     let text = value.get().trim_matches('"');
     match text.split_once('.') {
-        Some((whole, _)) if name.ends_with("_time") => Shown::Time(format!("{whole}Z")),
-        _ => Shown::AsStored(value),
+        Some((seconds, _)) if name.ends_with("_time") => {
+            ConditionMember::Time(format!("{seconds}Z"))
+        }
+        _ => ConditionMember::AsStored(value),
     }
 }
 
@@ -212,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_for_is_there_and_the_id() {
+    fn selected_members_and_the_id_are_present() {
         let path = format!("/api/hyperfleet/v1/clusters/{OWNER}");
         for (names, expected) in [
             ("name", json!({"id": ID, "name": "x"})),
@@ -263,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn what_few_resources_have_is_shown_where_it_is() {
+    fn rare_members_are_present_where_they_have_values() {
         let target = Reference {
             kind: "Cluster".to_owned(),
             id: id(OWNER).into(),
