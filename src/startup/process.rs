@@ -32,7 +32,7 @@ use hyperfleet_server_kit::server::{ConnectionOptions, Listener, Server, Serving
 use hyperfleet_server_kit::side::{self, Side};
 use hyperfleet_server_kit::signals::Signals;
 use hyperfleet_server_kit::sockets::{self, ConnectionBudget, Needs};
-use hyperfleet_server_kit::supervise::{PAUSE, supervise};
+use hyperfleet_server_kit::supervise::supervise;
 use hyperfleet_server_kit::telemetry::{FLUSH_TIME_MAX, Telemetry, Traces};
 use hyperfleet_server_kit::{ending, manager, shutdown};
 
@@ -289,47 +289,44 @@ impl Process {
     ) -> JoinSet<()> {
         let mut tasks = JoinSet::new();
         let trimmed = store.clone();
-        tasks.spawn(supervise("close idle connections", PAUSE, move || {
+        tasks.spawn(supervise("close idle connections", move || {
             database::trim_forever(trimmed.clone())
         }));
         let ping_time = settings.health.db_ping_timeout;
         let (mut probe, gate, store) = (Some(probe), self.gate.clone(), store.clone());
-        tasks.spawn(supervise("watch the database", PAUSE, move || {
+        tasks.spawn(supervise("watch the database", move || {
             let another = || Probe::new(connections.clone());
             let probe = probe.take().unwrap_or_else(another);
             readiness::watch(probe, ping_time, gate.clone(), store.clone())
         }));
         let stuck_threshold = settings.metrics.reconciliation_stuck_threshold;
         let (metrics, counted) = (self.metrics.clone(), service.clone());
-        tasks.spawn(supervise("keep the metrics", PAUSE, move || {
+        tasks.spawn(supervise("keep the metrics", move || {
             let (metrics, service) = (metrics.clone(), counted.clone());
             metrics.run(service, Clock::system(), stuck_threshold)
         }));
         let followed = service.clone();
-        tasks.spawn(supervise("follow changes", PAUSE, move || {
+        tasks.spawn(supervise("follow changes", move || {
             let service = followed.clone();
             async move { service.follow_changes().await }
         }));
         let (recorded, kept) = (service.clone(), settings.history.retention);
-        tasks.spawn(supervise("remove expired changes", PAUSE, move || {
+        tasks.spawn(supervise("remove expired changes", move || {
             retention::expire_changes(recorded.clone(), Clock::system(), kept)
         }));
         let keyed = service.clone();
         tasks.spawn(supervise(
             "remove expired idempotency keys and leases",
-            PAUSE,
             move || retention::expire_keys(keyed.clone(), Clock::system()),
         ));
         let sealed = service.clone();
-        tasks.spawn(supervise("seal the audit trail", PAUSE, move || {
+        tasks.spawn(supervise("seal the audit trail", move || {
             sealing::seal_forever(sealed.clone(), Clock::system())
         }));
         if let Some(kept) = settings.audit.retention {
-            tasks.spawn(supervise(
-                "remove expired audit entries",
-                PAUSE,
-                move || retention::expire_audit(service.clone(), Clock::system(), kept),
-            ));
+            tasks.spawn(supervise("remove expired audit entries", move || {
+                retention::expire_audit(service.clone(), Clock::system(), kept)
+            }));
         }
         tasks
     }

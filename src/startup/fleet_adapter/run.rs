@@ -17,7 +17,7 @@ use hyperfleet_server_kit::program::Build;
 use hyperfleet_server_kit::side::Side;
 use hyperfleet_server_kit::signals::Signals;
 use hyperfleet_server_kit::sockets::{ConnectionBudget, Needs};
-use hyperfleet_server_kit::supervise::{PAUSE, supervise};
+use hyperfleet_server_kit::supervise::supervise;
 use hyperfleet_server_kit::telemetry::{Metrics, Telemetry};
 use hyperfleet_server_kit::{manager, shutdown};
 use tokio::task::JoinSet;
@@ -101,11 +101,9 @@ impl Program {
         let mut beside = JoinSet::new();
         fleet.clone().spawn(&mut beside);
         let (watched, mirrored) = (gate.clone(), fleet.fleet.clone());
-        beside.spawn(supervise(
-            "watch whether etcd is connected",
-            PAUSE,
-            move || update_readiness(watched.clone(), mirrored.clone()),
-        ));
+        beside.spawn(supervise("watch whether etcd is connected", move || {
+            update_readiness(watched.clone(), mirrored.clone())
+        }));
         let role = Role::start(self.adapter, fleet, None, settings.health.shutdown_timeout);
         manager::ready();
         let [metrics, health] = &mut sides;
