@@ -18,8 +18,9 @@ use super::BUILD;
 use super::fleet_adapter::Role;
 use super::metrics::ApiMetrics;
 use super::plan::Plan;
+use super::retention::{Retention, expire_forever};
 use super::sides::SideSockets;
-use super::{authentication, database, readiness, retention, sealing, telemetry, tls};
+use super::{authentication, database, readiness, sealing, telemetry, tls};
 use crate::app::Service;
 use crate::auth::Authentication;
 use crate::config::{Loaded, Settings};
@@ -310,24 +311,19 @@ impl Process {
             let service = followed.clone();
             async move { service.follow_changes().await }
         }));
-        let (recorded, kept) = (service.clone(), settings.history.retention);
-        tasks.spawn(supervise("remove expired changes", move || {
-            retention::expire_changes(recorded.clone(), Clock::system(), kept)
+        let (expiring, retention) = (
+            service.clone(),
+            Retention {
+                changes: settings.history.retention,
+                audit: settings.audit.retention,
+            },
+        );
+        tasks.spawn(supervise("remove expired rows", move || {
+            expire_forever(expiring.clone(), Clock::system(), retention)
         }));
-        let keyed = service.clone();
-        tasks.spawn(supervise(
-            "remove expired idempotency keys and leases",
-            move || retention::expire_keys(keyed.clone(), Clock::system()),
-        ));
-        let sealed = service.clone();
         tasks.spawn(supervise("seal the audit trail", move || {
-            sealing::seal_forever(sealed.clone(), Clock::system())
+            sealing::seal_forever(service.clone(), Clock::system())
         }));
-        if let Some(kept) = settings.audit.retention {
-            tasks.spawn(supervise("remove expired audit entries", move || {
-                retention::expire_audit(service.clone(), Clock::system(), kept)
-            }));
-        }
         tasks
     }
 }
