@@ -19,7 +19,7 @@ use super::fleet_adapter::Role;
 use super::metrics::ApiMetrics;
 use super::plan::Plan;
 use super::retention::{Retention, expire_forever};
-use super::sides::SideSockets;
+use super::sides::{SideSockets, Sides};
 use super::{authentication, database, readiness, sealing, telemetry, tls};
 use crate::app::Service;
 use crate::auth::Authentication;
@@ -30,7 +30,7 @@ use hyperfleet_fleet::start::Prepared;
 use hyperfleet_server_kit::clock::Clock;
 use hyperfleet_server_kit::http::{Admission, Gate, QuietClient};
 use hyperfleet_server_kit::server::{ConnectionOptions, Listener, Server, Serving};
-use hyperfleet_server_kit::side::{self, Side};
+use hyperfleet_server_kit::side;
 use hyperfleet_server_kit::signals::Signals;
 use hyperfleet_server_kit::sockets::{self, ConnectionBudget, Needs};
 use hyperfleet_server_kit::supervise::supervise;
@@ -72,8 +72,7 @@ pub(super) struct Process {
     listener: Option<TcpListener>,
     connections: ConnectionBudget,
     tls: Option<ServerConfig>,
-    /// Metrics and health, in the order in which they end: health answers until the end.
-    sides: [Side; 2],
+    sides: Sides,
     metrics: ApiMetrics,
     traces: Traces,
     quiet_client: Option<QuietClient>,
@@ -191,9 +190,9 @@ impl Process {
         // Every listener answers. A service manager does not wait for the database: `/readyz` reports it.
         manager::ready();
         let connections = database::connections(&settings.database)?;
-        let mut probe = Probe::new(connections.clone());
         let gate = self.gate.clone();
         let before = async {
+            let mut probe = Probe::new(connections.clone());
             readiness::wait(&mut probe, settings, &gate).await?;
             if let Authentication::On(authenticator) = &authentication {
                 // An issuer that does not answer is tolerated: its tokens are refused until it does.
@@ -207,11 +206,12 @@ impl Process {
                 tracing::info!("stopped while starting");
                 return Ok(());
             }
-            error = failure(&mut serving, &mut self.sides) => return Err(error),
+            error = serving.failed() => return Err(error),
+            error = self.sides.failed() => return Err(error),
         }
         gate.open();
         ready(&self.addresses, &authentication);
-        let mut beside = self.spawn_background(settings, &store, service, probe, connections);
+        let mut beside = self.spawn_background(settings, &store, service, connections);
         if let Some(fleet) = fleet {
             fleet.spawn(&mut beside);
         }
@@ -226,7 +226,8 @@ impl Process {
         });
         let failed = tokio::select! {
             () = self.signals.next() => Ok(()),
-            error = failure(&mut serving, &mut self.sides) => Err(error),
+            error = serving.failed() => Err(error),
+            error = self.sides.failed() => Err(error),
         };
         manager::stopping();
         // While the API still answers: work in progress can be reported.
@@ -254,13 +255,8 @@ impl Process {
             }
             beside.shutdown().await;
             store.close();
-            let stop_sides = async {
-                for side in self.sides {
-                    side.stop().await;
-                }
-            };
             // Concurrently, so that all of it takes no longer than END_TIME_MAX.
-            tokio::join!(self.traces.end(), stop_sides);
+            tokio::join!(self.traces.end(), self.sides.stop());
         };
         tokio::select! {
             () = rest => failed.and(drained),
@@ -278,14 +274,12 @@ impl Process {
     }
 
     /// Starts the background tasks of a serving process. A task that panics is logged and restarts ([`supervise`]);
-    /// all end with the returned value. `probe` is the connection on which the start has asked the database, and
-    /// `connections` makes another one.
+    /// all end with the returned value. `connections` makes the one that watches the database.
     fn spawn_background(
         &self,
         settings: &Settings,
         store: &Store,
         service: Service,
-        probe: Probe,
         connections: postgres::Settings,
     ) -> JoinSet<()> {
         let mut tasks = JoinSet::new();
@@ -294,10 +288,9 @@ impl Process {
             database::trim_forever(trimmed.clone())
         }));
         let ping_time = settings.health.db_ping_timeout;
-        let (mut probe, gate, store) = (Some(probe), self.gate.clone(), store.clone());
+        let (gate, store) = (self.gate.clone(), store.clone());
         tasks.spawn(supervise("watch the database", move || {
-            let another = || Probe::new(connections.clone());
-            let probe = probe.take().unwrap_or_else(another);
+            let probe = Probe::new(connections.clone());
             readiness::watch(probe, ping_time, gate.clone(), store.clone())
         }));
         let stuck_threshold = settings.metrics.reconciliation_stuck_threshold;
@@ -358,15 +351,6 @@ pub fn bind(
         http::app(api, document.clone())
     };
     Server::bind(vec![Listener::Tcp(listener)], app, Some(memory), options)
-}
-
-/// Waits until a listener ends unexpectedly.
-async fn failure(serving: &mut Serving, [metrics, health]: &mut [Side; 2]) -> anyhow::Error {
-    tokio::select! {
-        error = serving.failed() => error,
-        error = health.failed() => error,
-        error = metrics.failed() => error,
-    }
 }
 
 #[cfg(test)]
