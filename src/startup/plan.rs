@@ -12,7 +12,7 @@ use crate::auth::Issuer;
 use crate::config::{Loaded, Settings};
 use crate::domain::EntityRegistry;
 use crate::domain::entity_config::Attached;
-use crate::domain::tenancy::{Config, TenancyRules};
+use crate::domain::tenancy::TenancyRules;
 use hyperfleet_fleet::start::RegistryLocation;
 use hyperfleet_server_kit::ending::Misuse;
 use hyperfleet_server_kit::faults::Faults;
@@ -43,9 +43,12 @@ impl Plan {
         let mut faults = Faults::default();
         let kinds = faults.part(settings.kinds());
         let issuers = faults.part(authentication::issuers(&settings.server.jwt));
-        let tenancy = faults.part(tenancy_rules(&settings.server.tenant));
+        let tenancy = TenancyRules::new(settings.server.tenant.clone());
+        let tenancy = faults.part(tenancy.map_err(|faults| Faults(faults).into()));
         let tls = faults.part(tls::load(settings));
-        let fleet = faults.part(fleet::served_registry(&settings.fleet));
+        let is_served = settings.fleet.enabled;
+        let fleet = is_served.then(|| fleet::registry_location(&settings.fleet));
+        let fleet = faults.part(fleet.transpose());
         let registry = kinds.as_ref().map(|kinds| &kinds.registry);
         let adapter = faults.part(AdapterPlan::embedded(settings, registry));
         faults.part(database::check(&settings.database));
@@ -80,11 +83,6 @@ impl Plan {
 /// Every fault of the kinds and the schemas of their specs.
 pub(super) fn kinds(loaded: &Loaded) -> anyhow::Result<Attached> {
     loaded.made(Settings::kinds).context(Misuse)
-}
-
-/// The rules of tenancy, or every fault of their settings.
-fn tenancy_rules(settings: &Config) -> anyhow::Result<TenancyRules> {
-    Ok(TenancyRules::new(settings.clone()).map_err(Faults)?)
 }
 
 /// Checks that no header carries both the caller or its token, and the tenant.
