@@ -4,15 +4,12 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail, ensure};
 use reqwest::Url;
-use rustls::RootCertStore;
-use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject as _;
 use sqlx::ConnectOptions as _;
 use sqlx::postgres::{PgConnectOptions, PgSslMode};
 
 use crate::config::{Database, SslMode};
 use hyperfleet_server_kit::causes::chain;
-use hyperfleet_server_kit::files;
+use hyperfleet_server_kit::{files, tls};
 use hyperfleet_storage::{ConnectionLifetime, Error, Probe, SchemaStatus, Settings, Store};
 
 /// Schemes of a database URL. The driver accepts any scheme.
@@ -76,21 +73,9 @@ pub(super) fn check(database: &Database) -> anyhow::Result<()> {
         let setting = "database.ssl.root_cert_file";
         let text = files::read(roots, ROOTS_BYTES_MAX)
             .with_context(|| format!("{setting}: cannot read {file}"))?;
-        check_roots(&text).with_context(|| format!("{setting}: cannot use {file}"))?;
+        // The driver refuses the whole file if it cannot read one certificate, and does not say which.
+        tls::authorities(&text).with_context(|| format!("{setting}: cannot use {file}"))?;
     }
-    Ok(())
-}
-
-/// Checks each certificate: the driver refuses the file if it cannot read one of them, and does not say which.
-fn check_roots(text: &[u8]) -> anyhow::Result<()> {
-    let mut roots = RootCertStore::empty();
-    for (index, certificate) in CertificateDer::pem_slice_iter(text).enumerate() {
-        let number = index + 1;
-        let certificate = certificate.with_context(|| format!("certificate {number} is broken"))?;
-        let added = roots.add(certificate);
-        added.with_context(|| format!("certificate {number} is broken"))?;
-    }
-    ensure!(!roots.is_empty(), "it has no PEM certificates");
     Ok(())
 }
 

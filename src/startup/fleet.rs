@@ -17,18 +17,6 @@ const ETCD: SettingNames = SettingNames {
     key_file: "fleet.etcd.key_file",
 };
 
-/// The registry that the service serves; `None` unless the settings enable it. Reads the files that they name.
-///
-/// # Errors
-///
-/// Every error, with its setting.
-pub(super) fn served_registry(
-    settings: &config::FleetSettings,
-) -> anyhow::Result<Option<RegistryLocation>> {
-    let location = settings.enabled.then(|| registry_location(settings));
-    location.transpose()
-}
-
 /// The registry of units and machines. Reads the files that the settings name.
 ///
 /// # Errors

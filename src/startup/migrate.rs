@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
-use serde::Serialize;
+use serde_json::{Value, json};
 use tracing::Instrument as _;
 
 use super::{database, telemetry};
@@ -84,7 +84,7 @@ async fn status(settings: &Settings, format: OutputFormat) -> anyhow::Result<Exi
     let status = SchemaStatus::of(&migrations);
     print(&match format {
         OutputFormat::Text => text(&migrations, &status),
-        OutputFormat::Json => json(&migrations, &status)?,
+        OutputFormat::Json => serde_json::to_string_pretty(&view(&migrations, &status))? + "\n",
     });
     Ok(match status.missing {
         0 => ExitCode::SUCCESS,
@@ -114,34 +114,22 @@ fn text(migrations: &[Migration], status: &SchemaStatus) -> String {
     text
 }
 
-#[derive(Serialize)]
-struct StatusView<'a> {
-    applied: usize,
-    missing: usize,
-    unknown: usize,
-    migrations: Vec<MigrationView<'a>>,
-}
-
-#[derive(Serialize)]
-struct MigrationView<'a> {
-    version: i64,
-    name: &'a str,
-    state: &'static str,
-}
-
-fn json(migrations: &[Migration], status: &SchemaStatus) -> anyhow::Result<String> {
-    let migrations = migrations.iter().map(|migration| MigrationView {
-        version: migration.version,
-        name: &migration.description,
-        state: word(migration.state),
-    });
-    let view = StatusView {
-        applied: status.applied,
-        missing: status.missing,
-        unknown: status.unknown,
-        migrations: migrations.collect(),
+fn view(migrations: &[Migration], status: &SchemaStatus) -> Value {
+    let migration = |migration: &Migration| {
+        let Migration {
+            version,
+            description,
+            state,
+        } = migration;
+        json!({"version": version, "name": description, "state": word(*state)})
     };
-    Ok(serde_json::to_string_pretty(&view)? + "\n")
+    let SchemaStatus {
+        applied,
+        missing,
+        unknown,
+    } = status;
+    let migrations: Value = migrations.iter().map(migration).collect();
+    json!({"applied": applied, "missing": missing, "unknown": unknown, "migrations": migrations})
 }
 
 fn word(state: MigrationState) -> &'static str {

@@ -12,7 +12,7 @@ use crate::config::{Loaded, Settings};
 use hyperfleet_auth::Issuer;
 use hyperfleet_domain::EntityRegistry;
 use hyperfleet_domain::entity_config::Attached;
-use hyperfleet_domain::tenancy::{Config, TenancyRules};
+use hyperfleet_domain::tenancy::TenancyRules;
 use hyperfleet_fleet::start::RegistryLocation;
 use hyperfleet_server_kit::ending::Misuse;
 use hyperfleet_server_kit::errors::ErrorList;
@@ -43,9 +43,12 @@ impl Plan {
         let mut errors = ErrorList::default();
         let kinds = errors.part(settings.kinds());
         let issuers = errors.part(authentication::issuers(&settings.server.jwt));
-        let tenancy = errors.part(tenancy_rules(&settings.server.tenant));
+        let tenancy = TenancyRules::new(settings.server.tenant.clone());
+        let tenancy = errors.part(tenancy.map_err(|errors| ErrorList(errors).into()));
         let tls = errors.part(tls::load(settings));
-        let fleet = errors.part(fleet::served_registry(&settings.fleet));
+        let is_served = settings.fleet.enabled;
+        let fleet = is_served.then(|| fleet::registry_location(&settings.fleet));
+        let fleet = errors.part(fleet.transpose());
         let registry = kinds.as_ref().map(|kinds| &kinds.registry);
         let adapter = errors.part(AdapterPlan::embedded(settings, registry));
         errors.part(database::check(&settings.database));
@@ -80,11 +83,6 @@ impl Plan {
 /// Every error of the kinds and the schemas of their specs.
 pub(super) fn kinds(loaded: &Loaded) -> anyhow::Result<Attached> {
     loaded.made(Settings::kinds).context(Misuse)
-}
-
-/// The rules of tenancy, or every error of their settings.
-fn tenancy_rules(settings: &Config) -> anyhow::Result<TenancyRules> {
-    Ok(TenancyRules::new(settings.clone()).map_err(ErrorList)?)
 }
 
 /// Checks that no header carries both the caller or its token, and the tenant.

@@ -18,18 +18,19 @@ use super::BUILD;
 use super::fleet_adapter::Role;
 use super::metrics::ApiMetrics;
 use super::plan::Plan;
-use super::sides::SideSockets;
-use super::{authentication, database, readiness, retention, sealing, telemetry, tls};
+use super::retention::{Retention, expire_forever};
+use super::sides::{SideSockets, Sides};
+use super::{authentication, database, readiness, sealing, telemetry, tls};
 use crate::config::{Loaded, Settings};
 use hyperfleet_auth::Authentication;
 use hyperfleet_fleet::start::Prepared;
 use hyperfleet_server_kit::clock::Clock;
 use hyperfleet_server_kit::http::{Admission, Gate, QuietClient};
 use hyperfleet_server_kit::server::{ConnectionOptions, Listener, Server, Serving};
-use hyperfleet_server_kit::side::{self, Side};
+use hyperfleet_server_kit::side;
 use hyperfleet_server_kit::signals::Signals;
 use hyperfleet_server_kit::sockets::{self, ConnectionBudget, Needs};
-use hyperfleet_server_kit::supervise::{PAUSE, supervise};
+use hyperfleet_server_kit::supervise::supervise;
 use hyperfleet_server_kit::telemetry::{FLUSH_TIME_MAX, Telemetry, Traces};
 use hyperfleet_server_kit::{ending, manager, shutdown};
 use hyperfleet_service::app::Service;
@@ -71,8 +72,7 @@ pub(super) struct Process {
     listener: Option<TcpListener>,
     connections: ConnectionBudget,
     tls: Option<ServerConfig>,
-    /// Metrics and health, in the order in which they end: health answers until the end.
-    sides: [Side; 2],
+    sides: Sides,
     metrics: ApiMetrics,
     traces: Traces,
     quiet_client: Option<QuietClient>,
@@ -190,9 +190,9 @@ impl Process {
         // Every listener answers. A service manager does not wait for the database: `/readyz` reports it.
         manager::ready();
         let connections = database::connections(&settings.database)?;
-        let mut probe = Probe::new(connections.clone());
         let gate = self.gate.clone();
         let before = async {
+            let mut probe = Probe::new(connections.clone());
             readiness::wait(&mut probe, settings, &gate).await?;
             if let Authentication::On(authenticator) = &authentication {
                 // An issuer that does not answer is tolerated: its tokens are refused until it does.
@@ -206,11 +206,12 @@ impl Process {
                 tracing::info!("stopped while starting");
                 return Ok(());
             }
-            error = failure(&mut serving, &mut self.sides) => return Err(error),
+            error = serving.failed() => return Err(error),
+            error = self.sides.failed() => return Err(error),
         }
         gate.open();
         ready(&self.addresses, &authentication);
-        let mut beside = self.spawn_background(settings, &store, service, probe, connections);
+        let mut beside = self.spawn_background(settings, &store, service, connections);
         if let Some(fleet) = fleet {
             fleet.spawn(&mut beside);
         }
@@ -225,7 +226,8 @@ impl Process {
         });
         let failed = tokio::select! {
             () = self.signals.next() => Ok(()),
-            error = failure(&mut serving, &mut self.sides) => Err(error),
+            error = serving.failed() => Err(error),
+            error = self.sides.failed() => Err(error),
         };
         manager::stopping();
         // While the API still answers: work in progress can be reported.
@@ -253,13 +255,8 @@ impl Process {
             }
             beside.shutdown().await;
             store.close();
-            let stop_sides = async {
-                for side in self.sides {
-                    side.stop().await;
-                }
-            };
             // Concurrently, so that all of it takes no longer than END_TIME_MAX.
-            tokio::join!(self.traces.end(), stop_sides);
+            tokio::join!(self.traces.end(), self.sides.stop());
         };
         tokio::select! {
             () = rest => failed.and(drained),
@@ -277,60 +274,49 @@ impl Process {
     }
 
     /// Starts the background tasks of a serving process. A task that panics is logged and restarts ([`supervise`]);
-    /// all end with the returned value. `probe` is the connection on which the start has asked the database, and
-    /// `connections` makes another one.
+    /// all end with the returned value. `connections` makes the one that watches the database.
     fn spawn_background(
         &self,
         settings: &Settings,
         store: &Store,
         service: Service,
-        probe: Probe,
         connections: hyperfleet_storage::Settings,
     ) -> JoinSet<()> {
         let mut tasks = JoinSet::new();
         let trimmed = store.clone();
-        tasks.spawn(supervise("close idle connections", PAUSE, move || {
+        tasks.spawn(supervise("close idle connections", move || {
             database::trim_forever(trimmed.clone())
         }));
         let ping_time = settings.health.db_ping_timeout;
-        let (mut probe, gate, store) = (Some(probe), self.gate.clone(), store.clone());
-        tasks.spawn(supervise("watch the database", PAUSE, move || {
-            let another = || Probe::new(connections.clone());
-            let probe = probe.take().unwrap_or_else(another);
+        let (gate, store) = (self.gate.clone(), store.clone());
+        tasks.spawn(supervise("watch the database", move || {
+            let probe = Probe::new(connections.clone());
             readiness::watch(probe, ping_time, gate.clone(), store.clone())
         }));
         let stuck_threshold = settings.metrics.reconciliation_stuck_threshold;
         let (metrics, counted) = (self.metrics.clone(), service.clone());
-        tasks.spawn(supervise("keep the metrics", PAUSE, move || {
+        tasks.spawn(supervise("keep the metrics", move || {
             let (metrics, service) = (metrics.clone(), counted.clone());
             metrics.run(service, Clock::system(), stuck_threshold)
         }));
         let followed = service.clone();
-        tasks.spawn(supervise("follow changes", PAUSE, move || {
+        tasks.spawn(supervise("follow changes", move || {
             let service = followed.clone();
             async move { service.follow_changes().await }
         }));
-        let (recorded, retention) = (service.clone(), settings.history.retention);
-        tasks.spawn(supervise("remove expired changes", PAUSE, move || {
-            retention::expire_changes(recorded.clone(), Clock::system(), retention)
+        let (expiring, retention) = (
+            service.clone(),
+            Retention {
+                changes: settings.history.retention,
+                audit: settings.audit.retention,
+            },
+        );
+        tasks.spawn(supervise("remove expired rows", move || {
+            expire_forever(expiring.clone(), Clock::system(), retention)
         }));
-        let keyed = service.clone();
-        tasks.spawn(supervise(
-            "remove expired idempotency keys and leases",
-            PAUSE,
-            move || retention::expire_keys(keyed.clone(), Clock::system()),
-        ));
-        let sealed = service.clone();
-        tasks.spawn(supervise("seal the audit trail", PAUSE, move || {
-            sealing::seal_forever(sealed.clone(), Clock::system())
+        tasks.spawn(supervise("seal the audit trail", move || {
+            sealing::seal_forever(service.clone(), Clock::system())
         }));
-        if let Some(retention) = settings.audit.retention {
-            tasks.spawn(supervise(
-                "remove expired audit entries",
-                PAUSE,
-                move || retention::expire_audit(service.clone(), Clock::system(), retention),
-            ));
-        }
         tasks
     }
 }
@@ -365,15 +351,6 @@ pub fn bind(
         http::app(api, document.clone())
     };
     Server::bind(vec![Listener::Tcp(listener)], app, Some(memory), options)
-}
-
-/// Waits until a listener ends unexpectedly.
-async fn failure(serving: &mut Serving, [metrics, health]: &mut [Side; 2]) -> anyhow::Error {
-    tokio::select! {
-        error = serving.failed() => error,
-        error = health.failed() => error,
-        error = metrics.failed() => error,
-    }
 }
 
 #[cfg(test)]

@@ -2,41 +2,34 @@
 
 use std::time::Duration;
 
+use chrono::TimeDelta;
 use hyperfleet_server_kit::clock::Clock;
 use hyperfleet_service::app::{Error, Service};
 
 /// How often expired rows are removed.
 const PERIOD: Duration = Duration::from_hours(1);
 
-/// Removes audit entries older than `retention`, periodically.
-pub(super) async fn expire_audit(service: Service, clock: Clock, retention: Duration) {
-    loop {
-        let retention = chrono::TimeDelta::from_std(retention).unwrap_or(chrono::TimeDelta::MAX);
-        if let Some(before) = clock.now().checked_sub_signed(retention) {
-            log("audit entries", service.expire_audit(before).await);
-            service.close_idle();
-        }
-        tokio::time::sleep(PERIOD).await;
-    }
+/// How long rows without an expiry of their own are kept.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Retention {
+    pub(super) changes: Duration,
+    /// Unset for ever.
+    pub(super) audit: Option<Duration>,
 }
 
-/// Removes changes older than `retention`, periodically.
-pub(super) async fn expire_changes(service: Service, clock: Clock, retention: Duration) {
+/// Removes expired rows periodically: idempotency keys with their answers, leases, changes, audit entries.
+pub(super) async fn expire_forever(service: Service, clock: Clock, retention: Retention) {
     loop {
-        let retention = chrono::TimeDelta::from_std(retention).unwrap_or(chrono::TimeDelta::MAX);
-        if let Some(before) = clock.now().checked_sub_signed(retention) {
-            log("changes", service.expire_changes(before).await);
-            service.close_idle();
-        }
-        tokio::time::sleep(PERIOD).await;
-    }
-}
-
-/// Removes expired idempotency keys with their answers, and expired leases, periodically.
-pub(super) async fn expire_keys(service: Service, clock: Clock) {
-    loop {
-        log("idempotency keys", service.expire_keys(clock.now()).await);
+        let now = clock.now();
+        let before = |retention| now.checked_sub_signed(TimeDelta::from_std(retention).ok()?);
+        log("idempotency keys", service.expire_keys(now).await);
         log("leases", service.expire_leases().await);
+        if let Some(before) = before(retention.changes) {
+            log("changes", service.expire_changes(before).await);
+        }
+        if let Some(before) = retention.audit.and_then(before) {
+            log("audit entries", service.expire_audit(before).await);
+        }
         service.close_idle();
         tokio::time::sleep(PERIOD).await;
     }

@@ -15,6 +15,12 @@ use super::tls;
 use crate::config::Settings;
 use hyperfleet_service::http;
 
+/// The running listeners.
+pub(super) struct Sides {
+    health: Side,
+    metrics: Side,
+}
+
 /// Bound sockets; nothing answers on them yet.
 pub(super) struct SideSockets {
     health: TcpListener,
@@ -44,17 +50,16 @@ impl SideSockets {
     }
 
     /// Answers on both, by at most `connections_max` connections each, and follows changes of the certificates.
-    /// Metrics come first, which is the order to stop them in: health answers until the end.
     pub(super) fn start(
         self,
         tls: tls::Configs,
         connections_max: usize,
         gate: &Gate,
         metrics: &Metrics,
-    ) -> anyhow::Result<[Side; 2]> {
+    ) -> anyhow::Result<Sides> {
         let rendered = metrics.clone();
-        let sides = [
-            Side::start(
+        let sides = Sides {
+            metrics: Side::start(
                 "metrics",
                 self.metrics,
                 tls.metrics,
@@ -62,7 +67,7 @@ impl SideSockets {
                 http::wording,
                 kit_http::metrics(Arc::new(move || rendered.render())),
             )?,
-            Side::start(
+            health: Side::start(
                 "health",
                 self.health,
                 tls.health,
@@ -70,9 +75,25 @@ impl SideSockets {
                 http::wording,
                 kit_http::health(gate.clone()),
             )?,
-        ];
+        };
         tokio::spawn(metrics.clone().upkeep());
         kit_tls::watch(tls.watched).context("cannot watch the certificates")?;
         Ok(sides)
+    }
+}
+
+impl Sides {
+    /// Waits until one of them ends by itself, which it should not.
+    pub(super) async fn failed(&mut self) -> anyhow::Error {
+        tokio::select! {
+            error = self.health.failed() => error,
+            error = self.metrics.failed() => error,
+        }
+    }
+
+    /// Stops them; health answers until the end.
+    pub(super) async fn stop(self) {
+        self.metrics.stop().await;
+        self.health.stop().await;
     }
 }

@@ -17,7 +17,7 @@ use super::pace::Pace;
 use super::refusal::reasons;
 use super::{AuthRefusal, IdentityError, TokenError, signature};
 use hyperfleet_server_kit::clock::Clock;
-use hyperfleet_server_kit::supervise::{PAUSE, supervise};
+use hyperfleet_server_kit::supervise::supervise;
 
 /// Counts refused callers by reason.
 const FAILURES: &str = "hyperfleet_api_auth_failures_total";
@@ -75,13 +75,13 @@ impl Authenticator {
                 live.count_from_zero(Origin::Address);
                 let live = Arc::clone(live);
                 let fetch = move || Arc::clone(&live).fetch_forever();
-                tasks.spawn(supervise("fetch the keys of an issuer", PAUSE, fetch));
+                tasks.spawn(supervise("fetch the keys of an issuer", fetch));
             }
             if live.issuer.file.is_some() {
                 live.count_from_zero(Origin::File);
                 let live = Arc::clone(live);
                 let read = move || Arc::clone(&live).watch_file();
-                tasks.spawn(supervise("read the keys of an issuer", PAUSE, read));
+                tasks.spawn(supervise("read the keys of an issuer", read));
             }
         }
         Self {

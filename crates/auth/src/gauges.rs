@@ -18,36 +18,21 @@ pub(super) enum Origin {
 #[derive(Debug)]
 pub(super) struct EntryGauges {
     entry: usize,
-    issuer: Arc<IssuerGauges>,
+    issuer: String,
+    /// Those of all entries that name the issuer.
+    values: Arc<Mutex<Values>>,
 }
 
-#[derive(Debug)]
-struct IssuerGauges {
-    name: String,
-    values: Mutex<BTreeMap<usize, EntryValues>>,
-}
-
-#[derive(Debug, Default)]
-struct EntryValues {
-    keys: u32,
-    /// When keys were last read from each source, in seconds since 1970.
-    successes: BTreeMap<Origin, f64>,
-}
+/// The values of each entry: its usable keys, and when it last read keys from a source.
+type Values = BTreeMap<(Option<Origin>, usize), f64>;
 
 /// The gauges of entries that name these issuers, in their order.
 pub(super) fn gauges_of(issuers: &[String]) -> Vec<EntryGauges> {
-    let mut by_name: BTreeMap<&str, Arc<IssuerGauges>> = BTreeMap::new();
-    let gauges = issuers.iter().enumerate().map(|(entry, name)| {
-        let issuer = by_name.entry(name).or_insert_with(|| {
-            Arc::new(IssuerGauges {
-                name: name.clone(),
-                values: Mutex::default(),
-            })
-        });
-        EntryGauges {
-            entry,
-            issuer: Arc::clone(issuer),
-        }
+    let mut by_name: BTreeMap<&str, Arc<Mutex<Values>>> = BTreeMap::new();
+    let gauges = issuers.iter().enumerate().map(|(entry, name)| EntryGauges {
+        entry,
+        issuer: name.clone(),
+        values: Arc::clone(by_name.entry(name).or_default()),
     });
     gauges.collect()
 }
@@ -55,45 +40,28 @@ pub(super) fn gauges_of(issuers: &[String]) -> Vec<EntryGauges> {
 impl EntryGauges {
     /// Sets the entry's number of usable keys. The metric is the least of all entries, for an alert on 0.
     pub(super) fn show_keys(&self, keys: usize) {
+        let issuer = self.issuer.clone();
+        let gauge = metrics::gauge!("hyperfleet_api_jwks_keys", "issuer" => issuer);
         let keys = u32::try_from(keys).unwrap_or(u32::MAX);
-        self.change(
-            |values| values.keys = keys,
-            |all| {
-                let least = all.values().map(|values| values.keys).min().unwrap_or(keys);
-                metrics::gauge!("hyperfleet_api_jwks_keys", "issuer" => self.issuer.name.clone())
-                    .set(least);
-            },
-        );
+        self.set(None, keys.into(), &gauge);
     }
 
-    /// Sets when the entry last read keys from a source. The metric is the earliest of all entries, for an alert on
-    /// its age.
+    /// Sets when the entry last read keys from a source, in seconds since 1970. The metric is the earliest of all
+    /// entries, for an alert on its age.
     pub(super) fn show_success(&self, origin: Origin, seconds: f64) {
-        self.change(
-            |values| {
-                values.successes.insert(origin, seconds);
-            },
-            |all| {
-                let of_source = all.values().filter_map(|v| v.successes.get(&origin));
-                metrics::gauge!(
-                    "hyperfleet_api_jwks_last_success_timestamp_seconds",
-                    "issuer" => self.issuer.name.clone(),
-                    "source" => <&str>::from(origin)
-                )
-                .set(of_source.copied().fold(seconds, f64::min));
-            },
+        let gauge = metrics::gauge!(
+            "hyperfleet_api_jwks_last_success_timestamp_seconds",
+            "issuer" => self.issuer.clone(),
+            "source" => <&str>::from(origin)
         );
+        self.set(Some(origin), seconds, &gauge);
     }
 
-    /// Changes this entry's values and updates the metric, under one lock for all entries.
-    fn change(
-        &self,
-        change: impl FnOnce(&mut EntryValues),
-        show: impl FnOnce(&BTreeMap<usize, EntryValues>),
-    ) {
-        let values = self.issuer.values.lock();
-        let mut values = values.unwrap_or_else(PoisonError::into_inner);
-        change(values.entry(self.entry).or_default());
-        show(&values);
+    /// Changes a value of this entry, and sets its gauge to the least of all entries, under one lock for both.
+    fn set(&self, origin: Option<Origin>, value: f64, gauge: &metrics::Gauge) {
+        let mut values = self.values.lock().unwrap_or_else(PoisonError::into_inner);
+        values.insert((origin, self.entry), value);
+        let of_all = values.range((origin, 0)..=(origin, usize::MAX));
+        gauge.set(of_all.map(|(_, value)| *value).fold(value, f64::min));
     }
 }

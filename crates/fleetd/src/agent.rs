@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, UdpSocket};
+use std::ops::ControlFlow;
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -13,7 +14,7 @@ use crate::{hardware, settings};
 use hyperfleet_fleet::EtcdFleet;
 use hyperfleet_fleet::agent::{self, Leave, Status};
 use hyperfleet_fleet::registry::MachineRecord;
-use hyperfleet_server_kit::supervise::{PAUSE, supervise};
+use hyperfleet_server_kit::supervise::supervise_until_done;
 
 /// Addresses of the internet that are in no use (RFC 5737, RFC 3849), each with any address of its kind. Nothing is sent to
 /// them: the route to them selects this machine's own address.
@@ -23,7 +24,6 @@ const ADDRESS_PAUSE: Duration = Duration::from_secs(10);
 
 pub(super) struct Agent {
     stop: watch::Sender<Option<Leave>>,
-    has_left: watch::Receiver<bool>,
     /// Ends with this.
     task: JoinHandle<()>,
     leave: Leave,
@@ -57,11 +57,10 @@ impl Agent {
         let shown = status.subscribe();
         fleet.set_own_machine(machine_id, status.subscribe());
         let (stop, stopping) = watch::channel(None);
-        let (left, has_left) = watch::channel(false);
-        let task = tokio::spawn(supervise("run units", PAUSE, move || {
+        let task = tokio::spawn(supervise_until_done("run units", move || {
             let agent = agent::Agent::new(registry.clone(), bus, told.clone());
             let agent = agent.with_status(status.clone());
-            let (mut until, left) = (stopping.clone(), left.clone());
+            let mut until = stopping.clone();
             async move {
                 let stop = async {
                     let told = until.wait_for(Option::is_some).await;
@@ -72,14 +71,14 @@ impl Agent {
                     tracing::error!(%error, "the agent cannot use units_directory");
                 }
                 if until.borrow().is_some() {
-                    left.send_replace(true);
-                    std::future::pending::<()>().await;
+                    ControlFlow::Break(())
+                } else {
+                    ControlFlow::Continue(())
                 }
             }
         }));
         Self {
             stop,
-            has_left,
             task,
             leave: settings.leave(),
             following: follow_address(settings, &described),
@@ -120,8 +119,8 @@ impl Agent {
     /// Stops it in the configured way, and waits for its end.
     pub(super) async fn leave(mut self) {
         self.stop.send_replace(Some(self.leave));
-        // The send fails only if the agent has ended.
-        let _ = self.has_left.wait_for(|has_left| *has_left).await;
+        // Fails only if the agent has ended by a panic of its supervisor.
+        let _ = (&mut self.task).await;
     }
 }
 

@@ -1,16 +1,17 @@
 //! The engine as a task that stops only on request, and resigns first.
 
+use std::ops::ControlFlow;
+
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::settings;
 use hyperfleet_fleet::{EtcdFleet, engine};
 use hyperfleet_server_kit::clock::Clock;
-use hyperfleet_server_kit::supervise::{PAUSE, supervise};
+use hyperfleet_server_kit::supervise::supervise_until_done;
 
 pub(super) struct Engine {
     stop: watch::Sender<bool>,
-    has_resigned: watch::Receiver<bool>,
     /// Ends with this.
     task: JoinHandle<()>,
 }
@@ -30,11 +31,10 @@ impl Engine {
             interval: settings.interval,
         };
         let (stop, stopping) = watch::channel(false);
-        let (resigned, has_resigned) = watch::channel(false);
-        let task = tokio::spawn(supervise("decide where units run", PAUSE, move || {
+        let task = tokio::spawn(supervise_until_done("decide where units run", move || {
             let engine = engine::Engine::following(fleet.clone(), settings.clone());
             let engine = engine.with_clock(Clock::system());
-            let (mut until, resigned) = (stopping.clone(), resigned.clone());
+            let mut until = stopping.clone();
             async move {
                 let stopped = async {
                     // A dropped sender means that nothing waits for the engine.
@@ -42,26 +42,20 @@ impl Engine {
                 };
                 Box::pin(engine.run(stopped)).await;
                 if *until.borrow() {
-                    resigned.send_replace(true);
-                    std::future::pending::<()>().await;
+                    ControlFlow::Break(())
+                } else {
+                    ControlFlow::Continue(())
                 }
             }
         }));
-        Self {
-            stop,
-            has_resigned,
-            task,
-        }
+        Self { stop, task }
     }
 
     /// Stops it, and waits until another engine can lead.
     pub(super) async fn resign(mut self) {
         self.stop.send_replace(true);
-        // The send fails only if the engine has ended.
-        let _ = self
-            .has_resigned
-            .wait_for(|has_resigned| *has_resigned)
-            .await;
+        // Fails only if the engine has ended by a panic of its supervisor.
+        let _ = (&mut self.task).await;
     }
 }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use hyperfleet_fleet_adapter::domain::RemovalLimit;
 use hyperfleet_fleet_adapter::workloads::WorkloadConfig;
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
@@ -30,16 +31,7 @@ pub struct FleetAdapterSettings {
     /// How long units remain after their resource was removed.
     #[serde(with = "humantime_serde")]
     pub orphan_grace: Duration,
-    pub removal_limit: RemovalLimitSettings,
+    pub removal_limit: RemovalLimit,
     #[serde(with = "humantime_serde")]
     pub lease_time: Duration,
-}
-
-/// Removals above both limits wait for an operator.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct RemovalLimitSettings {
-    pub units: usize,
-    /// Percent of all units of the adapter.
-    pub percent: u32,
 }

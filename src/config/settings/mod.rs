@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 pub use database::{Database, Pool, Ssl, SslMode};
-pub use fleet_adapter::{FleetAdapterSettings, RemovalLimitSettings};
+pub use fleet_adapter::FleetAdapterSettings;
 pub use server::{Health, Jwt, MetricsSettings, ServerSettings};
 
 use super::catalogue::TABLE;

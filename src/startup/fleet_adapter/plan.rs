@@ -8,7 +8,6 @@ use anyhow::anyhow;
 use hyperfleet_adapter::{Api, Settings as RunnerSettings, Token};
 use hyperfleet_fleet::etcd::EtcdKeys;
 use hyperfleet_fleet::start::Prepared;
-use hyperfleet_fleet_adapter::domain::RemovalLimit;
 use hyperfleet_fleet_adapter::workloads::Workloads;
 use hyperfleet_fleet_adapter::{OrphanSettings, Running, approval};
 use hyperfleet_server_kit::errors::ErrorList;
@@ -163,7 +162,6 @@ impl AdapterPlan {
             file if file.as_os_str().is_empty() => Token::None,
             file => Token::File(file.clone()),
         };
-        let limit = settings.removal_limit;
         Ok(Running {
             fleet: fleet.fleet.clone(),
             store: fleet.keys.clone(),
@@ -174,10 +172,7 @@ impl AdapterPlan {
                 name: settings.name.clone(),
                 instance: self.instance.clone(),
                 keys: self.keys.clone(),
-                removal_limit: RemovalLimit {
-                    units: limit.units,
-                    percent: limit.percent,
-                },
+                removal_limit: settings.removal_limit,
                 approve_command: APPROVE.to_owned(),
             },
             kinds: self.plurals.clone(),

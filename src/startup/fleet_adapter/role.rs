@@ -1,11 +1,11 @@
 //! The fleet adapter as a task of a process.
 
-use std::future::pending;
 use std::net::SocketAddr;
+use std::ops::ControlFlow;
 use std::time::Duration;
 
 use hyperfleet_fleet::start::Prepared;
-use hyperfleet_server_kit::supervise::{PAUSE, supervise};
+use hyperfleet_server_kit::supervise::supervise_until_done;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -39,37 +39,28 @@ impl Role {
         let stop = watch::Sender::new(false);
         let stopped = stop.subscribe();
         let grace = end_time.saturating_sub(RELEASE_TIME);
-        let ended = watch::Sender::new(false);
-        let mut is_ended = ended.subscribe();
-        let supervised = supervise("run the fleet adapter", PAUSE, move || {
+        let supervised = supervise_until_done("run the fleet adapter", move || {
             let running = plan.running(&fleet, &api_url, grace);
-            let (mut stopped, ended) = (stopped.clone(), ended.clone());
+            let mut stopped = stopped.clone();
             async move {
                 let Ok(running) = running.inspect_err(|error| {
                     let error = format!("{error:#}");
                     tracing::error!(error, "fleet adapter cannot run: retrying");
                 }) else {
-                    return;
+                    return ControlFlow::Continue(());
                 };
                 let stop = async move {
                     // Fails only if the sender, which could stop it, is gone.
                     let _ = stopped.wait_for(|is_stopped| *is_stopped).await;
                 };
                 hyperfleet_fleet_adapter::run(running, stop).await;
-                ended.send_replace(true);
                 // It must not start again.
-                pending::<()>().await;
-            }
-        });
-        let task = tokio::spawn(async move {
-            tokio::select! {
-                () = supervised => {}
-                _ = is_ended.wait_for(|is_ended| *is_ended) => {}
+                ControlFlow::Break(())
             }
         });
         Self {
             stop,
-            task,
+            task: tokio::spawn(supervised),
             end_time,
         }
     }

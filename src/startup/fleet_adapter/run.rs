@@ -14,10 +14,9 @@ use hyperfleet_server_kit::ending::{self, Misuse};
 use hyperfleet_server_kit::errors::ErrorList;
 use hyperfleet_server_kit::http::Gate;
 use hyperfleet_server_kit::program::Build;
-use hyperfleet_server_kit::side::Side;
 use hyperfleet_server_kit::signals::Signals;
 use hyperfleet_server_kit::sockets::{ConnectionBudget, Needs};
-use hyperfleet_server_kit::supervise::{PAUSE, supervise};
+use hyperfleet_server_kit::supervise::supervise;
 use hyperfleet_server_kit::telemetry::{Metrics, Telemetry};
 use hyperfleet_server_kit::{manager, shutdown};
 use tokio::task::JoinSet;
@@ -25,7 +24,7 @@ use tokio::time::sleep;
 
 use super::{AdapterPlan, Role};
 use crate::config::{self, Loaded, Settings, SettingsArgs};
-use crate::startup::sides::SideSockets;
+use crate::startup::sides::{SideSockets, Sides};
 use crate::startup::{BUILD, fleet, telemetry, tls};
 
 /// The program's name in its log and its metrics.
@@ -101,18 +100,14 @@ impl Program {
         let mut beside = JoinSet::new();
         fleet.clone().spawn(&mut beside);
         let (watched, mirrored) = (gate.clone(), fleet.fleet.clone());
-        beside.spawn(supervise(
-            "watch whether etcd is connected",
-            PAUSE,
-            move || update_readiness(watched.clone(), mirrored.clone()),
-        ));
+        beside.spawn(supervise("watch whether etcd is connected", move || {
+            update_readiness(watched.clone(), mirrored.clone())
+        }));
         let role = Role::start(self.adapter, fleet, None, settings.health.shutdown_timeout);
         manager::ready();
-        let [metrics, health] = &mut sides;
         let failed = tokio::select! {
             () = signals.next() => Ok(()),
-            error = metrics.failed() => Err(error),
-            error = health.failed() => Err(error),
+            error = sides.failed() => Err(error),
         };
         manager::stopping();
         match &failed {
@@ -124,9 +119,7 @@ impl Program {
         let rest = async {
             role.ended().await;
             beside.shutdown().await;
-            for side in sides {
-                side.stop().await;
-            }
+            sides.stop().await;
         };
         tokio::select! {
             () = rest => {}
@@ -139,13 +132,13 @@ impl Program {
     }
 }
 
-/// Metrics and health, in the order in which they end.
+/// Starts the listeners of metrics and health.
 fn sides(
     settings: &Settings,
     tls: tls::Configs,
     gate: &Gate,
     metrics: &Metrics,
-) -> anyhow::Result<[Side; 2]> {
+) -> anyhow::Result<Sides> {
     let sockets = SideSockets::bind(settings)?;
     let (health, served) = (sockets.health_address()?, sockets.metrics_address()?);
     let connections = ConnectionBudget::of(&Needs {

@@ -8,13 +8,16 @@
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 /// How long a removal waits for others of the same change.
 const SETTLE: Duration = Duration::from_secs(2);
 /// How long a removal counts.
 const WINDOW: Duration = Duration::from_mins(10);
 
 /// Removals above both limits wait for an operator.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
 pub struct RemovalLimit {
     /// How many units may always be removed.
     pub units: usize,

@@ -3,7 +3,7 @@
 pub mod etcd;
 
 use anyhow::{Context as _, anyhow};
-use hyperfleet_server_kit::supervise::{PAUSE, supervise};
+use hyperfleet_server_kit::supervise::supervise;
 use tokio::task::JoinSet;
 
 use crate::etcd::{EtcdKeys, Settings};
@@ -63,10 +63,10 @@ impl Prepared {
             ..
         } = self;
         let mirrored = fleet.clone();
-        tasks.spawn(supervise("keep the mirror of fleet", PAUSE, move || {
+        tasks.spawn(supervise("keep the mirror of fleet", move || {
             mirrored.clone().run_mirror()
         }));
-        tasks.spawn(supervise("say whether etcd is there", PAUSE, move || {
+        tasks.spawn(supervise("say whether etcd is there", move || {
             let fleet = fleet.clone();
             etcd::log_connection(registry.clone(), etcd.clone(), move || fleet.is_connected())
         }));

@@ -10,14 +10,14 @@ use actix_web::http::ConnectionType;
 use actix_web::middleware::Next;
 use actix_web::web::Data;
 use actix_web::{Error, HttpMessage as _};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::body;
-use super::capacity::{Capacity, Portion, WatcherRefusal};
 use super::gate::{Gate, Phase};
 use super::headers::ResponseHeaders;
 use super::memory::{Reservation, ResponseBudget};
 use super::pieces::PIECE;
-use super::problem::Problem;
+use super::problem::{Problem, WatcherRefusal};
 use super::rate::{self, RateLimit};
 use super::refusals;
 use super::telemetry::{RequestLog, RoutePath};
@@ -54,15 +54,16 @@ pub struct ProvenCaller(pub String);
 
 /// A place among the watching clients, freed on drop.
 pub struct WatcherSlot {
-    _slot: Portion,
+    _slot: OwnedSemaphorePermit,
     _reservation: Reservation,
 }
 
 struct Parts {
     gate: Gate,
-    capacity: Arc<Capacity>,
+    in_flight: Arc<Semaphore>,
     budget: ResponseBudget,
-    watchers: Arc<Capacity>,
+    watchers: Arc<Semaphore>,
+    watchers_max: usize,
     rate: Option<RateLimit>,
     body_time: Duration,
 }
@@ -71,11 +72,14 @@ impl Admission {
     /// Admits what the limits allow while the gate is open.
     pub fn new(gate: Gate, limits: &Limits) -> Self {
         refusals::count_from_zero();
+        let watchers_max = limits.buffered_bytes_max / WATCHERS_SHARE / WATCHER_BYTES_MIN;
+        let watchers_max = watchers_max.clamp(1, WATCHERS_MAX);
         Self(Arc::new(Parts {
             gate,
-            capacity: Capacity::new(limits.in_flight_max),
+            in_flight: Arc::new(Semaphore::new(limits.in_flight_max)),
             budget: ResponseBudget::new(limits.buffered_bytes_max),
-            watchers: Capacity::new(watchers_max(limits.buffered_bytes_max)),
+            watchers: Arc::new(Semaphore::new(watchers_max)),
+            watchers_max,
             rate: RateLimit::new(limits.rate_per_second, limits.rate_burst),
             body_time: limits.body_time,
         }))
@@ -101,8 +105,10 @@ impl Admission {
             return Err(WatcherRefusal::Stopping);
         }
         let count = bytes.div_ceil(WATCHER_BYTES_MIN).max(1);
-        let slot = self.0.watchers.reserve(count);
-        let admitted = slot.and_then(|slot| {
+        // A client that counts as more than all is admitted alone.
+        let slots = u32::try_from(count.min(self.0.watchers_max)).unwrap_or(u32::MAX);
+        let slot = Arc::clone(&self.0.watchers).try_acquire_many_owned(slots);
+        let admitted = slot.ok().and_then(|slot| {
             let reservation = self.0.budget.reserve(count * WATCHER_BYTES_MIN)?;
             Some(WatcherSlot {
                 _slot: slot,
@@ -114,11 +120,6 @@ impl Admission {
             WatcherRefusal::TooMany
         })
     }
-}
-
-/// How many clients may watch with this memory for all clients, in bytes.
-fn watchers_max(buffered_bytes_max: usize) -> usize {
-    (buffered_bytes_max / WATCHERS_SHARE / WATCHER_BYTES_MIN).clamp(1, WATCHERS_MAX)
 }
 
 /// Admits a request: `identify` checks the caller's access, admission the limits.
@@ -153,7 +154,7 @@ impl Parts {
         &self,
         identify: impl AsyncFnOnce(&ServiceRequest) -> Result<(), Problem>,
         request: &mut ServiceRequest,
-    ) -> Result<Portion, Problem> {
+    ) -> Result<OwnedSemaphorePermit, Problem> {
         if self.gate.phase() == Phase::Starting {
             let problem = Problem::starting(self.gate.unready_reason());
             return Err(refusals::count_refusal(refusals::STARTING, problem));
@@ -166,8 +167,8 @@ impl Parts {
         }
         self.pass_rate(request)?;
         body::read(request, self.body_time, &self.budget).await?;
-        let slot = self.capacity.reserve(1);
-        slot.ok_or_else(|| refusals::count_refusal(refusals::IN_FLIGHT, Problem::busy()))
+        let slot = Arc::clone(&self.in_flight).try_acquire_owned();
+        slot.map_err(|_| refusals::count_refusal(refusals::IN_FLIGHT, Problem::busy()))
     }
 
     fn pass_rate(&self, request: &ServiceRequest) -> Result<(), Problem> {

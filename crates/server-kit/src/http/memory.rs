@@ -1,10 +1,9 @@
 //! The memory budget for clients: large bodies until they are handled, large responses until their
 //! clients have read them. Without a limit, slow readers would hold any amount of memory.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-
-use super::capacity::{Capacity, Portion};
 
 /// Requests and responses up to this size are not counted.
 pub(super) const SMALL: usize = 64 * 1024;
@@ -22,14 +21,15 @@ pub struct ResponseBudget(Arc<Parts>);
 
 #[derive(Debug)]
 struct Parts {
-    bytes: Arc<Capacity>,
+    max: usize,
+    used: AtomicUsize,
     refused_at: Mutex<Option<Instant>>,
 }
 
 /// A part of the budget, returned on drop.
 #[derive(Debug)]
 pub(super) struct Reservation {
-    slot: Portion,
+    bytes: usize,
     budget: ResponseBudget,
 }
 
@@ -38,7 +38,8 @@ impl ResponseBudget {
         // Creates the series: without large bodies the gauge is 0, not missing.
         metrics::gauge!(BUFFERED).increment(0.0);
         Self(Arc::new(Parts {
-            bytes: Capacity::new(bytes),
+            max: bytes,
+            used: AtomicUsize::new(0),
             refused_at: Mutex::new(None),
         }))
     }
@@ -58,7 +59,7 @@ impl ResponseBudget {
     /// An empty reservation, to be resized.
     pub(super) fn reserve_nothing(&self) -> Reservation {
         Reservation {
-            slot: self.0.bytes.nothing(),
+            bytes: 0,
             budget: self.clone(),
         }
     }
@@ -80,33 +81,44 @@ impl ResponseBudget {
 }
 
 impl Reservation {
-    /// Resizes the reservation if the budget allows; otherwise leaves it as it is.
+    /// Resizes the reservation if the budget allows; otherwise leaves it as it is. A sole reservation may exceed the
+    /// budget, because it could never be granted otherwise.
     pub(super) fn resize(&mut self, bytes: usize) -> bool {
-        let before = self.slot.amount();
-        let is_made = self.slot.resize(bytes);
-        self.record(before, is_made);
+        let Parts { max, used, .. } = &*self.budget.0;
+        let fits = |used: usize| {
+            let others = used - self.bytes;
+            let sum = others.saturating_add(bytes);
+            (others == 0 || sum <= *max || bytes <= self.bytes).then_some(sum)
+        };
+        let order = Ordering::Relaxed;
+        let is_made = used.fetch_update(order, order, fits).is_ok();
+        if is_made {
+            self.record(bytes);
+        } else {
+            *self.budget.refused_at() = Some(Instant::now());
+        }
         is_made
     }
 
     /// Resizes the reservation, exceeding the budget if necessary.
     pub(super) fn insist(&mut self, bytes: usize) {
-        let before = self.slot.amount();
-        let is_made = self.slot.insist(bytes);
-        self.record(before, is_made);
+        if !self.resize(bytes) {
+            let more = bytes - self.bytes;
+            self.budget.0.used.fetch_add(more, Ordering::Relaxed);
+            self.record(bytes);
+        }
     }
 
-    fn record(&self, before: usize, is_made: bool) {
-        let change = as_float(self.slot.amount()) - as_float(before);
-        metrics::gauge!(BUFFERED).increment(change);
-        if !is_made {
-            *self.budget.refused_at() = Some(Instant::now());
-        }
+    fn record(&mut self, bytes: usize) {
+        metrics::gauge!(BUFFERED).increment(as_float(bytes) - as_float(self.bytes));
+        self.bytes = bytes;
     }
 }
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        metrics::gauge!(BUFFERED).decrement(as_float(self.slot.amount()));
+        self.budget.0.used.fetch_sub(self.bytes, Ordering::Relaxed);
+        metrics::gauge!(BUFFERED).decrement(as_float(self.bytes));
     }
 }
 
@@ -131,5 +143,40 @@ mod tests {
         assert_eq!(budget.estimate_page(0), 0);
         drop(reservation);
         assert!(budget.reserve(1).is_some());
+    }
+
+    fn used(budget: &ResponseBudget) -> usize {
+        budget.0.used.load(Ordering::Relaxed)
+    }
+
+    #[test]
+    fn only_a_sole_reservation_exceeds_the_budget() {
+        let budget = ResponseBudget::new(10);
+        let sole = budget.reserve(25).expect("there is no other reservation");
+        assert!(budget.reserve(1).is_none());
+        drop(sole);
+        let one = budget.reserve(1);
+        assert!(one.is_some() && budget.reserve(25).is_none());
+        assert!(budget.reserve(usize::MAX).is_none());
+        assert_eq!(used(&budget), 1);
+    }
+
+    #[test]
+    fn a_reservation_grows_and_shrinks_within_the_budget() {
+        let budget = ResponseBudget::new(8);
+        let mut reservation = budget.reserve_nothing();
+        assert!(reservation.resize(4) && reservation.resize(20));
+        assert_eq!((used(&budget), reservation.bytes), (20, 20));
+        assert!(budget.reserve(1).is_none());
+        assert!(reservation.resize(7));
+        let other = budget.reserve(1).unwrap();
+        assert!(!reservation.resize(8) && reservation.resize(6) && reservation.resize(7));
+        assert_eq!((used(&budget), reservation.bytes), (8, 7));
+        reservation.insist(9);
+        assert_eq!(used(&budget), 10);
+        assert!(reservation.resize(8), "a smaller reservation always fits");
+        drop(other);
+        drop(reservation);
+        assert_eq!(used(&budget), 0);
     }
 }

@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use super::capacity::WatcherRefusal;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{self, HeaderName};
 use actix_web::{HttpResponse, ResponseError};
@@ -43,6 +42,15 @@ pub struct Problem {
     pub headers: Vec<(HeaderName, String)>,
     /// The full chain of causes, for the log only.
     pub cause: Option<String>,
+}
+
+/// Why a client cannot watch now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum WatcherRefusal {
+    #[error("too many clients are watching")]
+    TooMany,
+    #[error("the service is stopping")]
+    Stopping,
 }
 
 impl ProblemKind {

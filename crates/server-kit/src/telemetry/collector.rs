@@ -1,6 +1,5 @@
 //! The connection to a trace collector: protocol and trusted authorities.
 
-use std::io;
 use std::path::Path;
 use std::time::Duration;
 
@@ -26,12 +25,6 @@ const UNSUPPORTED: [&str; 4] = [
     "OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE",
     "OTEL_EXPORTER_OTLP_TRACES_CLIENT_KEY",
     "OTEL_EXPORTER_OTLP_CLIENT_KEY",
-];
-/// Files with a machine's authorities, in order of preference.
-const OF_MACHINE: &[&str] = &[
-    "/etc/ssl/certs/ca-certificates.crt",
-    "/etc/pki/tls/certs/ca-bundle.crt",
-    "/etc/ssl/cert.pem",
 ];
 /// Largest file of authorities, in bytes.
 const AUTHORITIES_BYTES_MAX: u64 = 16 * 1024 * 1024;
@@ -66,12 +59,11 @@ pub(super) fn exporter(
     }
     let mut exporter = SpanExporter::builder().with_tonic();
     if is_secure {
-        let authorities = match named_authorities(variables)? {
-            Some(named) => named,
-            None => authorities_of_machine(variables)?,
-        };
-        let authorities = Certificate::from_pem(authorities);
-        exporter = exporter.with_tls_config(ClientTlsConfig::new().ca_certificate(authorities));
+        let tls = ClientTlsConfig::new();
+        exporter = exporter.with_tls_config(match named_authorities(variables)? {
+            Some(named) => tls.ca_certificate(Certificate::from_pem(named)),
+            None => tls.with_native_roots(),
+        });
     }
     Ok(exporter.build()?)
 }
@@ -101,25 +93,13 @@ fn named_authorities(variables: Variables<'_>) -> anyhow::Result<Option<Vec<u8>>
     let Some((name, file)) = names.find_map(|name| Some((name, variables(name)?))) else {
         return Ok(None);
     };
-    let pem = read(&file).with_context(|| format!("{name}: cannot read {file}"))?;
+    let pem = files::read(Path::new(&file), AUTHORITIES_BYTES_MAX)
+        .with_context(|| format!("{name}: cannot read {file}"))?;
     let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
     match certificates {
         Ok(certificates) if !certificates.is_empty() => Ok(Some(pem)),
         _ => bail!("{name}: {file} holds no certificates in PEM"),
     }
-}
-
-/// The machine's authorities, as PEM.
-fn authorities_of_machine(variables: Variables<'_>) -> anyhow::Result<Vec<u8>> {
-    if let Some(file) = variables("SSL_CERT_FILE") {
-        return read(&file).with_context(|| format!("SSL_CERT_FILE: cannot read {file}"));
-    }
-    let found = OF_MACHINE.iter().find_map(|file| read(file).ok());
-    found.context("no authorities to trust: name a file in OTEL_EXPORTER_OTLP_CERTIFICATE")
-}
-
-fn read(file: &str) -> io::Result<Vec<u8>> {
-    files::read(Path::new(file), AUTHORITIES_BYTES_MAX)
 }
 
 #[cfg(test)]

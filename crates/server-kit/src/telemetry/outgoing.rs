@@ -1,10 +1,9 @@
 //! Requests to other servers, in the traces of this program.
 
-use opentelemetry::propagation::Injector;
 use opentelemetry::trace::TraceContextExt as _;
 use opentelemetry::{Context, global};
+use opentelemetry_http::HeaderInjector;
 use reqwest::Request;
-use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use tracing::Span;
 use tracing::field::Empty;
 use tracing_opentelemetry::OpenTelemetrySpanExt as _;
@@ -42,19 +41,9 @@ pub fn client_span(request: &mut Request, asked_by: &TraceContext) -> Span {
     let _ = span.set_parent(asked_by.0.clone());
     let context = span.context();
     let context = Context::new().with_remote_span_context(context.span().span_context().clone());
-    let mut headers = Headers(request.headers_mut());
+    let mut headers = HeaderInjector(request.headers_mut());
     global::get_text_map_propagator(|propagator| propagator.inject_context(&context, &mut headers));
     span
-}
-
-struct Headers<'a>(&'a mut HeaderMap);
-
-impl Injector for Headers<'_> {
-    fn set(&mut self, name: &str, value: String) {
-        if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::try_from(value)) {
-            self.0.insert(name, value);
-        }
-    }
 }
 
 #[cfg(test)]

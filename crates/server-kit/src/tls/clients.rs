@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, ensure};
 use rustls::client::danger::HandshakeSignatureValid;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject as _;
@@ -61,14 +61,12 @@ fn verifier(file: &Path, pem: &[u8]) -> anyhow::Result<Arc<dyn ClientCertVerifie
 /// There are none, or one of them is invalid.
 pub fn authorities(pem: &[u8]) -> anyhow::Result<RootCertStore> {
     let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_slice_iter(pem) {
-        let certificate = certificate.context("it is not PEM")?;
-        let added = roots.add(certificate);
-        added.context("a certificate in it cannot be used")?;
+    for (certificate, number) in CertificateDer::pem_slice_iter(pem).zip(1_u32..) {
+        let broken = || format!("certificate {number} is broken");
+        let added = roots.add(certificate.with_context(broken)?);
+        added.with_context(broken)?;
     }
-    if roots.is_empty() {
-        bail!("there is no certificate in it");
-    }
+    ensure!(!roots.is_empty(), "it has no PEM certificates");
     Ok(roots)
 }
 

@@ -20,19 +20,11 @@ pub struct Watched {
     identity: Arc<Identity>,
     /// The contents that it was loaded from.
     good: Texts,
-    trouble: Option<Trouble>,
-    /// Whether unresolved trouble was logged.
-    is_logged: bool,
+    /// Why the latest check failed, if it did.
+    fault: Option<String>,
+    /// The latest fault in the log, until the files are valid again.
+    logged: Option<String>,
 }
-
-/// Unusable files.
-struct Trouble {
-    found: Contents,
-    is_logged: bool,
-}
-
-/// The contents of the files, or why they cannot be read.
-type Contents = Result<Texts, String>;
 
 /// The result of a check.
 #[derive(Debug, PartialEq, Eq)]
@@ -72,50 +64,45 @@ impl Watched {
         Self {
             identity,
             good,
-            trouble: None,
-            is_logged: false,
+            fault: None,
+            logged: None,
         }
     }
 
     /// Applies new contents if they are valid. Otherwise the earlier certificate stays.
     fn check(&mut self) -> Option<CertificateChange> {
-        let found = self.identity.texts().map_err(|error| format!("{error:#}"));
-        if found.as_ref() == Ok(&self.good) {
-            self.trouble = None;
-            return std::mem::take(&mut self.is_logged).then_some(CertificateChange::Restored);
-        }
-        let replaced = match &found {
-            Ok(texts) => self
-                .identity
-                .replace(texts)
-                .map_err(|error| format!("{error:#}")),
-            Err(error) => Err(error.clone()),
+        let fault = match self.apply() {
+            Ok(is_replaced) => {
+                self.fault = None;
+                let was_logged = self.logged.take().is_some();
+                return if is_replaced {
+                    Some(CertificateChange::Replaced)
+                } else {
+                    was_logged.then_some(CertificateChange::Restored)
+                };
+            }
+            Err(fault) => format!("{fault:#}"),
         };
-        if let Err(error) = replaced {
-            return self.fail(found, error);
-        }
-        self.good = found.unwrap_or_default();
-        self.trouble = None;
-        self.is_logged = false;
-        Some(CertificateChange::Replaced)
-    }
-
-    /// Reports an error at its second check: files that are just being replaced are no trouble.
-    fn fail(&mut self, found: Contents, error: String) -> Option<CertificateChange> {
         let name = "hyperfleet_api_tls_certificate_reload_failures_total";
         metrics::counter!(name, "listener" => self.identity.listener).increment(1);
-        match &mut self.trouble {
-            Some(trouble) if trouble.found == found => {
-                self.is_logged = true;
-                let was_logged = std::mem::replace(&mut trouble.is_logged, true);
-                (!was_logged).then_some(CertificateChange::Failed(error))
-            }
-            other => {
-                let is_logged = false;
-                *other = Some(Trouble { found, is_logged });
-                None
-            }
+        // Reported at its second check: files that are just being replaced are no fault.
+        let is_second = self.fault.replace(fault.clone()).as_ref() == Some(&fault);
+        let is_new = self.logged.as_ref() != Some(&fault);
+        (is_second && is_new).then(|| {
+            self.logged = Some(fault.clone());
+            CertificateChange::Failed(fault)
+        })
+    }
+
+    /// Reads the files, and uses their contents if they are new. Returns whether they are.
+    fn apply(&mut self) -> anyhow::Result<bool> {
+        let found = self.identity.texts()?;
+        if found == self.good {
+            return Ok(false);
         }
+        self.identity.replace(&found)?;
+        self.good = found;
+        Ok(true)
     }
 
     /// Logs the result, and sets the metric of the expiry.
