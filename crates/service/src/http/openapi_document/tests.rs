@@ -130,7 +130,7 @@ fn every_document_is_valid() {
     // The validator finds errors.
     let mut invalid = document(&registry(&built_in()).unwrap());
     invalid["components"]["schemas"]["Cluster"]["type"] = json!(["object", "null"]);
-    let schema = include_str!("../../../tests/fixtures/openapi-3.0.schema.json");
+    let schema = include_str!("../../../../../tests/fixtures/openapi-3.0.schema.json");
     let schema = serde_json::from_str(schema).unwrap();
     assert!(!jsonschema::draft4::new(&schema).unwrap().is_valid(&invalid));
 }
