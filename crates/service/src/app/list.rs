@@ -47,13 +47,13 @@ impl Service {
             (ListFilter::Kind(_), Some(_)) | (ListFilter::Reference { .. }, None) => Ok(false),
             (ListFilter::Search(_) | ListFilter::IncludeDeleted(_), _) => Ok(true),
         };
-        let mut applied = Vec::with_capacity(filters.len());
+        let mut selected = Vec::with_capacity(filters.len());
         for filter in filters {
             if applies(&filter)? {
-                applied.push(filter);
+                selected.push(filter);
             }
         }
-        Ok(applied)
+        Ok(selected)
     }
 
     /// Returns one page of what a caller sees of a list.
