@@ -115,7 +115,7 @@ impl Watched {
         match change {
             Some(CertificateChange::Replaced) => tracing::info!(listener, "certificate replaced"),
             Some(CertificateChange::Failed(error)) => {
-                tracing::warn!(listener, error = error, "certificate not replaced");
+                tracing::warn!(listener, fault = error, "certificate not replaced");
             }
             Some(CertificateChange::Restored) => {
                 tracing::info!(listener, "certificate files valid again: unchanged");
