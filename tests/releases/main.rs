@@ -111,7 +111,7 @@ fn the_version_follows_the_releases_and_is_the_same_everywhere() {
         last.version
     );
     let lock = fs::read_to_string("fuzz/Cargo.lock").unwrap();
-    let package = format!("name = \"hyperfleet\"\nversion = \"{VERSION}\"\n");
+    let package = format!("name = \"hyperfleet-domain\"\nversion = \"{VERSION}\"\n");
     assert!(lock.contains(&package), "fuzz/Cargo.lock: scripts/version");
     for sample in [
         "charts/hyperfleet/README.md",
