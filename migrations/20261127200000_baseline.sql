@@ -414,36 +414,28 @@ CREATE TRIGGER resources_fill_inserted BEFORE INSERT ON resources
 CREATE TRIGGER resources_fill_updated BEFORE UPDATE ON resources
     FOR EACH ROW WHEN (NEW.computed_revision = OLD.computed_revision) EXECUTE FUNCTION fill_condition_columns();
 
--- Records an update with the complete state, and increments the revision. Entity tags contain the revision, so without
--- the increment a client with the previous state would get 304.
-CREATE FUNCTION record_update_by_others() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+-- Records a row with its complete state. An update also increments the revision: entity tags contain the revision, so
+-- without the increment a client with the previous state would get 304.
+CREATE FUNCTION record_write_by_others() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 BEGIN
-    NEW.revision := greatest(NEW.revision, OLD.revision + 1);
+    IF TG_OP = 'UPDATE' THEN
+        NEW.revision := greatest(NEW.revision, OLD.revision + 1);
+    END IF;
     INSERT INTO changes (at, resource_id, revision, generation, kind, action, conditions, owner_id, created_at, updated_at,
                          deleted_at, name, created_by, updated_by, deleted_by, tenancy, labels, links, spec)
-    VALUES (clock_timestamp(), NEW.id, NEW.revision, NEW.generation, NEW.kind, 'modified', NEW.conditions, NEW.owner_id,
-            NEW.created_at, NEW.updated_at, NEW.deleted_at, NEW.name, NEW.created_by, NEW.updated_by, NEW.deleted_by,
-            NEW.tenancy, NEW.labels, links_of(NEW.id), NEW.spec);
+    VALUES (clock_timestamp(), NEW.id, NEW.revision, NEW.generation, NEW.kind,
+            CASE TG_OP WHEN 'INSERT' THEN 'created' ELSE 'modified' END, NEW.conditions, NEW.owner_id, NEW.created_at,
+            NEW.updated_at, NEW.deleted_at, NEW.name, NEW.created_by, NEW.updated_by, NEW.deleted_by, NEW.tenancy,
+            NEW.labels, links_of(NEW.id), NEW.spec);
     RETURN NEW;
 END $$;
 CREATE TRIGGER resources_record_updated BEFORE UPDATE ON resources
-    FOR EACH ROW WHEN (NEW.computed_revision = OLD.computed_revision) EXECUTE FUNCTION record_update_by_others();
-
-CREATE FUNCTION record_inserts_by_others() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
-BEGIN
-    INSERT INTO changes (at, resource_id, revision, generation, kind, action, conditions, owner_id, created_at, updated_at,
-                         deleted_at, name, created_by, updated_by, deleted_by, tenancy, labels, links, spec)
-    SELECT clock_timestamp(), t.id, t.revision, t.generation, t.kind, 'created', t.conditions, t.owner_id, t.created_at,
-           t.updated_at, t.deleted_at, t.name, t.created_by, t.updated_by, t.deleted_by, t.tenancy, t.labels,
-           links_of(t.id), t.spec
-    FROM touched t WHERE t.computed_revision = 0;
-    RETURN NULL;
-END $$;
+    FOR EACH ROW WHEN (NEW.computed_revision = OLD.computed_revision) EXECUTE FUNCTION record_write_by_others();
 -- Not for the rows of a data-only restore, whose changes are restored as rows: their positions would clash with those of
 -- changes that are recorded again. pg_dump and pg_restore empty the search_path of their session.
 CREATE TRIGGER resources_record_inserted AFTER INSERT ON resources
-    REFERENCING NEW TABLE AS touched FOR EACH STATEMENT
-    WHEN (current_setting('search_path') <> '') EXECUTE FUNCTION record_inserts_by_others();
+    FOR EACH ROW WHEN (NEW.computed_revision = 0 AND current_setting('search_path') <> '')
+    EXECUTE FUNCTION record_write_by_others();
 
 -- What the statement has recorded itself is there already.
 CREATE FUNCTION record_deletes_by_others() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$

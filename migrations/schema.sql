@@ -241,31 +241,20 @@ BEGIN
     RETURN NULL;
 END $$;
 
-CREATE FUNCTION record_inserts_by_others() RETURNS trigger
+CREATE FUNCTION record_write_by_others() RETURNS trigger
     LANGUAGE plpgsql
     SET search_path TO 'public', 'pg_temp'
     AS $$
 BEGIN
+    IF TG_OP = 'UPDATE' THEN
+        NEW.revision := greatest(NEW.revision, OLD.revision + 1);
+    END IF;
     INSERT INTO changes (at, resource_id, revision, generation, kind, action, conditions, owner_id, created_at, updated_at,
                          deleted_at, name, created_by, updated_by, deleted_by, tenancy, labels, links, spec)
-    SELECT clock_timestamp(), t.id, t.revision, t.generation, t.kind, 'created', t.conditions, t.owner_id, t.created_at,
-           t.updated_at, t.deleted_at, t.name, t.created_by, t.updated_by, t.deleted_by, t.tenancy, t.labels,
-           links_of(t.id), t.spec
-    FROM touched t WHERE t.computed_revision = 0;
-    RETURN NULL;
-END $$;
-
-CREATE FUNCTION record_update_by_others() RETURNS trigger
-    LANGUAGE plpgsql
-    SET search_path TO 'public', 'pg_temp'
-    AS $$
-BEGIN
-    NEW.revision := greatest(NEW.revision, OLD.revision + 1);
-    INSERT INTO changes (at, resource_id, revision, generation, kind, action, conditions, owner_id, created_at, updated_at,
-                         deleted_at, name, created_by, updated_by, deleted_by, tenancy, labels, links, spec)
-    VALUES (clock_timestamp(), NEW.id, NEW.revision, NEW.generation, NEW.kind, 'modified', NEW.conditions, NEW.owner_id,
-            NEW.created_at, NEW.updated_at, NEW.deleted_at, NEW.name, NEW.created_by, NEW.updated_by, NEW.deleted_by,
-            NEW.tenancy, NEW.labels, links_of(NEW.id), NEW.spec);
+    VALUES (clock_timestamp(), NEW.id, NEW.revision, NEW.generation, NEW.kind,
+            CASE TG_OP WHEN 'INSERT' THEN 'created' ELSE 'modified' END, NEW.conditions, NEW.owner_id, NEW.created_at,
+            NEW.updated_at, NEW.deleted_at, NEW.name, NEW.created_by, NEW.updated_by, NEW.deleted_by, NEW.tenancy,
+            NEW.labels, links_of(NEW.id), NEW.spec);
     RETURN NEW;
 END $$;
 
@@ -643,9 +632,9 @@ CREATE TRIGGER resources_fill_updated BEFORE UPDATE ON resources FOR EACH ROW WH
 
 CREATE TRIGGER resources_record_deleted AFTER DELETE ON resources REFERENCING OLD TABLE AS touched FOR EACH STATEMENT EXECUTE FUNCTION record_deletes_by_others();
 
-CREATE TRIGGER resources_record_inserted AFTER INSERT ON resources REFERENCING NEW TABLE AS touched FOR EACH STATEMENT WHEN ((current_setting('search_path'::text) <> ''::text)) EXECUTE FUNCTION record_inserts_by_others();
+CREATE TRIGGER resources_record_inserted AFTER INSERT ON resources FOR EACH ROW WHEN (((new.computed_revision = 0) AND (current_setting('search_path'::text) <> ''::text))) EXECUTE FUNCTION record_write_by_others();
 
-CREATE TRIGGER resources_record_updated BEFORE UPDATE ON resources FOR EACH ROW WHEN ((new.computed_revision = old.computed_revision)) EXECUTE FUNCTION record_update_by_others();
+CREATE TRIGGER resources_record_updated BEFORE UPDATE ON resources FOR EACH ROW WHEN ((new.computed_revision = old.computed_revision)) EXECUTE FUNCTION record_write_by_others();
 
 CREATE TRIGGER tenant_resource_counts_skip_restored BEFORE INSERT ON tenant_resource_counts FOR EACH ROW WHEN ((pg_trigger_depth() = 0)) EXECUTE FUNCTION skip_restored_counts();
 

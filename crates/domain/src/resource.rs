@@ -177,25 +177,25 @@ pub struct StoredResource {
     pub conditions: JsonText,
 }
 
-impl From<Resource> for StoredResource {
-    fn from(resource: Resource) -> Self {
-        let state = resource.state;
+impl From<&Resource> for StoredResource {
+    fn from(resource: &Resource) -> Self {
+        let state = &resource.state;
         Self {
             id: state.id,
-            kind: state.kind,
-            name: state.name.0,
+            kind: state.kind.clone(),
+            name: state.name.0.clone(),
             owner: state.owner,
             generation: state.generation,
             revision: state.revision,
             created_at: resource.created_at,
-            created_by: resource.created_by,
+            created_by: resource.created_by.clone(),
             updated_at: state.updated_at,
-            updated_by: resource.updated_by,
-            deletion: state.deletion,
-            references: resource.references,
+            updated_by: resource.updated_by.clone(),
+            deletion: state.deletion.clone(),
+            references: resource.references.clone(),
             spec: JsonText::of(&resource.spec),
             labels: JsonText::of(&resource.labels),
-            tenancy: resource.tenancy,
+            tenancy: resource.tenancy.clone(),
             conditions: JsonText::of(&state.conditions),
         }
     }
@@ -204,6 +204,22 @@ impl From<Resource> for StoredResource {
 impl ResourceState {
     pub fn is_finalizing(&self) -> bool {
         self.deletion.is_some()
+    }
+
+    /// The same state with other conditions.
+    #[must_use]
+    pub fn with_conditions(&self, conditions: Vec<Condition>) -> Self {
+        Self {
+            id: self.id,
+            kind: self.kind.clone(),
+            name: self.name.clone(),
+            owner: self.owner,
+            generation: self.generation,
+            revision: self.revision,
+            updated_at: self.updated_at,
+            deletion: self.deletion.clone(),
+            conditions,
+        }
     }
 
     /// The tag of the resource in this state.

@@ -126,49 +126,53 @@ impl BatchItem for InsertResource {
 async fn insert(db: &mut Db<'_>, items: &[InsertResource]) -> Result<Vec<Created>, Error> {
     let result = sqlx::query_as!(
         InsertRow,
-        r#"WITH wanted AS (
-               SELECT * FROM unnest(
-                   $1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
-                   $9::text[], $10::text[], $11::int[], $12::timestamptz[], $13::text[], $14::text[], $15::text[],
-                   $16::timestamptz[], $17::timestamptz[], $18::bigint[], $19::text[])
-               WITH ORDINALITY w (
-                   id, owner_id, parent_kind, parent_tenancy, kind, name, spec, labels, tenancy, conditions, generation,
-                   at, actor, request_id, condition_states, reconciled_updated_at, reconciled_transition_at,
-                   last_known_generation, links, place)
-           ), parent AS (
-               SELECT w.place, r.deleted_at IS NOT NULL AS is_finalizing
-               FROM wanted w JOIN resources r ON r.id = w.owner_id
-               WHERE r.kind = w.parent_kind AND (w.parent_tenancy IS NULL OR r.tenancy = w.parent_tenancy::jsonb)
-               FOR SHARE OF r SKIP LOCKED
+        r#"WITH wanted AS MATERIALIZED (
+               SELECT w.*, p.is_finalizing IS NOT NULL AS is_parent_locked,
+                      w.owner_id IS NULL OR coalesce(NOT p.is_finalizing, false) AS is_insertable
+               FROM (
+                   SELECT id, ($2::uuid[])[place] AS owner_id, ($3::text[])[place] AS parent_kind,
+                          ($4::text[])[place]::jsonb AS parent_tenancy, ($5::text[])[place] AS kind,
+                          ($6::text[])[place] AS name, ($7::text[])[place]::jsonb AS spec,
+                          ($8::text[])[place]::jsonb AS labels, ($9::text[])[place]::jsonb AS tenancy,
+                          ($10::text[])[place]::jsonb AS conditions, ($11::int[])[place] AS generation,
+                          ($12::timestamptz[])[place] AS at, ($13::text[])[place] AS actor,
+                          ($14::text[])[place] AS request_id, ($15::text[])[place]::text[] AS condition_states,
+                          ($16::timestamptz[])[place] AS reconciled_updated_at,
+                          ($17::timestamptz[])[place] AS reconciled_transition_at,
+                          ($18::bigint[])[place] AS last_known_generation, ($19::text[])[place]::jsonb AS links, place
+                   FROM unnest($1::uuid[]) WITH ORDINALITY ids (id, place)
+               ) w
+               LEFT JOIN LATERAL (
+                   SELECT r.deleted_at IS NOT NULL AS is_finalizing FROM resources r
+                   WHERE r.id = w.owner_id AND r.kind = w.parent_kind
+                     AND (w.parent_tenancy IS NULL OR r.tenancy = w.parent_tenancy)
+                   FOR SHARE SKIP LOCKED
+               ) p ON true
            ), inserted AS (
                INSERT INTO resources (id, owner_id, kind, name, spec, labels, tenancy, conditions, generation,
                                       created_at, created_by, updated_at, updated_by,
                                       condition_states, reconciled_updated_at, reconciled_transition_at,
                                       last_known_generation, computed_revision)
-               SELECT w.id, w.owner_id, w.kind, w.name, w.spec::jsonb, w.labels::jsonb, w.tenancy::jsonb,
-                      w.conditions::jsonb, w.generation, w.at, w.actor, w.at, w.actor, w.condition_states::text[],
-                      w.reconciled_updated_at, w.reconciled_transition_at, w.last_known_generation, 1
-               FROM wanted w LEFT JOIN parent p ON p.place = w.place
-               WHERE w.owner_id IS NULL OR NOT p.is_finalizing
-               RETURNING *
+               SELECT id, owner_id, kind, name, spec, labels, tenancy, conditions, generation, at, actor, at, actor,
+                      condition_states, reconciled_updated_at, reconciled_transition_at, last_known_generation, 1
+               FROM wanted WHERE is_insertable
            ), recorded AS (
                INSERT INTO changes (at, resource_id, revision, generation, kind, action, actor, request_id, conditions,
                                     owner_id, created_at, updated_at, name, created_by, updated_by, tenancy, labels,
                                     links, spec)
-               SELECT w.at, i.id, i.revision, i.generation, i.kind, 'created', w.actor, w.request_id, i.conditions,
-                      i.owner_id, i.created_at, i.updated_at, i.name, i.created_by, i.updated_by, i.tenancy, i.labels,
-                      w.links::jsonb, i.spec
-               FROM inserted i JOIN wanted w ON w.id = i.id
+               SELECT at, id, 1, generation, kind, 'created', actor, request_id, conditions, owner_id, at, at, name,
+                      actor, actor, tenancy, labels, links, spec
+               FROM wanted WHERE is_insertable
            ), logged AS (
                INSERT INTO audit_entries (at, actor, request_id, action, kind, resource_id, name, generation_after,
                                           tenancy)
-               SELECT w.at, w.actor, w.request_id, $20, w.kind, w.id, w.name, w.generation, w.tenancy::jsonb
-               FROM inserted i JOIN wanted w ON w.id = i.id
+               SELECT at, actor, request_id, $20, kind, id, name, generation, tenancy
+               FROM wanted WHERE is_insertable
            )
-           SELECT w.place AS "place!", i.id IS NOT NULL AS "is_inserted!", p.place IS NOT NULL AS "is_parent_locked!",
+           SELECT w.place AS "place!", w.is_insertable AS "is_inserted!", w.is_parent_locked AS "is_parent_locked!",
                   EXISTS (SELECT FROM resources r WHERE r.id = w.owner_id AND r.kind = w.parent_kind
-                          AND (w.parent_tenancy IS NULL OR r.tenancy = w.parent_tenancy::jsonb)) AS "has_parent!"
-           FROM wanted w LEFT JOIN inserted i ON i.id = w.id LEFT JOIN parent p ON p.place = w.place"#,
+                          AND (w.parent_tenancy IS NULL OR r.tenancy = w.parent_tenancy)) AS "has_parent!"
+           FROM wanted w"#,
         &column(items, |i| i.state.id.as_uuid()),
         &column(items, |i| i.state.owner.map(ResourceId::as_uuid)) as _,
         &column(items, |i| i.parent_kind.as_deref()) as _,

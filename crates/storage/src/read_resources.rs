@@ -188,9 +188,13 @@ macro_rules! read_resources {
                       e.conditions AS "report_conditions: _", "#
                 + $parts
                 + r#"
-               FROM unnest($4::uuid[], $5::text[], $6::uuid[], $7::jsonb[], $8::bool[], $9::bool[], $10::bool[], $11::bool[])
-                    WITH ORDINALITY
-                    w (id, kind, owner_id, tenancy, resource, dependents, has_links, surroundings, place)
+               FROM (
+                   SELECT id, ($5::text[])[place] AS kind, ($6::uuid[])[place] AS owner_id,
+                          ($7::jsonb[])[place] AS tenancy, ($8::bool[])[place] AS resource,
+                          ($9::bool[])[place] AS dependents, ($10::bool[])[place] AS has_links,
+                          ($11::bool[])[place] AS surroundings, place
+                   FROM unnest($4::uuid[]) WITH ORDINALITY ids (id, place)
+               ) w
                JOIN resources r ON r.id = w.id
                CROSS JOIN LATERAL (
                    SELECT array_agg(adapter) AS adapters, array_agg(observed_generation) AS generations,

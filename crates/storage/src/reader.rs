@@ -17,8 +17,10 @@ use hyperfleet_domain::StoredResource;
 static SQL: LazyLock<String> = LazyLock::new(|| {
     format!(
         "SELECT {COLUMNS}, wanted.place
-         FROM unnest($1::uuid[], $2::text[], $3::uuid[], $4::jsonb[])
-              WITH ORDINALITY wanted (id, kind, owner_id, tenancy, place)
+         FROM (
+             SELECT id, ($2::text[])[place] AS kind, ($3::uuid[])[place] AS owner_id, ($4::jsonb[])[place] AS tenancy, place
+             FROM unnest($1::uuid[]) WITH ORDINALITY ids (id, place)
+         ) wanted
          JOIN resources r ON r.id = wanted.id
          WHERE (wanted.kind IS NULL OR r.kind = wanted.kind)
            AND (wanted.owner_id IS NULL OR r.owner_id = wanted.owner_id)

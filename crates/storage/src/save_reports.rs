@@ -56,47 +56,44 @@ impl SaveReport {
 }
 
 /// The statement. `$recorded` records changes: a part of a plan takes time even if nothing comes of it, and most reports
-/// record nothing.
+/// record nothing. Both forms take the same parameters.
 macro_rules! save_reports {
     ($db:ident, $reports:ident, $recorded:literal) => {
         sqlx::query_scalar!(
             r#"WITH locked AS (
-                   SELECT w.* FROM unnest(
-                       $1::uuid[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::timestamptz[],
-                       $7::timestamptz[], $8::bigint[], $9::text[], $10::int[], $11::timestamptz[],
-                       $12::timestamptz[], $13::text[], $14::text[], $15::text[], $16::timestamptz[], $17::text[],
-                       $18::text[])
-                   WITH ORDINALITY w (
-                       id, revision, condition_place, conditions, condition_states, reconciled_updated_at,
-                       reconciled_transition_at, last_known_generation, adapter, observed_generation, created_at,
-                       reported_at, reported_conditions, data, metadata, at, actor, request_id, place)
-                   JOIN resources r ON r.id = w.id AND r.revision = w.revision
+                   SELECT ids.id, ids.place
+                   FROM unnest($1::uuid[]) WITH ORDINALITY ids (id, place)
+                   JOIN resources r ON r.id = ids.id AND r.revision = ($2::bigint[])[ids.place]
                    FOR NO KEY UPDATE OF r SKIP LOCKED
                ), changed AS (
                    UPDATE resources r
-                   SET conditions = CASE WHEN w.condition_place IS NULL THEN w.conditions::jsonb
-                                         ELSE jsonb_set(r.conditions, ARRAY[w.condition_place], w.conditions::jsonb) END,
-                       condition_states = w.condition_states::text[], reconciled_updated_at = w.reconciled_updated_at,
-                       reconciled_transition_at = w.reconciled_transition_at,
-                       last_known_generation = w.last_known_generation,
+                   SET conditions = CASE WHEN ($3::text[])[place] IS NULL THEN ($4::text[])[place]::jsonb
+                                         ELSE jsonb_set(r.conditions, ARRAY[($3::text[])[place]],
+                                                        ($4::text[])[place]::jsonb) END,
+                       condition_states = ($5::text[])[place]::text[],
+                       reconciled_updated_at = ($6::timestamptz[])[place],
+                       reconciled_transition_at = ($7::timestamptz[])[place],
+                       last_known_generation = ($8::bigint[])[place],
                        computed_revision = r.revision + 1, revision = r.revision + 1
                    FROM locked w
-                   WHERE r.id = w.id AND r.revision = w.revision
-                   RETURNING r.kind, r.generation, r.revision AS saved_revision, r.conditions AS saved_conditions, w.*
+                   WHERE r.id = w.id AND r.revision = ($2::bigint[])[place]
+                   RETURNING r.id, r.kind, r.generation, r.revision, r.conditions, w.place
 "#
                 + $recorded
                 + r#"
                ), saved AS (
                    INSERT INTO adapter_reports (resource_id, adapter, observed_generation, created_at, reported_at,
                                                 conditions, data, metadata)
-                   SELECT c.id, c.adapter, c.observed_generation, c.created_at, c.reported_at,
-                          c.reported_conditions::jsonb, c.data::jsonb, c.metadata::jsonb
-                   FROM changed c
+                   SELECT id, ($9::text[])[place], ($10::int[])[place], ($11::timestamptz[])[place],
+                          ($12::timestamptz[])[place], ($13::text[])[place]::jsonb, ($14::text[])[place]::jsonb,
+                          ($15::text[])[place]::jsonb
+                   FROM changed
                    ON CONFLICT (resource_id, adapter) DO UPDATE
                    SET observed_generation = excluded.observed_generation, reported_at = excluded.reported_at,
                        conditions = excluded.conditions, data = excluded.data, metadata = excluded.metadata
                )
-               SELECT place AS "place!" FROM changed"#,
+               SELECT place AS "place!" FROM changed
+               WHERE $16::timestamptz[] IS NOT NULL AND $17::text[] IS NOT NULL AND $18::text[] IS NOT NULL"#,
             &column($reports, |r| r.id),
             &column($reports, |r| r.revision),
             &column($reports, |r| r.condition_place.as_deref()) as _,
@@ -140,9 +137,9 @@ impl BatchItem for SaveReport {
                 "), recorded AS (
                      INSERT INTO changes (at, resource_id, revision, generation, kind, action, actor, request_id, cause,
                                           conditions)
-                     SELECT c.at, c.id, c.saved_revision, c.generation, c.kind, 'modified', c.actor, c.request_id,
-                            c.adapter, c.saved_conditions
-                     FROM changed c WHERE c.at IS NOT NULL"
+                     SELECT ($16::timestamptz[])[place], id, revision, generation, kind, 'modified',
+                            ($17::text[])[place], ($18::text[])[place], ($9::text[])[place], conditions
+                     FROM changed WHERE ($16::timestamptz[])[place] IS NOT NULL"
             )
         } else {
             save_reports!(db, reports, "")

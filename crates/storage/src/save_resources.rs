@@ -139,53 +139,46 @@ impl BatchItem for SaveResource {
     async fn answer(db: &mut Db<'_>, items: &[Self]) -> Result<Vec<bool>, Error> {
         let result = sqlx::query_scalar!(
             r#"WITH locked AS (
-                   SELECT w.* FROM unnest(
-                       $1::uuid[], $2::bigint[], $3::bool[], $4::int[], $5::timestamptz[], $6::text[],
-                       $7::timestamptz[], $8::text[], $9::text[], $10::text[], $11::text[], $12::text[], $13::text[],
-                       $14::timestamptz[], $15::timestamptz[], $16::bigint[], $17::bool[], $18::text[],
-                       $19::timestamptz[], $20::text[], $21::text[], $22::text[], $23::int[])
-                   WITH ORDINALITY w (
-                       id, revision, must_have_no_dependents, generation, updated_at, updated_by,
-                       deleted_at, deleted_by, spec, labels, condition_place, conditions, condition_states,
-                       reconciled_updated_at, reconciled_transition_at, last_known_generation, are_conditions_replaced,
-                       links, at, actor, request_id, action, generation_before, place)
-                   JOIN resources r ON r.id = w.id AND r.revision = coalesce(w.revision, r.revision)
+                   SELECT ids.id, ids.place
+                   FROM unnest($1::uuid[]) WITH ORDINALITY ids (id, place)
+                   JOIN resources r ON r.id = ids.id AND r.revision = coalesce(($2::bigint[])[ids.place], r.revision)
                    FOR UPDATE OF r SKIP LOCKED
-               ), savable AS MATERIALIZED (
-                   SELECT * FROM locked WHERE CASE WHEN must_have_no_dependents THEN NOT has_dependents(id) ELSE true END
                ), changed AS (
                    UPDATE resources r
-                   SET spec = coalesce(w.spec::jsonb, r.spec), labels = coalesce(w.labels::jsonb, r.labels),
-                       generation = w.generation, updated_at = w.updated_at,
-                       updated_by = coalesce(w.updated_by, r.updated_by),
-                       deleted_at = w.deleted_at, deleted_by = w.deleted_by,
-                       conditions = CASE WHEN w.condition_place IS NULL THEN w.conditions::jsonb
-                                         ELSE jsonb_set(r.conditions, ARRAY[w.condition_place], w.conditions::jsonb) END,
-                       condition_states = w.condition_states::text[], reconciled_updated_at = w.reconciled_updated_at,
-                       reconciled_transition_at = w.reconciled_transition_at,
-                       last_known_generation = w.last_known_generation,
+                   SET spec = coalesce(($9::text[])[place]::jsonb, r.spec),
+                       labels = coalesce(($10::text[])[place]::jsonb, r.labels),
+                       generation = ($4::int[])[place], updated_at = ($5::timestamptz[])[place],
+                       updated_by = coalesce(($6::text[])[place], r.updated_by),
+                       deleted_at = ($7::timestamptz[])[place], deleted_by = ($8::text[])[place],
+                       conditions = CASE WHEN ($11::text[])[place] IS NULL THEN ($12::text[])[place]::jsonb
+                                         ELSE jsonb_set(r.conditions, ARRAY[($11::text[])[place]],
+                                                        ($12::text[])[place]::jsonb) END,
+                       condition_states = ($13::text[])[place]::text[],
+                       reconciled_updated_at = ($14::timestamptz[])[place],
+                       reconciled_transition_at = ($15::timestamptz[])[place],
+                       last_known_generation = ($16::bigint[])[place],
                        computed_revision = r.revision + 1, revision = r.revision + 1
-                   FROM savable w
-                   WHERE r.id = w.id AND r.revision = coalesce(w.revision, r.revision)
-                   RETURNING r.*, w.links, w.spec IS NOT NULL AS is_spec_replaced, w.are_conditions_replaced, w.at,
-                             w.actor, w.request_id, w.action, w.generation_before, w.place
+                   FROM locked w
+                   WHERE r.id = w.id AND r.revision = coalesce(($2::bigint[])[place], r.revision)
+                     AND CASE WHEN ($3::bool[])[place] THEN NOT has_dependents(w.id) ELSE true END
+                   RETURNING r.*, w.place
                ), recorded AS (
                    INSERT INTO changes (at, resource_id, revision, generation, kind, action, actor, request_id,
                                         conditions, owner_id, created_at, updated_at, deleted_at, name, created_by,
                                         updated_by, deleted_by, tenancy, labels, links, spec)
-                   SELECT c.at, c.id, c.revision, c.generation, c.kind, 'modified', c.actor, c.request_id,
-                          CASE WHEN c.are_conditions_replaced THEN c.conditions END, c.owner_id, c.created_at,
-                          c.updated_at, c.deleted_at, c.name, c.created_by, c.updated_by, c.deleted_by, c.tenancy,
-                          c.labels, coalesce(c.links::jsonb, links_of(c.id)),
-                          CASE WHEN c.is_spec_replaced THEN c.spec END
-                   FROM changed c
+                   SELECT ($19::timestamptz[])[place], id, revision, generation, kind, 'modified', ($20::text[])[place],
+                          ($21::text[])[place], CASE WHEN ($17::bool[])[place] THEN conditions END, owner_id, created_at,
+                          updated_at, deleted_at, name, created_by, updated_by, deleted_by, tenancy, labels,
+                          coalesce(($18::text[])[place]::jsonb, links_of(id)),
+                          CASE WHEN ($9::text[])[place] IS NOT NULL THEN spec END
+                   FROM changed
                ), logged AS (
                    INSERT INTO audit_entries (at, actor, request_id, action, kind, resource_id, name,
                                               generation_before, generation_after, tenancy)
-                   SELECT c.at, c.actor, c.request_id, c.action, c.kind, c.id, c.name, c.generation_before,
-                          c.generation, c.tenancy
-                   FROM changed c
-                   WHERE c.action IS NOT NULL ORDER BY c.place
+                   SELECT ($19::timestamptz[])[place], ($20::text[])[place], ($21::text[])[place], ($22::text[])[place],
+                          kind, id, name, ($23::int[])[place], generation, tenancy
+                   FROM changed
+                   WHERE ($22::text[])[place] IS NOT NULL ORDER BY place
                )
                SELECT place AS "place!" FROM changed"#,
             &column(items, |i| i.state.id.as_uuid()),

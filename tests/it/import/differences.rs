@@ -104,7 +104,7 @@ async fn imported_conditions_keep_their_message_until_the_next_change() {
 }
 
 #[tokio::test]
-async fn imported_numbers_are_stored_as_they_were_and_those_beyond_64_bits_answered_rounded() {
+async fn imported_numbers_beyond_64_bits_are_stored_and_answered_as_they_were() {
     let world = World::filled(1).await;
     world
         .there("UPDATE resources SET spec = '{\"large\": 123456789012345678901234567890, \"exact\": 9007199254740993}'")
@@ -118,7 +118,7 @@ async fn imported_numbers_are_stored_as_they_were_and_those_beyond_64_bits_answe
     let api = world.serve();
     let url = format!("{}/clusters/{}", api.base, cluster_id(1));
     let answer = reqwest::get(url).await.unwrap().text().await.unwrap();
-    for number in ["1.2345678901234568e+29", "9007199254740993"] {
+    for number in ["123456789012345678901234567890", "9007199254740993"] {
         assert!(answer.contains(number), "{answer}");
     }
     let body =

@@ -1,5 +1,7 @@
 //! Commands that change resources, and what comes of them.
 
+use std::sync::Arc;
+
 use super::ResourcePath;
 use super::effects::Effects;
 use hyperfleet_domain::audit::ChangeOrigin;
@@ -75,7 +77,7 @@ pub struct Deleted {
 /// What a command has made.
 #[derive(Debug, Clone, PartialEq)]
 pub enum CommandResult {
-    Created(Resource),
+    Created(Arc<Resource>),
     /// As it is now.
     Patched(Resource),
     Deleted(Deleted),

@@ -207,10 +207,8 @@ impl Service {
                 if !saved.await? {
                     return Ok(None);
                 }
-                outcome.saved.push(ResourceState {
-                    conditions: decision.conditions,
-                    ..state.clone()
-                });
+                let saved = state.with_conditions(decision.conditions);
+                outcome.saved.push(saved);
                 Some(report.clone())
             }
             ReportOutcome::Repeated | ReportOutcome::SameTime => {

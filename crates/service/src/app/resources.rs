@@ -1,5 +1,7 @@
 //! Create, read and patch one resource.
 
+use std::sync::Arc;
+
 use uuid::Uuid;
 
 use super::command::{Applied, Author, CommandResult};
@@ -36,7 +38,8 @@ struct PatchedResource {
 
 /// A new resource whose row is not written yet.
 pub(super) struct Creation<'a> {
-    resource: Resource,
+    /// Shared with its answer: a copy of a spec has dozens of allocations.
+    resource: Arc<Resource>,
     failures: Vec<Failure>,
     owner: Option<(&'a Entity, ResourceId)>,
     tenants: &'a TenantScope,
@@ -106,7 +109,7 @@ impl Service {
         };
         let (resource, failures) = lifecycle::create(entity, draft, origin);
         Ok(Creation {
-            resource,
+            resource: Arc::new(resource),
             failures,
             owner,
             tenants,
@@ -396,7 +399,7 @@ impl Creation<'_> {
                     ..Outcome::default()
                 };
                 Ok(Applied {
-                    result: CommandResult::Created(self.resource.clone()),
+                    result: CommandResult::Created(Arc::clone(&self.resource)),
                     before: Vec::new(),
                     outcome,
                     more: Effects::default(),

@@ -87,7 +87,7 @@ impl Call {
         has_tag: bool,
     ) -> Result<StoredAnswer, serde_json::Error> {
         let tag = has_tag.then_some(&resource.state);
-        let resource = resource.clone().into();
+        let resource = resource.into();
         let view = Views(self.service.registry()).resource(&resource);
         answer(status, tag, &view)
     }

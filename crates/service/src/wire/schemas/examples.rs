@@ -105,7 +105,7 @@ impl<'a> Examples<'a> {
 
     /// The answer to a create.
     fn created(self) -> Value {
-        self.view(self.resource())
+        self.view(&self.resource())
     }
 
     /// The answer to a delete.
@@ -119,7 +119,7 @@ impl<'a> Examples<'a> {
         if let Ok((state, _)) = lifecycle::delete(&family, &[], self.registry, &origin()) {
             resource.state = state;
         }
-        self.view(resource)
+        self.view(&resource)
     }
 
     /// The explanation of a new resource.
@@ -140,7 +140,7 @@ impl<'a> Examples<'a> {
     pub fn tombstone(self) -> Tombstone {
         let origin = origin();
         Tombstone {
-            last: self.resource().into(),
+            last: (&self.resource()).into(),
             removed_at: origin.at,
             removed_by: Some(origin.actor),
             request_id: Some(origin.request_id),
@@ -148,7 +148,7 @@ impl<'a> Examples<'a> {
         }
     }
 
-    fn view(self, resource: Resource) -> Value {
+    fn view(self, resource: &Resource) -> Value {
         json!(Views(self.registry).resource(&resource.into()))
     }
 
