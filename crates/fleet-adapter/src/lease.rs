@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use hyperfleet_fleet::keys::{Error, Guard, KeyOperation, KeyStore, Lease, Renewal, Transaction};
+use hyperfleet_fleet::keys::{self, Error, KeyOperation, KeyStore, Lease, Renewal, Transaction};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
@@ -140,21 +140,9 @@ impl<S: KeyStore> LeaseKeeper<S> {
             return Ok(None);
         }
         let seconds = u32::try_from(self.time.as_secs()).unwrap_or(u32::MAX);
-        let lease = self.store.grant(seconds).await?;
         let value = self.instance.clone().into_bytes();
-        let taken = self.store.commit(Transaction {
-            guards: vec![Guard::Absent(self.key.clone())],
-            then: vec![KeyOperation::Put(self.key.clone(), value, Some(lease))],
-            otherwise: Vec::new(),
-        });
-        match taken.await {
-            Ok(outcome) if outcome.succeeded => Ok(Some(lease)),
-            not_taken => {
-                // The key may exist after an error: no replica may hold it unknowingly.
-                let _ = self.store.revoke(lease).await;
-                not_taken.map(|_| None)
-            }
-        }
+        let acquired = keys::acquire(&self.store, self.key.clone(), value, seconds).await?;
+        Ok(acquired.ok().map(|held| held.lease))
     }
 }
 

@@ -310,6 +310,45 @@ pub trait KeyStore: Clone + Send + Sync + 'static {
     fn watch(&self, range: Range, after: ReadPosition) -> Self::Watch;
 }
 
+/// A key that lives as long as its lease: whoever holds it is registered, leads, or works.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LeasedKey {
+    pub lease: Lease,
+    /// The revision that created the key. It fences writes: those of an earlier holder are guarded by another one.
+    pub created: Revision,
+}
+
+/// Creates a key on a lease of its own, unless the key exists.
+///
+/// After an error the transaction may have been committed: the lease is revoked, because no key may be held by a caller
+/// that does not know it.
+///
+/// `Ok(Err(found))` if the key exists: another caller holds it. `found` has its entry.
+pub async fn acquire<S: KeyStore>(
+    store: &S,
+    key: String,
+    value: Vec<u8>,
+    seconds: u32,
+) -> Result<Result<LeasedKey, TransactionOutcome>, Error> {
+    let lease = store.grant(seconds).await?;
+    let created = store.commit(Transaction {
+        guards: vec![Guard::Absent(key.clone())],
+        then: vec![KeyOperation::Put(key.clone(), value, Some(lease))],
+        otherwise: vec![KeyOperation::Get(key)],
+    });
+    match created.await {
+        Ok(outcome) if outcome.succeeded => {
+            let created = outcome.revision;
+            Ok(Ok(LeasedKey { lease, created }))
+        }
+        not_created => {
+            // If this fails, too, the lease expires.
+            let _ = store.revoke(lease).await;
+            not_created.map(Err)
+        }
+    }
+}
+
 pub trait KeyWatch: Send {
     /// Waits for the next batch. Cancel-safe.
     ///

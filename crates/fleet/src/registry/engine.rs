@@ -4,9 +4,7 @@
 use super::key::{Key, check_part};
 use super::record::{self, EngineVersion, Leader, Stored};
 use super::{Error, Registry};
-use crate::keys::{
-    Guard, KeyOperation, KeyStore, Lease, Renewal, Revision, Transaction, TransactionOutcome,
-};
+use crate::keys::{self, Guard, KeyStore, Lease, Renewal, Revision, TransactionOutcome};
 
 /// A term as leader. It may have ended without the engine's knowledge: its writes then change nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,13 +52,17 @@ impl<S: KeyStore> Registry<S> {
             self.commit(vec![guard], vec![self.delete(&Key::Leader)])
                 .await?;
         }
-        let lease = self.store.grant(lease_seconds).await?;
-        match self.campaign(leader, lease).await {
-            Ok(leading @ Acquired::Leading(_)) => Ok(leading),
-            not_leading => {
-                // The transaction may have been committed: a leader that does not know it must not stay.
-                let _ = self.store.revoke(lease).await;
-                not_leading
+        let name = self.name(&Key::Leader);
+        let record = record::write(leader);
+        match keys::acquire(&self.store, name, record, lease_seconds).await? {
+            Ok(held) => Ok(Acquired::Leading(Leading {
+                epoch: held.created,
+                lease: held.lease,
+            })),
+            Err(found) => {
+                let other = self.read_record::<Leader>(&found, Key::Leader)?;
+                let other = other.ok_or(Error::Deposed)?;
+                Ok(Acquired::Standby(other.value))
             }
         }
     }
@@ -71,24 +73,6 @@ impl<S: KeyStore> Registry<S> {
     /// [`Error::Unreadable`] if its record is unreadable.
     pub async fn find_leader(&self) -> Result<Option<Stored<Leader>>, Error> {
         self.find(Key::Leader).await
-    }
-
-    async fn campaign(&self, leader: &Leader, lease: Lease) -> Result<Acquired, Error> {
-        let name = self.name(&Key::Leader);
-        let put = KeyOperation::Put(name.clone(), record::write(leader), Some(lease));
-        let transaction = Transaction {
-            guards: vec![Guard::Absent(name.clone())],
-            then: vec![put],
-            otherwise: vec![KeyOperation::Get(name)],
-        };
-        let outcome = self.store.commit(transaction).await?;
-        if outcome.succeeded {
-            let epoch = outcome.revision;
-            return Ok(Acquired::Leading(Leading { epoch, lease }));
-        }
-        let other = self.read_record::<Leader>(&outcome, Key::Leader)?;
-        let other = other.ok_or(Error::Deposed)?;
-        Ok(Acquired::Standby(other.value))
     }
 
     /// Renews the term.

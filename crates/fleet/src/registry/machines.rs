@@ -72,26 +72,17 @@ impl<S: KeyStore> Registry<S> {
         lease_seconds: u32,
     ) -> Result<Registered, Error> {
         check_part("machine id", id)?;
-        let key = Key::Machine(id.to_owned());
-        let lease = self.store.grant(lease_seconds).await?;
-        let put = KeyOperation::Put(self.name(&key), record::write(machine), Some(lease));
-        let guard = Guard::Absent(self.name(&key));
-        match self.commit(vec![guard], vec![put]).await {
-            Ok(outcome) if outcome.succeeded => Ok(Registered::As(Registration {
+        let name = self.name(&Key::Machine(id.to_owned()));
+        let record = record::write(machine);
+        let acquired = keys::acquire(&self.store, name, record, lease_seconds).await?;
+        Ok(match acquired {
+            Ok(held) => Registered::As(Registration {
                 id: id.to_owned(),
-                lease,
-                created: outcome.revision,
-            })),
-            Ok(_) => {
-                self.store.revoke(lease).await?;
-                Ok(Registered::Taken)
-            }
-            Err(error) => {
-                // The transaction may have been committed. It must not block the next attempt.
-                let _ = self.store.revoke(lease).await;
-                Err(error)
-            }
-        }
+                lease: held.lease,
+                created: held.created,
+            }),
+            Err(_) => Registered::Taken,
+        })
     }
 
     /// Renews a machine's lease.
