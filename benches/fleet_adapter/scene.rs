@@ -12,7 +12,7 @@ use hyperfleet_fleet::{EtcdFleet, Fleet, SetUnit};
 use hyperfleet_fleet_adapter::domain::RemovalLimit;
 use hyperfleet_fleet_adapter::workloads::{WorkloadConfig, Workloads};
 use hyperfleet_fleet_adapter::{OrphanSettings, Running, Settings, approval, run};
-use hyperfleet_fleet_model::unit::UnitOption;
+use hyperfleet_fleet_model::unit::{DesiredState, UnitOption};
 use hyperfleet_testkit::{
     SimulatedMachine, TestEtcd, engine_settings, etcd_settings, http_client, run_engine,
 };
@@ -394,7 +394,7 @@ pub(crate) async fn submit(fleet: &EtcdFleet, name: &str) {
             "ExecStart",
             "/usr/bin/agent",
         )]),
-        desired: Some("launched".to_owned()),
+        desired: Some(DesiredState::Launched),
         ..SetUnit::default()
     };
     fleet.set_unit(name, request).await.expect("stored");
