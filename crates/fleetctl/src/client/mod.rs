@@ -54,13 +54,16 @@ impl Client {
         self.unit_pages().try_concat().await
     }
 
-    /// Creates a unit, or replaces its file; it becomes inactive.
-    pub(crate) async fn put_unit(&self, name: &str, options: &[UnitOption]) -> Result<(), Error> {
+    /// Creates a unit, or replaces its file, and sets its desired state.
+    pub(crate) async fn put_unit(
+        &self,
+        name: &str,
+        options: &[UnitOption],
+        state: DesiredState,
+    ) -> Result<(), Error> {
+        let body = json!({"name": name, "options": options, "desiredState": state});
         self.transport
-            .put(
-                self.transport.url(&["units", name], &[]),
-                &json!({"name": name, "options": options}),
-            )
+            .put(self.transport.url(&["units", name], &[]), &body)
             .await
     }
 
