@@ -120,7 +120,7 @@ pub(crate) fn is_busy(state: &StateView) -> bool {
 /// Whether a report is about the stored file. A report without a hash may be.
 fn is_of_file(state: &StateView, unit: &UnitView) -> bool {
     state.hash.is_empty()
-        || stored_options(unit).is_ok_and(|options| options.hash().to_string() == state.hash)
+        || !stored_options(unit).is_ok_and(|options| options.hash().to_string() != state.hash)
 }
 
 /// Judges the report of a launched unit. Agents report a unit as launched when systemd has carried out its
