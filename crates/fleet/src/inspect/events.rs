@@ -59,14 +59,14 @@ impl JournalEvents {
         let position = match newest {
             Some(cursor) if lines > 0 => {
                 let from = ["--lines=all".to_owned(), format!("--cursor={cursor}")];
-                return Self::follow_from(journal, from.into(), String::new());
+                return Self::follow_from(journal, from.into(), "");
             }
             Some(cursor) => JournalPosition::After(cursor),
             None => JournalPosition::Start,
         };
         // A client that is cut off before the first entry resumes here.
         let opening = wire::position(&position);
-        Self::follow_from(journal, position.options(), opening)
+        Self::follow_from(journal, position.options(), &opening)
     }
 
     /// Resumes an earlier stream.
@@ -79,17 +79,17 @@ impl JournalEvents {
     ) -> Result<Self, Failure> {
         // A followed journal does not show whether `journalctl` accepts the position.
         journal.first(&position.options()).await?;
-        Self::follow_from(journal, position.options(), String::new())
+        Self::follow_from(journal, position.options(), "")
     }
 
-    fn follow_from(journal: Journal, rest: Vec<String>, opening: String) -> Result<Self, Failure> {
+    fn follow_from(journal: Journal, rest: Vec<String>, opening: &str) -> Result<Self, Failure> {
         let mut options = rest.clone();
         options.extend(follow_options()?);
         Ok(Self {
             entries: journal.entries(&options)?,
             journal,
             rest,
-            opening: Some(wire::beginning().to_owned() + &opening),
+            opening: Some(wire::beginning().to_owned() + opening),
         })
     }
 

@@ -60,7 +60,7 @@ fn head<Z: TimeZone<Offset: std::fmt::Display>>(entry: &Value, zone: &Z) -> Stri
     });
     let mut head = time.unwrap_or_default();
     if let Some(host) = field("_HOSTNAME") {
-        head += &format!("{host} ");
+        let _ = write!(head, "{host} ");
     }
     head += &first(["SYSLOG_IDENTIFIER", "_COMM"]).unwrap_or_else(|| "unknown".to_owned());
     if let Some(pid) = first(["_PID", "SYSLOG_PID"]) {

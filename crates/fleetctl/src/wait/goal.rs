@@ -358,7 +358,7 @@ mod tests {
     }
 
     /// The unit as a client receives it.
-    fn received(options: Value) -> UnitView {
+    fn received(options: &Value) -> UnitView {
         let unit = json!({"name": "a.service", "desiredState": "launched", "currentState": "launched", "options": options});
         serde_json::from_value(unit).unwrap()
     }
@@ -367,14 +367,14 @@ mod tests {
     fn reports_of_another_file_do_not_count() {
         let option =
             |value: &str| json!([{"section": "Service", "name": "ExecStart", "value": value}]);
-        let before = stored_options(&received(option("/bin/1"))).unwrap();
+        let before = stored_options(&received(&option("/bin/1"))).unwrap();
         for active in ["active", "inactive", "failed"] {
             let mut seen = observation(None, Some(("loaded", active)));
             seen.states[0].hash = before.hash().to_string();
             for goal in [Goal::Active, Goal::State(DesiredState::Launched)] {
-                seen.unit = Some(received(option("/bin/2")));
+                seen.unit = Some(received(&option("/bin/2")));
                 assert_eq!(judge(goal, &seen), Verdict::NotYet, "{goal:?} {active}");
-                seen.unit = Some(received(option("/bin/1")));
+                seen.unit = Some(received(&option("/bin/1")));
                 assert_ne!(judge(goal, &seen), Verdict::NotYet, "{goal:?} {active}");
             }
         }
