@@ -143,11 +143,11 @@ const CLAIMS: &[Claim] = &[
 
     // Fleet.
     says(FLEET_API, "takes 128 KiB of the memory for clients", &[(ADMISSION, "WATCHER_BYTES")]),
-    says(FLEET_API, "a journal as events 448 KiB", &[("crates/fleet/src/inspect/events.rs", "BYTES_MAX")]),
-    says(FLEET_API, "It has at most 128 KiB", &[("crates/fleet/src/inspect/journal.rs", "TEXT_BYTES_MAX")]),
+    says(FLEET_API, "and a journal 448 KiB", &[("crates/fleet/src/inspect/events.rs", "BYTES_MAX")]),
+    says(FLEET_API, "It has at most 128 KiB", &[("crates/fleet/src/inspect/journal.rs", "ENTRY_BYTES_MAX")]),
     says(FLEET_API, "A comment every 15 seconds", &[("crates/fleet-model/src/wire/event.rs", "HEARTBEAT")]),
     says(FLEET_API, "(at most 30 days)", &[("crates/fleet-model/src/wire/drain.rs", "DEADLINE_SECONDS_MAX")]),
-    says(FLEET_API, "number of lines, at most 10,000", &[("crates/fleet/src/inspect/mod.rs", "LINES_MAX")]),
+    says(FLEET_API, "number of newest entries, at most 10,000", &[("crates/fleet/src/inspect/mod.rs", "LINES_MAX")]),
     says(FLEET_API, "may have up to 1000 changes", &[("crates/fleet-model/src/wire/metadata.rs", "CHANGES_MAX")]),
     says("docs/reference/unit-files.md", "have 2047 bytes at most", &[(UNIT_FILE, "LINE_BYTES_MAX")]),
     says("docs/reference/unit-files.md", "of 64 KiB at most, with at most 1000 options", &[(UNIT_FILE, "FILE_BYTES_MAX"), (UNIT_FILE, "OPTIONS_MAX")]),

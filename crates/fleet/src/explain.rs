@@ -40,7 +40,7 @@ impl<S: KeyStore> Fleet<S> {
                 let moved = moved.map_or_else(String::new, |Moved { from, reason }| {
                     format!("; moved from {from} ({reason})")
                 });
-                let reason = self.explain_placed(name, machine, state) + &moved;
+                let reason = self.explain_placed(&unit, machine, state) + &moved;
                 let (reason, refusals) = match self.stuck(&unit, machine) {
                     Some(why) => (format!("{reason}; {}", why.reason), why.refusals),
                     None => (reason, Vec::new()),
@@ -134,7 +134,12 @@ impl<S: KeyStore> Fleet<S> {
         })
     }
 
-    fn explain_placed(&self, unit: &str, machine: &str, state: Option<&UnitState>) -> String {
+    fn explain_placed(
+        &self,
+        unit: &UnitRecord,
+        machine: &str,
+        state: Option<&UnitState>,
+    ) -> String {
         let is_there = self
             .mirror
             .read(|picture| picture.snapshot.machines.contains_key(machine));
@@ -142,7 +147,7 @@ impl<S: KeyStore> Fleet<S> {
             return format!("placed on {machine}, which is gone: about to be moved");
         }
         let report = Key::State(StateKey {
-            unit: unit.to_owned(),
+            unit: unit.name.clone(),
             machine: machine.to_owned(),
         });
         if state.is_none()
@@ -160,7 +165,7 @@ impl<S: KeyStore> Fleet<S> {
         if let Some(failure) = state.and_then(failure) {
             return format!("placed on {machine}, where it has {failure}");
         }
-        match current(state) {
+        match current(state, unit.desired.value.restarts) {
             DesiredState::Inactive => format!("placed on {machine}, which has not reported it yet"),
             current => format!("placed on {machine}, and {current} there"),
         }

@@ -11,7 +11,8 @@ use hyperfleet_fleet_model::wire::{MachineView, MoveView, RebalanceView, StateVi
 pub(super) fn unit_view((unit, state): ListedUnit) -> UnitView {
     let body = unit.body.value;
     let machine = unit.placement.map(|placement| placement.value.machine);
-    let current = current(state.as_ref().map(|state| &state.value));
+    let state = state.as_ref().map(|state| &state.value);
+    let current = current(state, unit.desired.value.restarts);
     let is_global = body.global.is_some();
     UnitView {
         name: unit.name,
@@ -24,16 +25,17 @@ pub(super) fn unit_view((unit, state): ListedUnit) -> UnitView {
     }
 }
 
-/// A unit's current state, by the report of its machine.
-pub(super) fn current(state: Option<&UnitState>) -> DesiredState {
+/// A unit's current state, by the report of its machine. Until the machine has carried out all requested restarts,
+/// a launched unit counts as loaded, so that clients can wait for a restart.
+pub(super) fn current(state: Option<&UnitState>, restarts: u64) -> DesiredState {
     match state {
         None => DesiredState::Inactive,
         // The agent cannot load it.
         Some(state) if !state.error.is_empty() && state.load == "error" => DesiredState::Inactive,
-        Some(UnitState {
-            launched: false, ..
-        }) => DesiredState::Loaded,
-        Some(UnitState { launched: true, .. }) => DesiredState::Launched,
+        Some(state) if state.launched && state.restarts.is_none_or(|done| done == restarts) => {
+            DesiredState::Launched
+        }
+        Some(_) => DesiredState::Loaded,
     }
 }
 
@@ -91,5 +93,34 @@ pub(super) fn marks(availability: Availability) -> (bool, bool) {
         Availability::Open => (false, false),
         Availability::Cordoned => (true, false),
         Availability::Draining => (true, true),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_launched_unit_is_loaded_until_it_has_restarted() {
+        let report = |launched, restarts| UnitState {
+            load: "loaded".to_owned(),
+            active: "active".to_owned(),
+            sub: "running".to_owned(),
+            hash: String::new(),
+            launched,
+            restarts,
+            error: String::new(),
+            result: String::new(),
+        };
+        for (launched, restarts, expected) in [
+            (true, Some(2), DesiredState::Launched),
+            (true, Some(1), DesiredState::Loaded),
+            // An agent of an older version.
+            (true, None, DesiredState::Launched),
+            (false, Some(2), DesiredState::Loaded),
+        ] {
+            let state = report(launched, restarts);
+            assert_eq!(current(Some(&state), 2), expected, "{state:?}");
+        }
     }
 }

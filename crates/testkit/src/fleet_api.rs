@@ -207,6 +207,7 @@ impl TestFleet {
                 sub: "running".to_owned(),
                 hash: "0123456789012345678901234567890123456789".to_owned(),
                 launched: true,
+                restarts: None,
                 error: String::new(),
                 result: String::new(),
             };

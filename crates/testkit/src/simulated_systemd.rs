@@ -352,6 +352,13 @@ impl Systemd for SimulatedConnection {
         };
         state.stopping.remove(unit);
         state.failed.remove(unit);
+        if state.starts_queued.contains(unit) {
+            state.running.remove(unit);
+            state.queued.insert(unit.to_owned());
+            drop(state);
+            self.systemd.signal(unit);
+            return Ok(());
+        }
         state.running.insert(unit.to_owned(), file);
         drop(state);
         self.systemd.signal_start(unit);

@@ -57,23 +57,17 @@ pub fn listed(revision: i64) -> String {
     format!("event: listed\ndata: {{\"revision\":{revision}}}\nid: {revision}\n\n")
 }
 
-/// Lines of a journal; `id` is the position after them. Text that is not UTF-8 is an array of bytes, as in the
-/// JSON of `journalctl`.
-///
-/// # Errors
-/// None for bytes.
-pub fn lines(text: &[u8], id: &str) -> serde_json::Result<String> {
-    match str::from_utf8(text) {
-        Ok(text) => event("lines", &text, Some(id)),
-        Err(_) => event("lines", &text, Some(id)),
-    }
+/// An entry of a journal, as one line of JSON; `id` is the position after it.
+pub fn entry(json: &str, id: &str) -> String {
+    format!("event: entry\ndata: {json}\nid: {id}\n\n")
 }
 
-fn event(
-    name: &str,
-    item: &impl Serialize,
-    id: Option<impl Display>,
-) -> serde_json::Result<String> {
+/// The position before the first entry of a journal.
+pub fn position(id: &impl Display) -> String {
+    format!("event: position\ndata: {{}}\nid: {id}\n\n")
+}
+
+fn event(name: &str, item: &impl Serialize, id: Option<i64>) -> serde_json::Result<String> {
     // One copy, because it may be large. JSON has newlines only in its texts, where they are escaped.
     let mut event = format!("event: {name}\ndata: ").into_bytes();
     serde_json::to_writer(&mut event, item)?;
@@ -99,12 +93,8 @@ mod tests {
         let text = delete(&json!({"name": "a"}), None).unwrap();
         assert_eq!(text, "event: delete\ndata: {\"name\":\"a\"}\n\n");
         assert_eq!(
-            lines(b"a\n\nid: 9\r\n", "s=1;i=2").unwrap(),
-            "event: lines\ndata: \"a\\n\\nid: 9\\r\\n\"\nid: s=1;i=2\n\n"
-        );
-        assert_eq!(
-            lines(b"\xff\n", "s=1").unwrap(),
-            "event: lines\ndata: [255,10]\nid: s=1\n\n"
+            entry("{}", "s=1;i=2") + &position(&"start"),
+            "event: entry\ndata: {}\nid: s=1;i=2\n\nevent: position\ndata: {}\nid: start\n\n"
         );
         assert_eq!(
             listed(7),

@@ -15,7 +15,9 @@ mod views;
 
 pub use decode::Undecodable;
 pub use drain::{DEADLINE_SECONDS_MAX, InvalidDrain, drain_deadline};
-pub use event::{EVENT_STREAM, HEARTBEAT, beginning, delete, heartbeat, lines, listed, put};
+pub use event::{
+    EVENT_STREAM, HEARTBEAT, beginning, delete, entry, heartbeat, listed, position, put,
+};
 pub use metadata::{CHANGES_MAX, InvalidChange, MetadataChange, metadata_changes};
 pub use query::{InvalidParameter, Query};
 pub use rebalance::{InvalidMoves, MOVES_MAX, moves};

@@ -11,14 +11,15 @@ use super::body::query;
 use super::follow;
 use crate::EtcdFleet;
 use crate::inspect::{
-    EXIT_STATUS, Follow, Inspection, Inspector, JournalPosition, LINES_MAX, OUTPUTS, Request,
-    TextStream,
+    EXIT_STATUS, Inspection, Inspector, JournalPosition, LINES_MAX, Request, TextStream,
 };
 use hyperfleet_fleet_model::wire::{EVENT_STREAM, InvalidParameter, Query};
 use hyperfleet_server_kit::http::{Admission, Gate, endless};
 
 /// Default number of lines of a journal.
 const LINES: u32 = 10;
+/// `fleetctl` 0.1 asks for texts, and would print events as they are.
+const OLDER_CLIENT: &str = "the parameters output and follow were removed: entries are JSON events, and watch=true continues with new ones; update fleetctl 0.1, or add --ssh";
 
 /// `GET …/units/{unitName}/status`
 pub(super) async fn status(
@@ -47,39 +48,37 @@ pub(super) async fn journal(
         let lines = text.parse().ok().filter(|lines| *lines <= LINES_MAX);
         lines.ok_or(InvalidParameter("lines"))
     })?;
-    let output = query.filter("output").unwrap_or(OUTPUTS[0]).to_owned();
-    if !OUTPUTS.contains(&output.as_str()) {
-        return Err(InvalidParameter("output").into());
+    if query.filter("output").is_some() || query.is_set("follow")? {
+        return Err(follow::bad(OLDER_CLIENT));
     }
+    let (follows, after) = following(&request, &query)?;
     let inspection = Inspection::Journal {
         lines,
-        output,
-        follow: following(&request, &query)?,
+        follows,
+        after,
     };
     let requested = requested(&name, &query, inspection)?;
     answer(&request, &fleet, &inspector, &admission, &requested).await
 }
 
-/// How a journal is followed.
+/// Whether a journal is followed, and after which position.
 ///
 /// # Errors
 /// 400 for invalid parameters, or parameters that exclude each other.
-fn following(request: &HttpRequest, query: &Query) -> Result<Follow, Fault> {
-    let parse = |text: &str| text.parse::<JournalPosition>().ok();
-    match (query.is_watch()?, query.is_set("follow")?) {
-        (true, true) => Err(follow::bad("watch and follow cannot be used together")),
-        (false, is_text) => Ok(if is_text { Follow::Text } else { Follow::No }),
-        (true, false) => {
-            follow::check(request, query)?;
-            let of_query = query.filter("after");
-            let of_query = of_query.map(|text| parse(text).ok_or(InvalidParameter("after")));
-            let of_query = of_query.transpose()?;
-            let of_header = follow::last_event_id(request, parse)?;
-            Ok(Follow::Events {
-                after: of_header.or(of_query),
-            })
-        }
+fn following(
+    request: &HttpRequest,
+    query: &Query,
+) -> Result<(bool, Option<JournalPosition>), Fault> {
+    if !query.is_watch()? {
+        return Ok((false, None));
     }
+    follow::check(request, query)?;
+    let parse = |text: &str| text.parse::<JournalPosition>().ok();
+    let of_query = query.filter("after");
+    let of_query = of_query.map(|text| parse(text).ok_or(InvalidParameter("after")));
+    let of_query = of_query.transpose()?;
+    let of_header = follow::last_event_id(request, parse)?;
+    Ok((true, of_header.or(of_query)))
 }
 
 fn requested<'q>(
@@ -107,11 +106,10 @@ async fn answer(
     let slot = slot.map_err(Fault::no_watcher)?;
     let inspected = inspector.inspect(fleet, requested).await?;
     let mut answer = endless(request, admission);
-    if requested.inspection.is_events() {
-        answer.content_type(EVENT_STREAM);
-    } else {
-        answer.content_type(ContentType::plaintext());
-    }
+    match requested.inspection {
+        Inspection::Status => answer.content_type(ContentType::plaintext()),
+        Inspection::Journal { .. } => answer.content_type(EVENT_STREAM),
+    };
     if let Some(status) = inspected.exit_status {
         answer.insert_header((HeaderName::from_static(EXIT_STATUS), status.to_string()));
     }

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::rows::DRAIN;
-use crate::inspect::{LINES_MAX, OUTPUTS};
+use crate::inspect::LINES_MAX;
 use hyperfleet_fleet_model::wire::{CHANGES_MAX, MOVES_MAX, schemas};
 use hyperfleet_server_kit::openapi::{Described, RefusedStatus, Vocabulary, parameter, reference};
 
@@ -77,11 +77,9 @@ impl Vocabulary for Words {
             "revision" => query(name, "With `watch`: only changes after it. `Last-Event-ID` takes precedence.", "integer"),
             "max" => query(name, &format!("Most moves, at most {MOVES_MAX}. Default: 10."), "integer"),
             _ => return vec![
-                query("lines", &format!("Number of newest lines, at most {LINES_MAX}. Default: 10."), "integer"),
-                query("output", &format!("Output form of `journalctl`: {}.", OUTPUTS.join(", ")), "string"),
-                query("follow", "Follow new lines, as text.", "boolean"),
-                query("watch", "Follow new lines, as events.", "boolean"),
-                query("after", "With `watch`: only lines after this position, the id of an event; `lines` is ignored then. `Last-Event-ID` takes precedence.", "string"),
+                query("lines", &format!("Number of newest entries, at most {LINES_MAX}. Default: 10."), "integer"),
+                query("watch", "Continue with new entries.", "boolean"),
+                query("after", "With `watch`: only entries after this position, the id of an event; `lines` is ignored then. `Last-Event-ID` takes precedence.", "string"),
             ],
         }]
     }

@@ -79,10 +79,10 @@ pub(super) static STATUS: Described = Described {
 
 pub(super) static JOURNAL: Described = Described {
     id: "getJournal", tag: "Units", summary: "Show the journal of a unit",
-    text: "The unit's machine answers, directly or through its fleetd. With `follow=true` or `watch=true` the answer ends after half an hour. \
-        With `watch=true` it comes as events `lines`, whose data is a JSON string (an array of bytes if it is not UTF-8) and whose id is the position after it.",
+    text: "The unit's machine answers, directly or through its fleetd, with events `entry`, whose data is the entry as in `journalctl --output=json` \
+        and whose id is the position after it. With `watch=true` new entries follow, and the answer ends after half an hour.",
     parameters: &["unitName", "askedMachine", "(journal)"], body: &[],
-    answers: &[("200", "The machine's output.", &[("text/plain", "(text)", ""), (EVENT_STREAM, "(text)", "")], &[])], problems: &[400, 404, 409, 501, 502],
+    answers: &[("200", "The entries.", &[(EVENT_STREAM, "(text)", "")], &[])], problems: &[400, 404, 409, 501, 502],
 };
 
 pub(super) static STATES: Described = Described {

@@ -1,4 +1,4 @@
-//! Runs `journalctl`, with the options that single responses and followed journals share.
+//! Runs `journalctl`.
 
 use std::io;
 use std::process::Stdio;
@@ -70,12 +70,12 @@ impl Run {
     ///
     /// # Errors
     /// It failed.
-    pub(super) async fn end(mut self) -> Result<(), Failure> {
+    pub(super) async fn end(&mut self) -> Result<(), Failure> {
         let status = self.child.wait().await?;
         if status.success() {
             return Ok(());
         }
-        let words = self.words.await.map_err(io::Error::other)??;
+        let words = (&mut self.words).await.map_err(io::Error::other)??;
         let words = String::from_utf8_lossy(&words).trim().to_owned();
         Err(if words.contains(REFUSED_CURSOR) {
             Failure::RefusedCursor(words)

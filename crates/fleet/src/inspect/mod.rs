@@ -5,7 +5,7 @@
 //!                            └─ another  ─▶ peer:  the same request to its fleetd, over mutual TLS
 //! ```
 //!
-//! A followed journal is plain text, or events that a client can resume (`events`).
+//! A journal is a stream of events, which a client can resume (`events`).
 //!
 //! Only fleet's own units can be inspected, on machines that run them.
 
@@ -30,47 +30,19 @@ pub use position::JournalPosition;
 pub use text::TextStream;
 
 pub const LINES_MAX: u32 = 10_000;
-/// Output forms of `journalctl --output`.
-pub const OUTPUTS: [&str; 14] = [
-    "short",
-    "short-full",
-    "short-iso",
-    "short-iso-precise",
-    "short-precise",
-    "short-monotonic",
-    "short-unix",
-    "verbose",
-    "export",
-    "json",
-    "json-pretty",
-    "json-sse",
-    "cat",
-    "with-unit",
-];
 
 /// What to show of a unit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Inspection {
     /// The output of `systemctl status`.
     Status,
-    /// The unit's journal.
+    /// The unit's journal, as server-sent events.
     Journal {
-        /// Number of newest lines.
+        /// Number of newest entries.
         lines: u32,
-        /// One of [`OUTPUTS`].
-        output: String,
-        follow: Follow,
-    },
-}
-
-/// Whether and how a journal is followed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Follow {
-    No,
-    /// As `journalctl --follow` prints them.
-    Text,
-    /// As server-sent events. `after` resumes an earlier stream; the number of lines is ignored then.
-    Events {
+        /// Whether it continues with new entries.
+        follows: bool,
+        /// Resumes an earlier stream that followed; the number of lines is ignored then.
         after: Option<JournalPosition>,
     },
 }
@@ -81,17 +53,8 @@ impl Inspection {
         match self {
             // The text, and its serialized copy.
             Self::Status => 2 * local::STATUS_BYTES_MAX,
-            Self::Journal { .. } if self.is_events() => events::BYTES_MAX,
-            Self::Journal { .. } => 2 * text::PIECE_BYTES,
+            Self::Journal { .. } => events::BYTES_MAX,
         }
-    }
-
-    /// Whether the response is a stream of events.
-    pub(crate) fn is_events(&self) -> bool {
-        let Self::Journal { follow, .. } = self else {
-            return false;
-        };
-        matches!(follow, Follow::Events { .. })
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use reqwest::{Certificate, Client, Identity, Response};
 use serde::Deserialize;
 
-use super::{Error, Follow, Inspected, Inspection, Request, TextStream};
+use super::{Error, Inspected, Inspection, Request, TextStream};
 use hyperfleet_server_kit::files;
 
 /// Timeout for the connection, and for the start of the response.
@@ -115,25 +115,18 @@ fn url(address: &str, machine: &str, request: &Request<'_>) -> String {
         Inspection::Status => String::new(),
         Inspection::Journal {
             lines,
-            output,
-            follow,
-        } => format!("&lines={lines}&output={output}{}", follow_form(follow)),
+            follows,
+            after,
+        } => {
+            let watch = if *follows { "&watch=true" } else { "" };
+            let after = after.iter().map(|after| encoded(&after.to_string()));
+            let after = after.map(|after| format!("&after={after}"));
+            format!("&lines={lines}{watch}{}", after.collect::<String>())
+        }
     };
     format!(
         "https://{address}/fleet/v1/units/{unit}/{what}?forwarded=true&machineID={machine}{form}"
     )
-}
-
-/// The query parameters of a followed journal.
-fn follow_form(follow: &Follow) -> String {
-    match follow {
-        Follow::No => String::new(),
-        Follow::Text => "&follow=true".to_owned(),
-        Follow::Events { after: None } => "&watch=true".to_owned(),
-        Follow::Events { after: Some(after) } => {
-            format!("&watch=true&after={}", encoded(&after.to_string()))
-        }
-    }
 }
 
 /// Encodes a text for a URL.
@@ -163,29 +156,29 @@ mod tests {
 
     #[test]
     fn a_request_is_sent_on_as_it_came_and_only_once() {
-        let request = |follow| Request {
+        let request = |follows, after| Request {
             unit: "web@1\\x2d.service",
             machine: None,
             inspection: Inspection::Journal {
                 lines: 10,
-                output: "short".to_owned(),
-                follow,
+                follows,
+                after,
             },
             is_forwarded: false,
         };
-        assert_eq!(
-            url("10.0.0.2:8001", "m 1", &request(Follow::No)),
-            "https://10.0.0.2:8001/fleet/v1/units/web%401%5Cx2d.service/journal\
-             ?forwarded=true&machineID=m%201&lines=10&output=short"
-        );
-        let after = "s=1;i=2".parse().ok();
-        for (follow, end) in [
-            (Follow::Text, "&follow=true"),
-            (Follow::Events { after: None }, "&watch=true"),
-            (Follow::Events { after }, "&watch=true&after=s%3D1%3Bi%3D2"),
+        let after = || "s=1;i=2".parse().ok();
+        for (request, end) in [
+            (request(false, None), ""),
+            (request(true, None), "&watch=true"),
+            (request(true, after()), "&watch=true&after=s%3D1%3Bi%3D2"),
         ] {
-            let url = url("10.0.0.2:8001", "m1", &request(follow));
-            assert!(url.ends_with(&format!("&output=short{end}")), "{url}");
+            assert_eq!(
+                url("10.0.0.2:8001", "m 1", &request),
+                "https://10.0.0.2:8001/fleet/v1/units/web%401%5Cx2d.service/journal\
+                 ?forwarded=true&machineID=m%201&lines=10"
+                    .to_owned()
+                    + end
+            );
         }
     }
 

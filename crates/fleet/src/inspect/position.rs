@@ -45,11 +45,6 @@ impl fmt::Display for JournalPosition {
 }
 
 impl JournalPosition {
-    /// Whether it is the position after the entry with this cursor.
-    pub(super) fn is_after(&self, cursor: &str) -> bool {
-        matches!(self, Self::After(before) if before == cursor)
-    }
-
     /// The options of `journalctl` that select all later entries.
     pub(super) fn options(&self) -> Vec<String> {
         match self {

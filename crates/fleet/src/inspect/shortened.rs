@@ -21,22 +21,10 @@ pub(super) async fn read_limited(
         tail.drain(..extra);
     }
     if left_out > 0 {
-        text.extend(left_out_of(left_out).bytes());
+        text.extend(format!("\n[{left_out} bytes left out]\n").bytes());
     }
     text.extend(tail);
     Ok(text)
-}
-
-/// Shortens a text to about `limit` bytes.
-pub(super) fn shorten(text: &mut Vec<u8>, limit: usize) {
-    if let Some(left_out @ 1..) = text.len().checked_sub(limit) {
-        text.truncate(limit);
-        text.extend(left_out_of(left_out).bytes());
-    }
-}
-
-fn left_out_of(bytes: usize) -> String {
-    format!("\n[{bytes} bytes left out]\n")
 }
 
 #[cfg(test)]
@@ -52,14 +40,5 @@ mod tests {
         let left_out = text.len() - 10 - TAIL_BYTES;
         let begin = format!("xxxxxxxxxx\n[{left_out} bytes left out]\nxxx");
         assert!(read.starts_with(begin.as_bytes()) && read.ends_with(b"x\nend\n"));
-    }
-
-    #[test]
-    fn a_text_is_shortened_only_if_it_is_too_long() {
-        for (limit, expected) in [(5, "12345"), (3, "123\n[2 bytes left out]\n")] {
-            let mut text = b"12345".to_vec();
-            shorten(&mut text, limit);
-            assert_eq!(text, expected.as_bytes());
-        }
     }
 }

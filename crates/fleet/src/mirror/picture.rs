@@ -83,7 +83,9 @@ impl Picture {
             Record::Present(state) => Some(&state.value),
             Record::Absent | Record::Unreadable { .. } => None,
         };
-        current(before) != current(after)
+        let desired = self.snapshot.desired.get(&key.unit);
+        let restarts = desired.map_or(0, |desired| desired.value.restarts);
+        current(before, restarts) != current(after, restarts)
     }
 
     fn index(&mut self, change: &KeyChange) {

@@ -216,6 +216,9 @@ pub struct UnitState {
     pub hash: String,
     /// Whether the agent has started it.
     pub launched: bool,
+    /// The requested restarts when the agent last started it; `None` from agents that do not report them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restarts: Option<u64>,
     /// Why the agent cannot bring it to its desired state.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub error: String,

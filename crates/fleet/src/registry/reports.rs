@@ -164,6 +164,7 @@ impl Reports {
             sub: "dead".to_owned(),
             hash: hash.to_owned(),
             launched: false,
+            restarts: None,
             error: String::new(),
             result: String::new(),
         };

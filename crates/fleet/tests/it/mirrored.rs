@@ -230,6 +230,7 @@ pub(crate) fn state(active: &str, launched: bool) -> UnitState {
         sub: "running".into(),
         hash: "h".into(),
         launched,
+        restarts: None,
         error: String::new(),
         result: String::new(),
     }

@@ -121,6 +121,25 @@ pub(crate) struct SshPathArgs {
     pub ssh_port: u16,
 }
 
+/// How entries of a journal are printed, as by `journalctl`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum JournalFormat {
+    Short,
+    Cat,
+    Json,
+}
+
+impl JournalFormat {
+    /// Its name for `journalctl`.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Short => "short",
+            Self::Cat => "cat",
+            Self::Json => "json",
+        }
+    }
+}
+
 /// Flags of `journal`.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct JournalArgs {
@@ -130,9 +149,9 @@ pub(crate) struct JournalArgs {
     /// Keep printing new lines
     #[arg(long, short = 'f', alias = "f")]
     pub follow: bool,
-    /// Output format of journalctl
+    /// Output format
     #[arg(long, short = 'o', value_name = "FORMAT", default_value = "short")]
-    pub output: String,
+    pub output: JournalFormat,
     /// Run journalctl with sudo, over ssh
     #[arg(long)]
     pub sudo: bool,

@@ -16,8 +16,9 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 pub(crate) use args::{
-    BlockArgs, CatArgs, CompletionArgs, EnsureArgs, ExplainArgs, Format, JournalArgs, ListArgs,
-    OutputArgs, RestartArgs, SshArgs, StatusArgs, StopArgs, SubmitArgs, VerifyArgs,
+    BlockArgs, CatArgs, CompletionArgs, EnsureArgs, ExplainArgs, Format, JournalArgs,
+    JournalFormat, ListArgs, OutputArgs, RestartArgs, SshArgs, StatusArgs, StopArgs, SubmitArgs,
+    VerifyArgs,
 };
 pub(crate) use cluster_args::{DrainArgs, ImportArgs, MachineArgs, RebalanceArgs};
 pub(crate) use global::{Endpoint, GlobalArgs, without_password};

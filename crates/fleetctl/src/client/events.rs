@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use reqwest::Response;
 use serde_json::Value;
-use tokio::time::timeout;
+
+use super::Error;
+use super::transport::Text;
 
 const EVENT_MAX: usize = 16 << 20;
 
@@ -13,7 +14,7 @@ const SILENCE_MAX: Duration = Duration::from_secs(45);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Event {
-    /// `put`, `delete` or `listed`; of a journal `lines`.
+    /// `put`, `delete` or `listed`; of a journal `entry` or `position`.
     pub name: String,
     pub data: Value,
     /// Where another stream resumes after this event: a revision, or a position in a journal.
@@ -22,23 +23,29 @@ pub(crate) struct Event {
 
 #[derive(Debug)]
 pub(crate) struct Events {
-    response: Response,
+    text: Text,
     buffer: Vec<u8>,
 }
 
 impl Events {
-    pub(super) fn of(response: Response) -> Self {
+    /// The events of a response with an end.
+    pub(super) fn of(text: Text) -> Self {
         Self {
-            response,
+            text,
             buffer: Vec::new(),
         }
     }
 
-    /// The next event; `None` when the server ended the stream, fell silent, or sent an event that is too long.
+    /// Those of a response that continues.
+    pub(super) fn watched(text: Text) -> Self {
+        Self::of(text.with_timeout(SILENCE_MAX))
+    }
+
+    /// The next event; `None` when the server ended the stream.
     ///
     /// # Errors
-    /// The connection broke.
-    pub(crate) async fn next(&mut self) -> Result<Option<Event>, reqwest::Error> {
+    /// The connection broke, the server fell silent, or it sent something else.
+    pub(crate) async fn next(&mut self) -> Result<Option<Event>, Error> {
         loop {
             while let Some(block) = take_block(&mut self.buffer) {
                 if let Some(event) = parsed(&block) {
@@ -46,14 +53,12 @@ impl Events {
                 }
             }
             if self.buffer.len() > EVENT_MAX {
-                return Ok(None);
+                return Err(self.text.unreadable("an event is too long"));
             }
-            let Ok(chunk) = timeout(SILENCE_MAX, self.response.chunk()).await else {
-                return Ok(None);
-            };
-            match chunk? {
-                Some(chunk) => self.buffer.extend_from_slice(&chunk),
-                None => return Ok(None),
+            match self.text.next().await? {
+                Some(piece) => self.buffer.extend_from_slice(&piece),
+                None if self.buffer.is_empty() => return Ok(None),
+                None => return Err(self.text.unreadable("it ends within an event")),
             }
         }
     }

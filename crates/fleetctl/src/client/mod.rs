@@ -54,13 +54,16 @@ impl Client {
         self.unit_pages().try_concat().await
     }
 
-    /// Creates a unit, or replaces its file; it becomes inactive.
-    pub(crate) async fn put_unit(&self, name: &str, options: &[UnitOption]) -> Result<(), Error> {
+    /// Creates a unit, or replaces its file, and sets its desired state.
+    pub(crate) async fn put_unit(
+        &self,
+        name: &str,
+        options: &[UnitOption],
+        state: DesiredState,
+    ) -> Result<(), Error> {
+        let body = json!({"name": name, "options": options, "desiredState": state});
         self.transport
-            .put(
-                self.transport.url(&["units", name], &[]),
-                &json!({"name": name, "options": options}),
-            )
+            .put(self.transport.url(&["units", name], &[]), &body)
             .await
     }
 
@@ -152,49 +155,37 @@ impl Client {
         self.transport.text(url).await
     }
 
+    /// The newest entries of the journal of a unit on a machine; with `follows` also further ones, or those after the
+    /// event with this id.
     pub(crate) async fn journal(
         &self,
         name: &str,
-        query: &[(&str, String)],
-    ) -> Result<Text, Error> {
-        let url = self.transport.url(&["units", name, "journal"], query);
-        self.transport.text(url).await
-    }
-
-    /// The journal of a unit on a machine with its new lines, as a text that cannot be resumed.
-    pub(crate) async fn follow_journal(
-        &self,
-        name: &str,
-        query: &[(&str, String)],
-    ) -> Result<Text, Error> {
-        let mut query = query.to_vec();
-        query.push(("follow", "true".to_owned()));
-        self.journal(name, &query).await.map(Text::followed)
-    }
-
-    /// The journal of a unit on a machine with its new lines, after the event with this id.
-    pub(crate) async fn watch_journal(
-        &self,
-        name: &str,
-        query: &[(&str, String)],
+        machine: &str,
+        lines: u32,
+        follows: bool,
         after: Option<&str>,
     ) -> Result<Events, Error> {
-        let mut query = query.to_vec();
-        query.push(("watch", "true".to_owned()));
+        let mut query = vec![
+            ("lines", lines.to_string()),
+            ("machineID", machine.to_owned()),
+        ];
+        query.extend(follows.then(|| ("watch", "true".to_owned())));
         query.extend(after.map(|id| ("after", id.to_owned())));
         let url = self.transport.url(&["units", name, "journal"], &query);
-        Ok(Events::of(self.transport.stream(url).await?))
+        let text = self.transport.text(url).await?;
+        Ok(if follows {
+            Events::watched(text)
+        } else {
+            Events::of(text)
+        })
     }
 
     /// The changes of a list, as long as the server sends them.
     pub(crate) async fn watch(&self, list: &str, after: Option<&str>) -> Result<Events, Error> {
         let mut query = vec![("watch", "true".to_owned())];
         query.extend(after.map(|id| ("revision", id.to_owned())));
-        let response = self
-            .transport
-            .stream(self.transport.url(&[list], &query))
-            .await?;
-        Ok(Events::of(response))
+        let url = self.transport.url(&[list], &query);
+        self.transport.text(url).await.map(Events::watched)
     }
 }
 

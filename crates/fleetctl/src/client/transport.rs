@@ -33,14 +33,23 @@ pub(super) struct Transport {
 pub(crate) struct Text {
     response: Response,
     endpoint: String,
-    /// Timeout of a piece; `None` for a text that continues when there is news.
-    time: Option<Duration>,
+    /// Timeout of a piece.
+    time: Duration,
 }
 
 impl Text {
-    /// The same text without a timeout of its pieces.
-    pub(super) fn followed(self) -> Self {
-        Self { time: None, ..self }
+    /// The same text with another timeout of its pieces.
+    pub(super) fn with_timeout(self, time: Duration) -> Self {
+        Self { time, ..self }
+    }
+
+    /// A text that does not follow the API.
+    pub(super) fn unreadable(&self, cause: &str) -> Error {
+        Error::Unreadable {
+            endpoint: self.endpoint.clone(),
+            call: format!("GET {}", self.response.url().path()),
+            cause: cause.to_owned(),
+        }
     }
 
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
@@ -57,10 +66,7 @@ impl Text {
             let piece = self.response.chunk().await;
             piece.map_err(|error| broken(endpoint, &error))
         };
-        let piece = match self.time {
-            None => piece.await?,
-            Some(time) => within(time, endpoint, piece).await?,
-        };
+        let piece = within(self.time, endpoint, piece).await?;
         Ok(piece.map(|piece| piece.to_vec()))
     }
 }
@@ -178,7 +184,7 @@ impl Transport {
         Ok(Text {
             response: self.stream(url).await?,
             endpoint: self.endpoint.clone(),
-            time: Some(self.timeout),
+            time: self.timeout,
         })
     }
 }

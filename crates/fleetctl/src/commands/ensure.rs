@@ -6,7 +6,6 @@ use anyhow::Context as _;
 use hyperfleet_fleet_model::unit::{DesiredState, Options};
 use hyperfleet_fleet_model::wire::UnitView;
 
-use super::states::{self, Waiting};
 use crate::cli::SubmitArgs;
 use crate::client::Client;
 use crate::output;
@@ -15,22 +14,22 @@ use crate::source::{
     Source, SourceError, Stored, UnitArgument, check, decide_stored, differing_instances,
     differing_template, local_file, read_file, stored_options,
 };
-use crate::wait::Goal;
 
 /// Units that exist now.
 pub(super) struct Ensured {
     pub(super) names: Vec<String>,
+    /// Those that were stored or replaced, with the desired state of the command.
+    pub(super) stored: Vec<String>,
     /// Fails if a unit was not replaced as asked.
     pub(super) exit: ExitCode,
 }
 
-/// Stores each missing unit, and with `--replace` replaces others whose desired state is at most `highest`.
-/// Waits until stored ones are inactive.
+/// Stores each missing unit with a desired state, and with `--replace` replaces others whose desired state is not
+/// above it.
 pub(super) async fn ensure(
     session: &Session,
     args: &SubmitArgs,
-    highest: DesiredState,
-    waiting: Waiting,
+    state: DesiredState,
 ) -> anyhow::Result<Ensured> {
     if args.sign {
         output::notice(
@@ -40,7 +39,8 @@ pub(super) async fn ensure(
     let client = session.client().await?;
     let mut ensuring = Ensuring {
         client,
-        replace_up_to: args.replace.then_some(highest),
+        state,
+        replace_up_to: args.replace.then_some(state),
         compared: Vec::new(),
         has_refused: false,
     };
@@ -59,12 +59,9 @@ pub(super) async fn ensure(
         }
         names.push(argument.name);
     }
-    if let Waiting::For(patience) = waiting {
-        let goal = Goal::State(DesiredState::Inactive);
-        states::wait(session, &stored, goal, patience).await?;
-    }
     Ok(Ensured {
         names,
+        stored,
         exit: if ensuring.has_refused {
             ExitCode::FAILURE
         } else {
@@ -75,6 +72,8 @@ pub(super) async fn ensure(
 
 struct Ensuring<'c> {
     client: &'c Client,
+    /// The desired state of stored units.
+    state: DesiredState,
     replace_up_to: Option<DesiredState>,
     /// Templates whose instances were compared with them.
     compared: Vec<String>,
@@ -106,7 +105,8 @@ impl Ensuring<'_> {
         for warning in check(name, &options)? {
             output::notice(&format!("WARNING: {warning}"));
         }
-        self.client.put_unit(name, options.list()).await?;
+        let put = self.client.put_unit(name, options.list(), self.state);
+        put.await?;
         if argument.is_template() {
             self.compare_instances(name, &options).await?;
         }

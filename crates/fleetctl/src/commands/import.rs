@@ -108,7 +108,12 @@ async fn carry_out(client: &Client, imports: Vec<Import>) -> anyhow::Result<usiz
         .filter(|import| import.action.is_change());
     let creates = stream::iter(changes).map(async |import| {
         let created = match &import.action {
-            Action::Create(options) => client.put_unit(&import.name, options.list()).await,
+            Action::Create(options) => {
+                let inactive = DesiredState::Inactive;
+                client
+                    .put_unit(&import.name, options.list(), inactive)
+                    .await
+            }
             _ => Ok(()),
         };
         (import, created)

@@ -1,26 +1,24 @@
-//! `journal`: prints a unit's journal. A followed journal arrives as events, and each connection resumes after
-//! the last event of the previous one. Servers of older versions send new lines as a text only, which cannot be
-//! resumed.
+//! `journal`: prints a unit's journal. It arrives as events, and each connection of a followed one resumes after the
+//! last event of the previous one.
 
-use std::convert::Infallible;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use serde_json::Value;
+use chrono::Local;
 use tokio::time::sleep;
 
+use super::entry;
 use super::named_units::{self, Running};
 use super::remote::{self, TextPrinter};
 use crate::cli::JournalArgs;
-use crate::client::{Client, Error, Event, Events, Text};
+use crate::client::{Client, Error, Event, Events};
 use crate::machines::{Detail, id_legend};
-use crate::output::{self, counted};
+use crate::output::counted;
 use crate::session::Session;
 use crate::wait::Outage;
 use hyperfleet_fleet_model::wire::MachineView;
 
-const OLDER_SERVER: &str = "the fleetd of the unit's machine is older than this fleetctl: lines are lost when the connection ends";
 /// How many machines a message names.
 const EXAMPLES_MAX: usize = 5;
 /// Pause before an ended stream is opened again.
@@ -52,17 +50,16 @@ pub(super) async fn run(session: &Session, args: &JournalArgs) -> anyhow::Result
             )
         }
     };
-    let client = session.client().await?;
     if !args.ssh.ssh && !args.sudo && session.bastion()?.is_none() {
-        match begin(client, args, &unit.name, machine).await {
-            Ok(Begun::Followed(events)) => {
-                match follow(client, events, args, &unit.name, machine).await? {}
-            }
-            Ok(Begun::FollowedText(text)) => {
-                match follow_text(client, text, args, &unit.name, machine).await? {}
-            }
-            Ok(Begun::Text(text)) => {
-                remote::print_text(text).await?;
+        let journal = Journal {
+            client: session.client().await?,
+            args,
+            unit: &unit.name,
+            machine,
+        };
+        match journal.open(None).await {
+            Ok(events) => {
+                journal.print(events).await?;
                 return Ok(ExitCode::SUCCESS);
             }
             Err(error) if error.is_missing_route() => named_units::say_fallback(&error),
@@ -75,114 +72,73 @@ pub(super) async fn run(session: &Session, args: &JournalArgs) -> anyhow::Result
     over_ssh(session, args, &unit.name, machine).await
 }
 
-/// The beginning of a response.
-enum Begun {
-    Text(Text),
-    Followed(Events),
-    FollowedText(Text),
+/// A journal over the API.
+struct Journal<'a> {
+    client: &'a Client,
+    args: &'a JournalArgs,
+    unit: &'a str,
+    machine: &'a MachineView,
 }
 
-async fn begin(
-    client: &Client,
-    args: &JournalArgs,
-    unit: &str,
-    machine: &MachineView,
-) -> Result<Begun, Error> {
-    let query = query(args, machine);
-    if !args.follow {
-        return client.journal(unit, &query).await.map(Begun::Text);
+impl Journal<'_> {
+    /// Opens the stream, after the event with this id.
+    async fn open(&self, after: Option<&str>) -> Result<Events, Error> {
+        let (client, args) = (self.client, self.args);
+        let machine = &self.machine.id;
+        client
+            .journal(self.unit, machine, args.lines, args.follow, after)
+            .await
     }
-    match client.watch_journal(unit, &query, None).await {
-        // The response of a server without journal events, or one that asks such a server. The second response
-        // reports any other fault of the request.
-        Err(Error::Refused { status: 400, .. }) => {
-            let text = client.follow_journal(unit, &query).await;
-            text.map(Begun::FollowedText)
+
+    /// Prints a journal to its end; a followed one over as many connections as necessary. An event is printed whole or
+    /// not at all, so a broken connection loses and repeats no entry.
+    async fn print(&self, mut events: Events) -> anyhow::Result<()> {
+        let mut printer = TextPrinter::new();
+        let (mut after, mut outage) = (None, Outage::default());
+        loop {
+            let ended = loop {
+                match events.next().await {
+                    Ok(Some(event)) => {
+                        printer.print(&self.text_of(&event)?)?;
+                        after = event.id;
+                    }
+                    Ok(None) => break Ok(()),
+                    Err(error) => break Err(error),
+                }
+            };
+            if !self.args.follow {
+                let doing = || format!("Error retrieving the journal of {}", self.unit);
+                return ended.with_context(doing);
+            }
+            events = self.open_again(&mut outage, after.as_deref()).await?;
         }
-        events => events.map(Begun::Followed),
     }
-}
 
-/// Prints a followed journal over as many connections as necessary. An event is printed whole or not at all, so
-/// a broken connection loses and repeats no line.
-async fn follow(
-    client: &Client,
-    mut events: Events,
-    args: &JournalArgs,
-    unit: &str,
-    machine: &MachineView,
-) -> anyhow::Result<Infallible> {
-    let (query, mut printer) = (query(args, machine), TextPrinter::new());
-    let (mut after, mut outage) = (None, Outage::default());
-    loop {
-        while let Ok(Some(event)) = events.next().await {
-            if let Some(lines) = lines_of(&event) {
-                printer.print(&lines)?;
-                after = event.id;
+    fn text_of(&self, event: &Event) -> anyhow::Result<Vec<u8>> {
+        match event.name.as_str() {
+            "entry" => Ok(entry::text(&event.data, self.args.output, &Local)),
+            "position" => Ok(Vec::new()),
+            _ => bail!(
+                "the fleetd of machine {} has another version, and sends other events: update it, or add --ssh",
+                id_legend(&self.machine.id, Detail::Short)
+            ),
+        }
+    }
+
+    /// Opens an ended stream again, as soon as the server is reachable.
+    ///
+    /// # Errors
+    /// The server refuses, or is unreachable for too long.
+    async fn open_again(&self, outage: &mut Outage, after: Option<&str>) -> anyhow::Result<Events> {
+        loop {
+            sleep(RETRY).await;
+            let opened = outage.passed_over(self.open(after).await);
+            let doing = || format!("Error following the journal of {}", self.unit);
+            if let Some(opened) = opened.with_context(doing)? {
+                return Ok(opened);
             }
         }
-        let open = async || client.watch_journal(unit, &query, after.as_deref()).await;
-        events = again(&mut outage, unit, open).await?;
     }
-}
-
-/// Prints a followed journal that is a text. Lines between two connections are lost.
-async fn follow_text(
-    client: &Client,
-    mut text: Text,
-    args: &JournalArgs,
-    unit: &str,
-    machine: &MachineView,
-) -> anyhow::Result<Infallible> {
-    output::notice(OLDER_SERVER);
-    let (mut query, mut printer) = (query(args, machine), TextPrinter::new());
-    query[0].1 = "0".to_owned();
-    let mut outage = Outage::default();
-    loop {
-        while let Ok(Some(piece)) = text.next().await {
-            printer.print(&piece)?;
-        }
-        let open = async || client.follow_journal(unit, &query).await;
-        text = again(&mut outage, unit, open).await?;
-    }
-}
-
-/// Opens an ended stream again, as soon as the server is reachable.
-///
-/// # Errors
-/// The server refuses, or is unreachable for too long.
-async fn again<T>(
-    outage: &mut Outage,
-    unit: &str,
-    open: impl AsyncFn() -> Result<T, Error>,
-) -> anyhow::Result<T> {
-    loop {
-        sleep(RETRY).await;
-        let opened = outage.passed_over(open().await);
-        let doing = || format!("Error following the journal of {unit}");
-        if let Some(opened) = opened.with_context(doing)? {
-            return Ok(opened);
-        }
-    }
-}
-
-/// The lines of an event: a text, or bytes if it is not UTF-8.
-fn lines_of(event: &Event) -> Option<Vec<u8>> {
-    if event.name != "lines" {
-        return None;
-    }
-    match &event.data {
-        Value::String(text) => Some(text.clone().into_bytes()),
-        bytes => serde_json::from_value(bytes.clone()).ok(),
-    }
-}
-
-fn query(args: &JournalArgs, machine: &MachineView) -> [(&'static str, String); 3] {
-    [
-        ("lines", args.lines.to_string()),
-        ("output", args.output.clone()),
-        ("machineID", machine.id.clone()),
-    ]
 }
 
 async fn over_ssh(
@@ -200,7 +156,7 @@ async fn over_ssh(
         "-n",
         &lines,
         "--output",
-        &args.output,
+        args.output.name(),
     ];
     if args.follow {
         words.push("-f");

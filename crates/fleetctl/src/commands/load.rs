@@ -19,13 +19,16 @@ pub(super) async fn run(session: &Session, args: &EnsureArgs) -> anyhow::Result<
         return Ok(ExitCode::SUCCESS);
     }
     let (waiting, loaded) = (Waiting::of(args.block), DesiredState::Loaded);
-    let ensured = ensure::ensure(session, submit, loaded, waiting).await?;
+    let ensured = ensure::ensure(session, submit, loaded).await?;
     let units = named_units::find(session.client().await?, &ensured.names).await?;
-    let changed = states::set(session, &units, loaded, "load").await;
+    let changed = states::set(session, &units, &ensured.stored, loaded, "load").await;
     let mut names = changed.context("Error loading units")?;
     // An earlier command has ordered it.
-    let is_under_way =
-        |unit: &&UnitView| unit.desired == loaded && unit.current == Some(DesiredState::Inactive);
+    let is_under_way = |unit: &&UnitView| {
+        unit.desired == loaded
+            && unit.current == Some(DesiredState::Inactive)
+            && !ensured.stored.contains(&unit.name)
+    };
     let under_way = units.iter().filter(is_under_way);
     names.extend(under_way.map(|unit| unit.name.clone()));
     states::settle(session, &names, Goal::State(loaded), "load", waiting).await?;

@@ -6,6 +6,7 @@ mod destroy;
 mod doctor;
 mod drain;
 mod ensure;
+mod entry;
 mod explain;
 mod follow;
 mod import;

@@ -7,7 +7,7 @@ use hyperfleet_fleet_model::unit::DesiredState;
 use hyperfleet_fleet_model::wire::{StateView, UnitView};
 
 use super::states::{self, Waiting};
-use super::{ensure, named_units, restart};
+use super::{ensure, named_units};
 use crate::cli::EnsureArgs;
 use crate::client::Client;
 use crate::machines::{Detail, id_legend};
@@ -21,30 +21,24 @@ pub(super) async fn run(session: &Session, args: &EnsureArgs) -> anyhow::Result<
         return Ok(ExitCode::SUCCESS);
     }
     let (waiting, launched) = (Waiting::of(args.block), DesiredState::Launched);
-    let ensured = ensure::ensure(session, submit, launched, waiting).await?;
+    let ensured = ensure::ensure(session, submit, launched).await?;
     let client = session.client().await?;
     let units = named_units::find(client, &ensured.names).await?;
-    let (launched_before, others): (Vec<_>, Vec<_>) =
-        units.into_iter().partition(|unit| unit.desired == launched);
+    let is_launched =
+        |unit: &UnitView| unit.desired == launched && !ensured.stored.contains(&unit.name);
+    let (launched_before, others): (Vec<_>, Vec<_>) = units.into_iter().partition(is_launched);
     let (global, ordinary): (Vec<_>, Vec<_>) = launched_before
         .into_iter()
         .partition(named_units::is_global);
-    let changed = states::set(session, &others, launched, "start").await;
+    let changed = states::set(session, &others, &ensured.stored, launched, "start").await;
     let mut names = changed.context(FAILED)?;
     let again = LaunchedUnits::of(client, ordinary).await.context(FAILED)?;
     names.extend(again.under_way);
-    match waiting {
-        Waiting::For(patience) => {
-            names.extend(restart::stop_and_start(session, &again.stopped, patience).await?);
-        }
-        Waiting::No => {
-            for unit in again.stopped {
-                let ordered = client.restart_unit(&unit.name).await;
-                let doing = || format!("unable to start unit {}", unit.name);
-                ordered.with_context(doing).context(FAILED)?;
-                names.push(unit.name);
-            }
-        }
+    for unit in again.stopped {
+        let ordered = client.restart_unit(&unit).await;
+        let doing = || format!("unable to start unit {unit}");
+        ordered.with_context(doing).context(FAILED)?;
+        names.push(unit);
     }
     states::settle_running(session, &names, "start", waiting).await?;
     let mut exit = ensured.exit;
@@ -65,7 +59,7 @@ struct LaunchedUnits {
     /// Not placed yet, or starting.
     under_way: Vec<String>,
     /// Failed, finished, or stopped by hand on their machines.
-    stopped: Vec<UnitView>,
+    stopped: Vec<String>,
 }
 
 impl LaunchedUnits {
@@ -78,7 +72,7 @@ impl LaunchedUnits {
                 (Some(_), Some("active" | "reloading"))
                     if unit.current == Some(DesiredState::Launched) => {}
                 (Some(_), Some("inactive" | "failed" | "deactivating")) => {
-                    found.stopped.push(unit);
+                    found.stopped.push(unit.name);
                 }
                 _ => found.under_way.push(unit.name),
             }

@@ -28,19 +28,24 @@ impl Waiting {
     }
 }
 
-/// Sets the desired state of units that have another one. Returns those to wait for: global units are on many
-/// machines, and are not waited for.
+/// Sets the desired state of units that have another one. Returns those to wait for, including `stored` ones, which
+/// were stored with it: global units are on many machines, and are not waited for.
 pub(super) async fn set(
     session: &Session,
     units: &[UnitView],
+    stored: &[String],
     state: DesiredState,
     verb: &str,
 ) -> anyhow::Result<Vec<String>> {
     let client = session.client().await?;
     let mut changed = Vec::new();
-    for unit in units.iter().filter(|unit| unit.desired != state) {
-        let ordered = client.set_desired(&unit.name, state).await;
-        ordered.with_context(|| format!("unable to {verb} unit {}", unit.name))?;
+    for unit in units {
+        if unit.desired != state {
+            let ordered = client.set_desired(&unit.name, state).await;
+            ordered.with_context(|| format!("unable to {verb} unit {}", unit.name))?;
+        } else if !stored.contains(&unit.name) {
+            continue;
+        }
         if named_units::is_global(unit) {
             output::line(&format!("Triggered global unit {} {verb}", unit.name))?;
         } else {

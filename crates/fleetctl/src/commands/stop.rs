@@ -34,7 +34,7 @@ pub(super) async fn run(session: &Session, args: &StopArgs) -> anyhow::Result<Ex
         }
         let name = unit.name.clone();
         if unit.desired != loaded {
-            ordered.extend(states::set(session, &[unit], loaded, "stop").await?);
+            ordered.extend(states::set(session, &[unit], &[], loaded, "stop").await?);
         } else if stop_running(client, &unit).await? {
             if is_global {
                 output::line(&format!("Triggered global unit {name} stop"))?;

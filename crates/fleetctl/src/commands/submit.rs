@@ -4,18 +4,19 @@ use std::process::ExitCode;
 
 use hyperfleet_fleet_model::unit::DesiredState;
 
-use super::states::Waiting;
-use super::{ensure, named_units};
+use super::{ensure, named_units, states};
 use crate::cli::SubmitArgs;
 use crate::session::Session;
-use crate::wait::Patience;
+use crate::wait::{Goal, Patience};
 
 pub(super) async fn run(session: &Session, args: &SubmitArgs) -> anyhow::Result<ExitCode> {
     if args.names.units.is_empty() {
         named_units::report_no_units();
         return Ok(ExitCode::SUCCESS);
     }
-    let waiting = Waiting::For(Patience::attempts(0));
-    let ensured = ensure::ensure(session, args, DesiredState::Inactive, waiting).await?;
+    let inactive = DesiredState::Inactive;
+    let ensured = ensure::ensure(session, args, inactive).await?;
+    let (goal, patience) = (Goal::State(inactive), Patience::attempts(0));
+    states::wait(session, &ensured.stored, goal, patience).await?;
     Ok(ensured.exit)
 }

@@ -16,7 +16,7 @@ pub(super) async fn run(session: &Session, args: &StopArgs) -> anyhow::Result<Ex
         return Ok(ExitCode::SUCCESS);
     };
     let inactive = DesiredState::Inactive;
-    let changed = states::set(session, &units, inactive, "unload").await?;
+    let changed = states::set(session, &units, &[], inactive, "unload").await?;
     let waiting = Waiting::of(args.block);
     states::settle(session, &changed, Goal::Unloaded, "unload", waiting).await?;
     let ordinary = units.iter().filter(|unit| !named_units::is_global(unit));

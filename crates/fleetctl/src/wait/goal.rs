@@ -6,6 +6,8 @@ use hyperfleet_fleet_model::unit::DesiredState;
 use hyperfleet_fleet_model::wire::{StateView, UnitView};
 use tokio::time::Instant;
 
+use crate::source::stored_options;
+
 /// Another order that is visible for this long is newer than this one.
 const SETTLED: Duration = Duration::from_secs(1);
 /// A stopped unit that has run for this long was started again. Its stop may be queued until other units have stopped, which
@@ -91,6 +93,8 @@ fn judge_reports(goal: Goal, seen: &Observation) -> Verdict {
     match goal {
         // The agent has unloaded it, and the engine has not withdrawn it yet.
         Goal::State(DesiredState::Inactive) if unit.machine.is_some() => Verdict::NotYet,
+        // A unit whose file was replaced has the state of its former file until the agent has replaced it there.
+        Goal::State(_) if state.is_some_and(|state| !is_of_file(state, unit)) => Verdict::NotYet,
         Goal::State(goal) if current == goal => Verdict::Reached,
         Goal::Stopped if current == DesiredState::Loaded => match state {
             Some(state) if state.active == "active" => Verdict::Running,
@@ -113,9 +117,10 @@ pub(crate) fn is_busy(state: &StateView) -> bool {
     !matches!(state.active.as_str(), "inactive" | "failed" | "")
 }
 
-/// Whether a report is about the stored file. Older servers do not send the hash of a unit.
+/// Whether a report is about the stored file. A report without a hash may be.
 fn is_of_file(state: &StateView, unit: &UnitView) -> bool {
-    unit.hash.is_empty() || state.hash == unit.hash
+    state.hash.is_empty()
+        || !stored_options(unit).is_ok_and(|options| options.hash().to_string() != state.hash)
 }
 
 /// Judges the report of a launched unit. Agents report a unit as launched when systemd has carried out its
@@ -205,6 +210,8 @@ impl Settling {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
     use super::*;
 
     /// The polling interval.
@@ -350,22 +357,25 @@ mod tests {
         );
     }
 
+    /// The unit as a client receives it.
+    fn received(options: &Value) -> UnitView {
+        let unit = json!({"name": "a.service", "desiredState": "launched", "currentState": "launched", "options": options});
+        serde_json::from_value(unit).unwrap()
+    }
+
     #[test]
     fn reports_of_another_file_do_not_count() {
+        let option =
+            |value: &str| json!([{"section": "Service", "name": "ExecStart", "value": value}]);
+        let before = stored_options(&received(&option("/bin/1"))).unwrap();
         for active in ["active", "inactive", "failed"] {
-            let mut observation =
-                observation(Some(DesiredState::Launched), Some(("loaded", active)));
-            let of_unit = |observation: &mut Observation, hash: &str| {
-                observation.unit.as_mut().unwrap().hash = hash.to_owned();
-            };
-            observation.states[0].hash = "before".to_owned();
-            of_unit(&mut observation, "now");
-            let judged = judge(Goal::Active, &observation);
-            assert_eq!(judged, Verdict::NotYet, "{active}");
-            for hash in ["before", ""] {
-                of_unit(&mut observation, hash);
-                let judged = judge(Goal::Active, &observation);
-                assert_ne!(judged, Verdict::NotYet, "{active} {hash}");
+            let mut seen = observation(None, Some(("loaded", active)));
+            seen.states[0].hash = before.hash().to_string();
+            for goal in [Goal::Active, Goal::State(DesiredState::Launched)] {
+                seen.unit = Some(received(&option("/bin/2")));
+                assert_eq!(judge(goal, &seen), Verdict::NotYet, "{goal:?} {active}");
+                seen.unit = Some(received(&option("/bin/1")));
+                assert_ne!(judge(goal, &seen), Verdict::NotYet, "{goal:?} {active}");
             }
         }
     }

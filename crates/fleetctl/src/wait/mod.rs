@@ -309,10 +309,10 @@ async fn reason(client: &Client, goal: Goal, unit: &str) -> String {
 async fn observe(client: &Client, goal: Goal, name: &str) -> Result<Observation, Error> {
     let unit = client.unit(name).await?;
     let states = match goal {
-        Goal::State(_) => Vec::new(),
+        Goal::State(DesiredState::Inactive) => Vec::new(),
         Goal::Unloaded | Goal::Gone => client.states(name).await?,
         // A missing report is a 404.
-        Goal::Stopped | Goal::Active => Vec::from_iter(client.state(name).await?),
+        Goal::State(_) | Goal::Stopped | Goal::Active => Vec::from_iter(client.state(name).await?),
     };
     Ok(Observation { unit, states })
 }

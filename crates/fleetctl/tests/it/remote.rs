@@ -79,19 +79,28 @@ async fn errors_of_status_are_shown_as_the_server_says_them() {
     );
 }
 
+/// An entry of a journal as an event.
+fn entry(message: &str, cursor: &str) -> String {
+    let data = json!({
+        "__CURSOR": cursor, "__REALTIME_TIMESTAMP": "1763840075000000", "_HOSTNAME": "m1", "_PID": "34",
+        "SYSLOG_IDENTIFIER": "sh", "MESSAGE": message,
+    });
+    format!("event: entry\ndata: {data}\nid: {cursor}\n\n")
+}
+
 #[tokio::test]
 async fn journals_come_from_the_machines_of_units() {
     let stub = with_units(|line| {
         let query = line.strip_prefix("GET /units/a.service/journal?");
         let query = query.or(line.strip_prefix("GET /units/g.service/journal?"));
         match query {
-            Some(query) => Reply::Text(200, vec![], format!("{query}\n")),
+            Some(query) => Reply::Text(200, vec![], entry(query, "s=1")),
             None => Reply::error(404, ""),
         }
     })
     .await;
     let journal = ask(&stub, &["journal", "--lines=5", "--output=cat", "a"]).await;
-    let lines = format!("lines=5&output=cat&machineID={FIRST}\n");
+    let lines = format!("lines=5&machineID={FIRST}\n");
     journal.is(0, &lines, "");
     let global = ask(&stub, &["journal", "g"]).await;
     global.is(
@@ -99,12 +108,24 @@ async fn journals_come_from_the_machines_of_units() {
         "",
         "Unable to retrieve journal of global unit g.service: name a machine with --machine; it runs on 2 machines: 0f1e2d3c..., 1f1e2d3c...\n",
     );
-    let named = ask(&stub, &["journal", "g", "--machine=1f1e"]).await;
+    let variables = [
+        ("FLEETCTL_ENDPOINT", stub.base().clone()),
+        ("TZ", "UTC".to_owned()),
+    ];
+    let variables = variables
+        .each_ref()
+        .map(|(name, value)| (*name, value.as_str()));
+    let named = run(&variables, &["journal", "g", "--machine=1f1e"]).await;
     named.is(
         0,
-        &format!("lines=10&output=short&machineID={SECOND}\n"),
+        &format!("Nov 22 19:34:35 m1 sh[34]: lines=10&machineID={SECOND}\n"),
         "",
     );
+    let json = ask(&stub, &["journal", "-o", "json", "a"])
+        .await
+        .succeeded();
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["_HOSTNAME"], "m1");
     let idle = ask(&stub, &["journal", "idle"]).await;
     idle.is(1, "", "Unit idle.service does not appear to be running.\n");
 }
@@ -117,20 +138,23 @@ async fn a_followed_journal_goes_on_after_the_last_whole_event() {
         let Some(query) = line.strip_prefix("GET /units/a.service/journal?") else {
             return Reply::error(404, "");
         };
-        let begin = format!("lines=5&output=cat&machineID={FIRST}&watch=true");
+        let begin = format!("lines=5&machineID={FIRST}&watch=true");
         calls += 1;
         match (calls, query.strip_prefix(&begin)) {
             (1, Some("")) => Reply::Text(
                 200,
                 vec![],
-                "retry: 1000\n\nevent: lines\ndata: \"one\\n\"\nid: s=1;i=1\n\n: alive\n\nevent: lines\ndata: \"two\\n".to_owned(),
+                format!(
+                    "retry: 1000\n\nevent: position\ndata: {{}}\nid: start\n\n{}: alive\n\nevent: entry\ndata: {{\"MESSAGE\":\"two",
+                    entry("one", "s=1;i=1")
+                ),
             ),
             // A server that restarts.
             (2, Some("&after=s%3D1%3Bi%3D1")) => Reply::error(503, "stopping"),
             (3, Some("&after=s%3D1%3Bi%3D1")) => Reply::Text(
                 200,
                 vec![],
-                "event: lines\ndata: [116,119,111,255,10]\nid: s=1;i=2\n\n".to_owned(),
+                "event: entry\ndata: {\"MESSAGE\":[116,119,111,255]}\nid: s=1;i=2\n\n".to_owned(),
             ),
             (4, Some("&after=s%3D1%3Bi%3D2")) => Reply::error(409, "unit a.service is on no machine"),
             call => Reply::error(400, &format!("{call:?}")),
@@ -150,79 +174,40 @@ async fn a_followed_journal_goes_on_after_the_last_whole_event() {
     assert_eq!((ran.status.code(), errors.as_str()), (Some(1), expected));
 }
 
-/// A server from before journals were events. Whether it is asked itself or by another one, it answers 400.
+/// A fleetd of 0.1 sends texts, and events of several lines.
 #[tokio::test]
-async fn a_journal_of_an_older_server_is_followed_as_a_text() {
-    let mut calls = 0;
-    let stub = with_units(move |line| {
-        let Some(query) = line.strip_prefix("GET /units/a.service/journal?") else {
-            return Reply::error(404, "");
+async fn a_journal_of_another_version_is_an_error() {
+    let stub = with_units(|line| {
+        let text = if line.contains("watch=true") {
+            "event: lines\ndata: \"one\\n\"\nid: s=1\n\n"
+        } else {
+            "Nov 22 19:34:35 m1 sh[34]: one\n"
         };
-        calls += 1;
-        let text = |lines: &str| Reply::Text(200, vec![], lines.to_owned());
-        let end = format!("&output=cat&machineID={FIRST}");
-        match (calls, query.replace(&end, "").as_str()) {
-            (1, "lines=5&watch=true") => Reply::error(400, "this resource cannot be watched"),
-            (2, "lines=5&follow=true") => text("one\n"),
-            (3, "lines=0&follow=true") => Reply::error(503, "stopping"),
-            (4, "lines=0&follow=true") => text("two\n"),
-            (5, "lines=0&follow=true") => Reply::error(409, "unit a.service is on no machine"),
-            call => Reply::error(400, &format!("{call:?}")),
-        }
+        Reply::Text(200, vec![], text.to_owned())
     })
     .await;
-    let arguments = ["journal", "--lines=5", "--output=cat", "-f", "a"];
-    let ran = ask(&stub, &arguments).await;
-    let errors = "the fleetd of the unit's machine is older than this fleetctl: lines are lost when the connection ends\n\
-        Error following the journal of a.service: unit a.service is on no machine (status 409)\n";
-    ran.is(1, "one\ntwo\n", errors);
-}
-
-#[tokio::test]
-async fn what_else_is_wrong_with_a_followed_journal_is_said_by_the_second_answer() {
-    let stub = with_units(|line| {
-        let is_text = line.contains("follow=true");
-        Reply::error(
-            400,
-            if is_text {
-                "invalid value of output"
-            } else {
-                "other"
-            },
-        )
-    })
-    .await;
-    let ran = ask(&stub, &["journal", "--output=x", "-f", "a"]).await;
-    let errors =
-        "Error retrieving the journal of a.service: invalid value of output (status 400)\n";
-    ran.is(1, "", errors);
-}
-
-#[tokio::test]
-async fn a_followed_text_may_be_silent_for_long() {
-    let stub = with_units(|line| {
-        if line.contains("watch=true") {
-            return Reply::error(400, "this resource cannot be watched");
-        }
-        Reply::Begun("first line\n".to_owned())
-    })
-    .await;
-    let variables = [("FLEETCTL_ENDPOINT", stub.base())];
-    let variables = variables
-        .each_ref()
-        .map(|(name, value)| (*name, value.as_str()));
-    let arguments = ["--request-timeout=0.2", "journal", "-f", "a"];
-    let mut followed = command(&variables, &arguments);
-    let followed = followed.kill_on_drop(true).output();
-    let ended = tokio::time::timeout(std::time::Duration::from_secs(3), followed).await;
-    assert!(ended.is_err(), "{ended:?}");
+    let endpoint = stub.base();
+    let words = format!(
+        "Error retrieving the journal of a.service: the answer of {endpoint} to GET /fleet/v1/units/a.service/journal is not that of a fleet API: it ends within an event\n"
+    );
+    ask(&stub, &["journal", "a"]).await.is(1, "", &words);
+    let words = "the fleetd of machine 0f1e2d3c... has another version, and sends other events: update it, or add --ssh\n";
+    ask(&stub, &["journal", "-f", "a"]).await.is(1, "", words);
 }
 
 #[tokio::test]
 async fn texts_that_stop_coming_end_the_command() {
-    let stub = with_units(|_| Reply::Begun("first line\n".to_owned())).await;
-    for command in ["status", "journal"] {
-        let ran = ask(&stub, &["--request-timeout=0.5", command, "a"]).await;
+    let stub = with_units(|line| {
+        Reply::Begun(if line.contains("/journal") {
+            entry("first line", "s=1")
+        } else {
+            "first line\n".to_owned()
+        })
+    })
+    .await;
+    for command in [&["status"][..], &["journal", "--output=cat"]] {
+        let arguments = [&["--request-timeout=0.5"], command, &["a"]].concat();
+        let ran = ask(&stub, &arguments).await;
         assert_eq!((ran.status, ran.output.as_str()), (1, "first line\n"));
         let words = "did not answer within 500ms; see --request-timeout\n";
         assert!(ran.errors.ends_with(words), "{ran:?}");

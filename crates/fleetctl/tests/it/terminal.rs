@@ -175,7 +175,12 @@ async fn control_characters_of_servers_reach_no_terminal() {
         "GET /units/a.service" => Reply::Json(200, unit.clone()),
         "GET /units/a.service/explain" => Reply::Json(200, explanation.clone()),
         line if line.starts_with("GET /units/a.service/journal") => {
-            Reply::Text(200, vec![], format!("{EVIL}\n"))
+            let entry = json!({"MESSAGE": EVIL});
+            Reply::Text(
+                200,
+                vec![],
+                format!("event: entry\ndata: {entry}\nid: s=1\n\n"),
+            )
         }
         _ => Reply::error(500, EVIL),
     })
@@ -204,7 +209,7 @@ async fn control_characters_of_servers_reach_no_terminal() {
     let machines = run(&endpoint, &["list-machines"]).await.succeeded();
     assert!(machines.contains(SHOWN), "{machines:?}");
     // Programs get what the journal has.
-    let journal = run(&endpoint, &["journal", "a"]).await;
+    let journal = run(&endpoint, &["journal", "--output=cat", "a"]).await;
     journal.is(0, &format!("{EVIL}\n"), "");
 }
 

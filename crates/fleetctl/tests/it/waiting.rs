@@ -176,7 +176,7 @@ async fn a_wait_ends_when_another_client_gives_another_order() {
         ("stop", "launched", reordered("launched") + ended),
         ("load", "inactive", reordered("inactive") + ended),
         ("unload", "loaded", reordered("loaded") + ended),
-        ("restart", "launched", reordered("launched")),
+        ("restart", "loaded", reordered("loaded") + ended),
         ("destroy", "launched", created.to_owned()),
     ] {
         let stub = with_another_client(before).await;

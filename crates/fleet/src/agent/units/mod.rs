@@ -452,6 +452,7 @@ impl Units {
                 hash: on_disk.map_or_else(String::new, |on_disk| on_disk.hash.clone()),
                 // While a start is queued, the unit's state does not show it.
                 launched: was_launched && !state.start_is_queued && !known.start_is_awaited,
+                restarts: known.restarts,
                 error: self.pinned.get(unit).cloned().unwrap_or_default(),
                 result: self.results.get(unit).cloned().unwrap_or_default(),
             };
@@ -472,6 +473,7 @@ impl Units {
                 sub: "dead".to_owned(),
                 hash: hash.to_owned(),
                 launched: false,
+                restarts: None,
                 error: String::new(),
                 result: String::new(),
             };

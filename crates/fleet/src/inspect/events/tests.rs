@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use super::*;
 
-/// Entry n has the cursor `s=n` and the text that `text n` prints.
+/// Entry n has the cursor `s=n` and the message that `text n` prints, which is null without `--all`.
 const SCRIPT: &str = r#"
 first=1 most=$count
 for option; do
@@ -15,19 +15,18 @@ for option; do
         --cursor=s=*) first=${option#*=s=} ;;
         --after-cursor=s=*) first=$((${option#*=s=} + 1)) ;;
         --lines=all) ;;
-        --lines=*) most=${option#*=} ;;
-        --output=json) as_json=1 ;;
+        --lines=*) newest=${option#*=} ;;
+        --all) all=1 ;;
         --follow) follows=1 ;;
         --after-cursor=bad) echo "Failed to seek to cursor: Invalid argument" >&2; exit 1 ;;
         --after-cursor=broken) echo "Failed to open files: Permission denied" >&2; exit 1 ;;
     esac
 done
-last=$((first + most - 1))
-[ $last -le $count ] || last=$count
-for n in $(seq $first $last); do
-    if [ -n "$as_json" ]; then echo "{\"__CURSOR\":\"s=$n\"}"; else text $n; fi
+[ -z "$newest" ] || [ $newest -ge $count ] || first=$((count - newest + 1))
+for n in $(seq $first $count); do
+    if [ -n "$all" ]; then message="\"$(text $n)\""; else message=null; fi
+    echo "{\"MESSAGE\":$message,\"__CURSOR\":\"s=$n\"}"
 done
-[ -n "$as_json" ] || echo "-- cursor: s=$last"
 [ -z "$follows" ] || exec sleep 1000
 "#;
 
@@ -64,82 +63,90 @@ impl FakeJournal {
     }
 }
 
-/// The texts of events up to the one with this id.
-async fn texts_until(events: &mut JournalEvents, id: &str) -> Vec<String> {
-    let end = format!("\nid: {id}\n\n");
-    let mut texts = Vec::new();
+/// The messages of events up to the one with this id.
+async fn messages_until(events: &mut JournalEvents, id: &str) -> Vec<serde_json::Value> {
+    let mut messages = Vec::new();
     loop {
-        let event = String::from_utf8(events.next().await.unwrap()).unwrap();
-        assert!(event.len() <= EVENT_BYTES_MAX, "{}", event.len());
-        let Some(data) = event.strip_prefix("event: lines\ndata: ") else {
-            continue;
-        };
-        let data = data.lines().next().unwrap();
-        texts.push(serde_json::from_str(data).unwrap());
-        if event.ends_with(&end) {
-            return texts;
+        let piece = events.next().await.unwrap().expect("it has ended");
+        assert!(
+            piece.len() <= PIECE_BYTES + ENTRY_BYTES_MAX + 100,
+            "{}",
+            piece.len()
+        );
+        for event in String::from_utf8(piece).unwrap().split_terminator("\n\n") {
+            let Some(event) = event.strip_prefix("event: entry\ndata: ") else {
+                continue;
+            };
+            let (data, of_event) = event.split_once("\nid: ").unwrap();
+            let entry: serde_json::Value = serde_json::from_str(data).unwrap();
+            assert_eq!(entry["__CURSOR"], of_event);
+            messages.push(entry["MESSAGE"].clone());
+            if of_event == id {
+                return messages;
+            }
         }
     }
 }
 
 #[tokio::test]
-async fn many_entries_make_few_events_and_none_is_lost_or_repeated() {
-    let journal = FakeJournal::new(5_000, "echo line $1");
-    let begun = JournalEvents::begin(journal.journal(), 10_000).await;
-    let texts = texts_until(&mut begun.unwrap(), "s=5000").await;
-    // 64, 128, 256, …
-    assert_eq!(texts.len(), 7);
-    let all = texts.concat();
-    let expected = (1..=5_000).map(|n| format!("line {n}"));
-    assert!(all.lines().eq(expected));
-    let after = "s=4998".parse().unwrap();
+async fn a_followed_journal_loses_and_repeats_no_entry() {
+    let journal = FakeJournal::new(1_000, "echo line $1");
+    let begun = JournalEvents::follow(journal.journal(), 600).await;
+    let messages = messages_until(&mut begun.unwrap(), "s=1000").await;
+    assert!(
+        messages.iter().eq(&(401..=1_000)
+            .map(|n| format!("line {n}"))
+            .collect::<Vec<_>>())
+    );
+    let after = "s=998".parse().unwrap();
     let resumed = JournalEvents::resume(journal.journal(), &after).await;
-    let texts = texts_until(&mut resumed.unwrap(), "s=5000").await;
-    assert_eq!(texts, ["line 4999\nline 5000\n"]);
+    let messages = messages_until(&mut resumed.unwrap(), "s=1000").await;
+    assert_eq!(messages, ["line 999", "line 1000"]);
 }
 
 #[tokio::test]
-async fn long_entries_come_a_few_at_a_time_and_the_longest_are_shortened() {
-    // journald accepts at most 48 KiB from a service. Entry 10 is longer than any event.
-    let text = "head -c $(($1 == 10 ? 1000000 : 49152)) /dev/zero | tr '\\0' x; echo $1";
-    let journal = FakeJournal::new(12, text);
-    let begun = JournalEvents::begin(journal.journal(), 12).await;
-    let texts = texts_until(&mut begun.unwrap(), "s=12").await;
-    let all = texts.concat();
-    let lines: Vec<&str> = all.lines().collect();
-    let long = lines.iter().filter(|line| line.len() > 49_152).count();
-    assert_eq!(long, 12, "{texts:?}");
-    assert!(lines.contains(&"[867923 bytes left out]"));
-    for entry in 1..=12 {
-        let of_entry = lines
-            .iter()
-            .filter(|line| line.ends_with(&format!("x{entry}")));
-        assert_eq!(of_entry.count(), 1, "{entry}");
-    }
+async fn newest_entries_end() {
+    let journal = FakeJournal::new(5, "echo line $1");
+    let mut newest = JournalEvents::newest(journal.journal(), 2).unwrap();
+    assert_eq!(
+        messages_until(&mut newest, "s=5").await,
+        ["line 4", "line 5"]
+    );
+    assert_eq!(newest.next().await.unwrap(), None);
 }
 
 #[tokio::test]
-async fn an_entry_whose_event_would_be_too_long_is_shortened() {
-    let journal = FakeJournal::new(2, "head -c 100000 /dev/zero; echo $1");
-    let begun = JournalEvents::begin(journal.journal(), 2).await;
-    let texts = texts_until(&mut begun.unwrap(), "s=2").await;
-    let left_out = format!("\n[{} bytes left out]\n", 100_002 - SHORTENED_BYTES);
-    assert_eq!(texts.len(), 2);
-    for text in texts {
-        assert!(text.ends_with(&left_out), "{}", text.len());
-    }
+async fn the_fields_of_an_entry_that_is_too_long_are_null() {
+    // Entry 2 is too long, entry 3 is not.
+    let text = "head -c $(($1 == 2 ? 200000 : 100000)) /dev/zero | tr '\\0' x";
+    let journal = FakeJournal::new(3, text);
+    let mut newest = JournalEvents::newest(journal.journal(), 3).unwrap();
+    let messages = messages_until(&mut newest, "s=3").await;
+    let lengths: Vec<_> = messages
+        .iter()
+        .map(|text| text.as_str().map(str::len))
+        .collect();
+    assert_eq!(lengths, [Some(100_000), None, Some(100_000)]);
+}
+
+#[tokio::test]
+async fn without_an_entry_the_position_comes_first() {
+    let followed = FakeJournal::new(3, "true");
+    let begun = JournalEvents::follow(followed.journal(), 0).await;
+    let opening = begun.unwrap().next().await.unwrap().unwrap();
+    assert!(opening.ends_with(b"\nid: s=3\n\n"));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_silent_journal_is_awaited_by_one_program_over_heartbeats() {
+async fn a_silent_journal_has_heartbeats() {
     let journal = FakeJournal::new(0, "true");
-    let begun = JournalEvents::begin(journal.journal(), 10).await;
+    let begun = JournalEvents::follow(journal.journal(), 10).await;
     let mut events = begun.unwrap();
-    let opening = events.next().await.unwrap();
+    let opening = events.next().await.unwrap().unwrap();
     assert!(opening.ends_with(b"id: start\n\n"));
     for _ in 0..3 {
-        assert_eq!(events.next().await.unwrap(), wire::heartbeat().as_bytes());
-        assert!(matches!(events.next, Next::Awaited(_)), "it was not kept");
+        let beat = events.next().await.unwrap().unwrap();
+        assert_eq!(beat, wire::heartbeat().as_bytes());
     }
 }
 
@@ -156,6 +163,6 @@ async fn a_refused_cursor_differs_from_other_failures() {
     let words = "journalctl failed: exit status: 1: Failed to open files: Permission denied";
     assert!(matches!(&failed, Failure::Failed(_)) && failed.to_string() == words);
     let missing = Journal::printed_by(&journal.folder.path().join("missing"));
-    let missing = JournalEvents::begin(missing, 1).await.unwrap_err();
+    let missing = JournalEvents::follow(missing, 1).await.unwrap_err();
     assert!(matches!(missing, Failure::NotStarted(_)), "{missing}");
 }

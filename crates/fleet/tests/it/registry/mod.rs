@@ -212,6 +212,7 @@ fn state(active: &str) -> UnitState {
         sub: "running".into(),
         hash: "hash-of-1".into(),
         launched: true,
+        restarts: None,
         error: String::new(),
         result: String::new(),
     }

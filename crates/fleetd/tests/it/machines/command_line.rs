@@ -100,6 +100,15 @@ async fn operators_do_all_by_fleetctl() {
         succeed(first, &["journal", m1]).contains("hello from m1")
     })
     .await;
+    for format in ["short", "cat"] {
+        until("the journal is as journalctl prints it", async || {
+            let output = format!("--output={format}");
+            let own = first.run(&["journalctl", "--quiet", "--lines=10", &output, "--unit", m1]);
+            let ours = succeed(first, &["journal", &output, m1]);
+            ours.as_bytes() == own.stdout
+        })
+        .await;
+    }
     let elsewhere = fleetctl(first, &["status", m2]);
     assert_ne!(elsewhere.code, Some(0));
     assert!(
