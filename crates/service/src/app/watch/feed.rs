@@ -154,8 +154,11 @@ impl Feed {
     /// Records a poll, with the position up to which all changes are visible. Returns the position after which changes
     /// must be read, if there are any: without watchers nothing is.
     pub(super) fn polled(&self, end: &PolledEnd, visible: i64) -> Option<i64> {
-        let mut horizon = self.progress().map_or(visible, |before| before.horizon);
-        if !self.is_watched() {
+        let before = self.progress();
+        let mut horizon = before.map_or(visible, |before| before.horizon);
+        // At first, and after a reset, the ring has nothing up to here, although a watcher that has ended may still be
+        // subscribed.
+        if before.is_none() || !self.is_watched() {
             horizon = horizon.max(visible);
             *self.ring() = Ring {
                 oldest: horizon,
@@ -325,5 +328,19 @@ mod tests {
         assert_eq!((taken.len(), reached), (TAKEN_MAX, 9 + 256));
         feed.reset();
         assert!(matches!(watcher.take(at(9)), Taken::Over));
+    }
+
+    #[test]
+    fn after_a_reset_a_new_watcher_reads_what_the_ring_does_not_have() {
+        let feed = Arc::new(Feed::new());
+        let ended = Feed::subscribe(&feed);
+        feed.polled(&end(3), 3);
+        feed.reset();
+        assert_eq!(feed.polled(&end(20), 20), None);
+        let mut watcher = Feed::subscribe(&feed);
+        let after = |number| ChangePosition { era: 0, number };
+        assert!(matches!(watcher.take(after(9)), Taken::Behind(20)));
+        assert_eq!(numbers(&watcher.take(after(20))), (vec![], 20));
+        drop(ended);
     }
 }
