@@ -62,7 +62,7 @@ async fn all_changes_are_checked_before_the_first_is_made() {
         ),
         (
             r#"{"op":"add","path":"/m1/metadata/a","value":"1"}"#,
-            "[1].value: invalid type: string \"1\", expected an object at line 1 column 108",
+            "[1].value: invalid type: string \"1\", expected an object at line 1 column 107",
         ),
     ] {
         let refused = patch(&fleet, &format!("[{good},{bad}]")).await;
