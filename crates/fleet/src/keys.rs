@@ -310,7 +310,7 @@ pub trait KeyStore: Clone + Send + Sync + 'static {
     fn watch(&self, range: Range, after: ReadPosition) -> Self::Watch;
 }
 
-/// A key that lives as long as its lease: whoever holds it is registered, leads, or works.
+/// A key that lives as long as its lease: its holder is registered, leads, or works.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LeasedKey {
     pub lease: Lease,
