@@ -1,6 +1,7 @@
-//! The rules of structure that the compiler does not know: which layer may name which, no circles, and names of public types.
+//! The rules of structure that the compiler does not know: no cycles of modules, words that a layer must not contain, and
+//! names of public types.
 //!
-//! What may name what is read from the tables of `docs/internals/architecture.md`, so that the page is true by test.
+//! Which crate uses which is compared with the table of `docs/internals/architecture.md`, so that the page is true by test.
 #![allow(clippy::unwrap_used, reason = "a test that fails, panics")]
 
 mod cycles;
