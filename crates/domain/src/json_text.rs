@@ -5,7 +5,8 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
-/// A number that PostgreSQL has written out has as many zeros, except for those that 64 bits hold.
+/// More zeros in a row than an integer of 64 bits can have. PostgreSQL writes 1e300 without the exponent, so a text with
+/// this many zeros may be much longer than what the client sent.
 const WRITTEN_OUT: &str = "00000000000000000000";
 
 /// JSON as answers show it. Clients must rely neither on blanks nor on the order of members.

@@ -314,7 +314,7 @@ pub trait KeyStore: Clone + Send + Sync + 'static {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LeasedKey {
     pub lease: Lease,
-    /// The revision that created the key. It fences writes: those of an earlier holder are guarded by another one.
+    /// The revision that created the key. Writes are guarded by this revision, so a write of an earlier holder fails.
     pub created: Revision,
 }
 
@@ -342,7 +342,7 @@ pub async fn acquire<S: KeyStore>(
             Ok(Ok(LeasedKey { lease, created }))
         }
         not_created => {
-            // If this fails, too, the lease expires.
+            // If the revocation also fails, the lease expires.
             let _ = store.revoke(lease).await;
             not_created.map(Err)
         }

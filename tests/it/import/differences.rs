@@ -104,7 +104,7 @@ async fn imported_conditions_keep_their_message_until_the_next_change() {
 }
 
 #[tokio::test]
-async fn imported_numbers_beyond_64_bits_are_stored_and_answered_as_they_were() {
+async fn imported_numbers_beyond_64_bits_stay_exact() {
     let world = World::filled(1).await;
     world
         .there("UPDATE resources SET spec = '{\"large\": 123456789012345678901234567890, \"exact\": 9007199254740993}'")

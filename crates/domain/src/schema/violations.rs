@@ -1,4 +1,4 @@
-//! Converts the errors of a schema's validator to violations, in the words that clients of the older service know.
+//! Converts the errors of a schema's validator to violations, with the wording of the older service.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;

@@ -145,7 +145,7 @@ fn a_clock_that_is_set_back_changes_nothing_before_it_was_last_changed() {
 }
 
 #[test]
-fn a_patch_does_not_change_conditions_of_a_kind_without_adapters() {
+fn a_patch_leaves_conditions_of_a_kind_without_adapters() {
     let kinds = kinds();
     let mut before = resource(&kinds, "Channel", 1, None);
     // As after a voluntary report.

@@ -1,6 +1,6 @@
 //! Whether a resource matches a filter, decided in memory.
 //!
-//! The result is exactly that of the statement that lists run (`storage::search`): a watch must not send
+//! The result is the same as in the statement of a list (`storage::search`): a watch must not send
 //! what the same list would not show. Property tests compare the two (`tests/it/search/in_memory.rs`).
 
 use std::borrow::Cow;

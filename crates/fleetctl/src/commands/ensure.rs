@@ -40,7 +40,7 @@ pub(super) async fn ensure(
     let mut ensuring = Ensuring {
         client,
         state,
-        replace_up_to: args.replace.then_some(state),
+        replaces: args.replace,
         compared: Vec::new(),
         has_refused: false,
     };
@@ -74,7 +74,8 @@ struct Ensuring<'c> {
     client: &'c Client,
     /// The desired state of stored units.
     state: DesiredState,
-    replace_up_to: Option<DesiredState>,
+    /// Whether units with another file are replaced, if their desired state is not above that.
+    replaces: bool,
     /// Templates whose instances were compared with them.
     compared: Vec<String>,
     /// Whether a unit could not be replaced.
@@ -90,7 +91,8 @@ impl Ensuring<'_> {
             Some(stored) => {
                 let local = self.source_of_stored(argument).await?;
                 let hash = stored_options(&stored)?.hash();
-                match decide_stored(name, hash, stored.desired, local, self.replace_up_to) {
+                let replace_up_to = self.replaces.then_some(self.state);
+                match decide_stored(name, hash, stored.desired, local, replace_up_to) {
                     Stored::Replace(options) => options,
                     Stored::Keep { notice, is_refused } => {
                         if let Some(notice) = notice {
@@ -116,7 +118,7 @@ impl Ensuring<'_> {
     /// The file to compare a stored unit with, or to replace its file by: a local one, or for `--replace` also the
     /// stored template.
     async fn source_of_stored(&self, argument: &UnitArgument) -> anyhow::Result<Option<Source>> {
-        let replaces = self.replace_up_to.is_some();
+        let replaces = self.replaces;
         match local_file(argument) {
             Ok(Some(file)) => return Ok(Some(file)),
             Ok(None) if replaces => {}
@@ -167,9 +169,8 @@ impl Ensuring<'_> {
             (None, None) => return Err(SourceError::NoTemplate(template).into()),
             (None, Some(local)) => local.options,
             (Some(stored), Some(local)) if stored.hash() != local.options.hash() => {
-                let replaces = self.replace_up_to.is_some();
-                output::notice(&differing_template(&template, &local.path, replaces));
-                if replaces { local.options } else { stored }
+                output::notice(&differing_template(&template, &local.path, self.replaces));
+                if self.replaces { local.options } else { stored }
             }
             (Some(stored), _) => stored,
         };

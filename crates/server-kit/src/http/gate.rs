@@ -85,7 +85,12 @@ impl Gate {
 
     /// Sets why the service is not ready; `None` if nothing prevents it.
     pub fn set_unready_reason(&self, reason: Option<String>) {
-        self.0.send_modify(|state| state.unready_reason = reason);
+        // Every endless response waits for a change of the state: a probe that finds nothing new must not wake them.
+        self.0.send_if_modified(|state| {
+            let is_new = state.unready_reason != reason;
+            state.unready_reason = reason;
+            is_new
+        });
     }
 
     pub fn unready_reason(&self) -> Option<String> {
@@ -94,7 +99,11 @@ impl Gate {
 
     /// Sets what the service cannot do although it is ready; `None` if it can do everything.
     pub fn set_warning(&self, warning: Option<&'static str>) {
-        self.0.send_modify(|state| state.warning = warning);
+        self.0.send_if_modified(|state| {
+            let is_new = state.warning != warning;
+            state.warning = warning;
+            is_new
+        });
     }
 
     pub fn warning(&self) -> Option<&'static str> {

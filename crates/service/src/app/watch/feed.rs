@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_reset_a_new_watcher_reads_what_the_ring_does_not_have() {
+    fn a_new_watcher_after_a_reset_reads_the_table() {
         let feed = Arc::new(Feed::new());
         let ended = Feed::subscribe(&feed);
         feed.polled(&end(3), 3);
