@@ -8,8 +8,8 @@ use crate::verdict::Verdict;
 
 const SOURCE: &str = "docs/guides/search.md#tests";
 const FIELDS: &str = "docs/guides/search.md#fields";
-const MISSING: &str = "docs/guides/search.md#what-is-not-there";
-const BEYOND: &str = "docs/guides/search.md#beyond-the-older-service";
+const MISSING: &str = "docs/guides/search.md#missing-values";
+const BEYOND: &str = "docs/guides/search.md#beyond-the-go-hyperfleet-api";
 
 pub(super) fn checks() -> Vec<Check> {
     vec![
