@@ -77,7 +77,7 @@ const CLAIMS: &[Claim] = &[
 
     // Connections to the database.
     says(DEPLOYMENT, "at most one for every three connections", &[("src/startup/process.rs", "CONNECTIONS_PER_THREAD_MIN")]),
-    says(DEPLOYMENT, "256 searches and 192 changes of held rows", &[(LANE, "SEARCHES_WAITING_MAX"), (LANE, "HELD_ROWS_WAITING_MAX")]),
+    says(DEPLOYMENT, "256 searches and 192 writes that wait for a row lock", &[(LANE, "SEARCHES_WAITING_MAX"), (LANE, "HELD_ROWS_WAITING_MAX")]),
     says(DEPLOYMENT, "| 5 s | the wait of a request for a connection", &[("src/startup/database.rs", "ACQUIRE_SECONDS_MAX")]),
     says(DEPLOYMENT, "`database.pool.request_timeout` and 5 s", &[(POOL, "SILENCE_MAX")]),
     says(DEPLOYMENT, "| 2 s | an attempt to connect", &[(POOL, "ATTEMPT")]),
