@@ -59,13 +59,13 @@ const TOKENS: &str = "docs/guides/authentication.md";
 const CLAIMS: &[Claim] = &[
     // Connections and requests.
     says(DEPLOYMENT, "After 1,000 requests on one connection", &[(CONNECTION, "REQUESTS_MAX")]),
-    says(DEPLOYMENT, "After 2,000 it cuts the connection", &[(CONNECTION, "REQUESTS_END")]),
+    says(DEPLOYMENT, "After 2,000 the connection is closed", &[(CONNECTION, "REQUESTS_END")]),
     says(LIMITS, "for each 16 KiB that have arrived", &[(CONNECTION, "BYTES_PER_SECOND_MIN")]),
     says(DEPLOYMENT, "4,096 wait in the kernel", &[(SOCKETS, "BACKLOG")]),
     says(DEPLOYMENT, "connection takes two files", &[(SOCKETS, "DESCRIPTORS_EACH")]),
     says(DEPLOYMENT, "and 256 are reserved", &[(SOCKETS, "DESCRIPTORS_SPARE")]),
     says(DEPLOYMENT, "below 1,000. Health and metrics accept 1,024 connections", &[(SOCKETS, "CONNECTIONS_FEW"), (SOCKETS, "SIDE_CONNECTIONS_MAX")]),
-    says(DEPLOYMENT, "health and metrics each is 5 s", &[(SIDE, "IDLE_TIME")]),
+    says(DEPLOYMENT, "health and metrics are 5 s", &[(SIDE, "IDLE_TIME")]),
     says(DEPLOYMENT, "in at most 2 s each", &[(SIDE, "DRAIN_TIME")]),
     says(DEPLOYMENT, "have 4 s to be sent", &[("crates/server-kit/src/telemetry/traces.rs", "FLUSH_TIME_MAX")]),
     says(DEPLOYMENT, "after at most 4 s", &[("src/startup/process.rs", "END_TIME_MAX")]),
