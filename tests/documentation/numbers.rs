@@ -49,6 +49,7 @@ const DEPLOYMENT: &str = "docs/operations/deployment.md";
 const MONITORING: &str = "docs/operations/monitoring.md";
 const DATABASE: &str = "docs/internals/database.md";
 const API: &str = "docs/reference/api.md";
+const LIMITS: &str = "docs/reference/limits.md";
 const FLEET_API: &str = "docs/reference/fleet-api.md";
 const RULES: &str = "docs/guides/derived-conditions.md";
 const TOKENS: &str = "docs/guides/authentication.md";
@@ -58,26 +59,26 @@ const TOKENS: &str = "docs/guides/authentication.md";
 const CLAIMS: &[Claim] = &[
     // Connections and requests.
     says(DEPLOYMENT, "After 1,000 requests on one connection", &[(CONNECTION, "REQUESTS_MAX")]),
-    says(DEPLOYMENT, "After 2,000 it cuts the connection", &[(CONNECTION, "REQUESTS_END")]),
-    says(DEPLOYMENT, "for every 16 KiB that have arrived", &[(CONNECTION, "BYTES_PER_SECOND_MIN")]),
+    says(DEPLOYMENT, "After 2,000 the connection is closed", &[(CONNECTION, "REQUESTS_END")]),
+    says(LIMITS, "for each 16 KiB that have arrived", &[(CONNECTION, "BYTES_PER_SECOND_MIN")]),
     says(DEPLOYMENT, "4,096 wait in the kernel", &[(SOCKETS, "BACKLOG")]),
     says(DEPLOYMENT, "connection takes two files", &[(SOCKETS, "DESCRIPTORS_EACH")]),
     says(DEPLOYMENT, "and 256 are reserved", &[(SOCKETS, "DESCRIPTORS_SPARE")]),
     says(DEPLOYMENT, "below 1,000. Health and metrics accept 1,024 connections", &[(SOCKETS, "CONNECTIONS_FEW"), (SOCKETS, "SIDE_CONNECTIONS_MAX")]),
-    says(DEPLOYMENT, "health and metrics each is 5 s", &[(SIDE, "IDLE_TIME")]),
+    says(DEPLOYMENT, "health and metrics are 5 s", &[(SIDE, "IDLE_TIME")]),
     says(DEPLOYMENT, "in at most 2 s each", &[(SIDE, "DRAIN_TIME")]),
     says(DEPLOYMENT, "have 4 s to be sent", &[("crates/server-kit/src/telemetry/traces.rs", "FLUSH_TIME_MAX")]),
     says(DEPLOYMENT, "after at most 4 s", &[("src/startup/process.rs", "END_TIME_MAX")]),
     says(DEPLOYMENT, "A body of more than 64 KiB counts", &[(MEMORY, "SMALL")]),
     says(DEPLOYMENT, "reserves 2 KiB for each item (32 KiB in the ten seconds after a refusal)", &[(MEMORY, "ITEM_BYTES"), (MEMORY, "ITEM_BYTES_SHORT"), (MEMORY, "SHORT_TIME")]),
-    says(DEPLOYMENT, "| (fixed) | 1 MiB | a body", &[(KIT_PROBLEM, "BODY_BYTES_MAX")]),
+    says(LIMITS, "| body, after decompression | 1 MiB", &[(KIT_PROBLEM, "BODY_BYTES_MAX")]),
     says(DEPLOYMENT, "at most 5 minutes ahead and 30 minutes old", &[(REPORT, "AHEAD_MINUTES_MAX"), (REPORT, "AGE_MINUTES_MAX")]),
     says("docs/reference/errors.md", "the body has more than 1 MiB, unpacked", &[(KIT_PROBLEM, "BODY_BYTES_MAX")]),
     says("docs/reference/errors.md", "more than 64 levels; more than 20,000 arrays and objects", &[(JSON, "DEPTH_MAX"), (JSON, "NESTS_MAX")]),
 
     // Connections to the database.
     says(DEPLOYMENT, "at most one for every three connections", &[("src/startup/process.rs", "CONNECTIONS_PER_THREAD_MIN")]),
-    says(DEPLOYMENT, "256 searches and 192 changes of held rows", &[(LANE, "SEARCHES_WAITING_MAX"), (LANE, "HELD_ROWS_WAITING_MAX")]),
+    says(DEPLOYMENT, "256 searches and 192 writes that wait for a row lock", &[(LANE, "SEARCHES_WAITING_MAX"), (LANE, "HELD_ROWS_WAITING_MAX")]),
     says(DEPLOYMENT, "| 5 s | the wait of a request for a connection", &[("src/startup/database.rs", "ACQUIRE_SECONDS_MAX")]),
     says(DEPLOYMENT, "`database.pool.request_timeout` and 5 s", &[(POOL, "SILENCE_MAX")]),
     says(DEPLOYMENT, "| 2 s | an attempt to connect", &[(POOL, "ATTEMPT")]),
@@ -108,13 +109,13 @@ const CLAIMS: &[Claim] = &[
     says(API, "to 255 characters. Requests with the same key", &[("crates/domain/src/idempotency.rs", "BYTES_MAX")]),
     says(API, "only its first 1000 entries", &[("crates/domain/src/dry_run.rs", "LISTED_MAX")]),
     says(API, "at most 5 minutes in the future and 30 minutes in the past", &[(REPORT, "AHEAD_MINUTES_MAX"), (REPORT, "AGE_MINUTES_MAX")]),
-    says(API, "| adapters that report on a resource | 256", &[(REPORT, "ADAPTERS_MAX")]),
-    says(API, "| conditions of a report | 100", &[(REPORT, "CONDITIONS_MAX")]),
-    says(API, "| 316, 1024, 32768 bytes", &[(REPORT, "TYPE_BYTES_MAX"), (REPORT, "REASON_BYTES_MAX"), (REPORT, "MESSAGE_BYTES_MAX")]),
-    says(API, "| all texts of a report | 128 KiB", &[(REPORT, "TEXTS_BYTES_MAX")]),
-    says(API, "| a text of `metadata` | 1024 bytes", &[(REPORT, "METADATA_BYTES_MAX")]),
+    says(LIMITS, "| adapters that report on one resource | 256", &[(REPORT, "ADAPTERS_MAX")]),
+    says(LIMITS, "| conditions of a report | 100", &[(REPORT, "CONDITIONS_MAX")]),
+    says(LIMITS, "| 316, 1,024 and 32,768 bytes", &[(REPORT, "TYPE_BYTES_MAX"), (REPORT, "REASON_BYTES_MAX"), (REPORT, "MESSAGE_BYTES_MAX")]),
+    says(LIMITS, "| all texts of all conditions of a report | 128 KiB", &[(REPORT, "TEXTS_BYTES_MAX")]),
+    says(LIMITS, "| a text of `metadata` | 1,024 bytes", &[(REPORT, "METADATA_BYTES_MAX")]),
     says(API, "At most 1000 descendants on 16 levels and 1000 references", &[(EXPLAIN, "DESCENDANTS_MAX"), (EXPLAIN, "LEVELS_MAX"), (EXPLAIN, "REFERRERS_MAX")]),
-    says(API, "`items` has the first 20", &[(EXPLAIN, "LISTED_MAX")]),
+    says(API, "`items` contains the first 20", &[(EXPLAIN, "LISTED_MAX")]),
     says(API, "the first 300 characters of an adapter's text", &[("crates/domain/src/explain/words.rs", "QUOTED_MAX")]),
     says("docs/guides/explain.md", "at most 1000 descendants and 1000 references", &[(EXPLAIN, "DESCENDANTS_MAX"), (EXPLAIN, "REFERRERS_MAX")]),
     says("docs/guides/plan-changes.md", "have the first 1000 entries", &[("crates/domain/src/dry_run.rs", "LISTED_MAX")]),
