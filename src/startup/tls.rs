@@ -60,7 +60,7 @@ fn or_inherited<'a>(path: &str, tls: &'a Tls, server: &'a Tls, notes: &mut Vec<S
         return tls;
     }
     notes.push(format!(
-        "{path} names no files: those of server.tls are used"
+        "{path} names no files: it uses the files of server.tls"
     ));
     server
 }

@@ -288,7 +288,7 @@ async fn a_finalizing_resource_waits_for_its_adapters_and_descendants() {
         body["deletion"],
         json!({
             "blocked": true,
-            "sentence": "The deletion was requested at 2026-01-01T10:02:00Z; the resource is removed when it waits for nothing any more.",
+            "sentence": "The deletion was requested at 2026-01-01T10:02:00Z; the resource is removed when it no longer waits for anything.",
         })
     );
     let children = &body["children"];
@@ -471,7 +471,7 @@ async fn a_changed_configuration_shows() {
     let id = channel.rsplit('/').next().unwrap();
     let (waits, summary) = summary(&api, &format!("/resources/{id}")).await;
     assert!(
-        !waits && summary.ends_with("its kind is not configured any more."),
+        !waits && summary.ends_with("its kind is no longer configured."),
         "{summary}"
     );
 }

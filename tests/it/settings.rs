@@ -422,7 +422,7 @@ fn health_and_metrics_that_take_the_certificate_of_the_api_are_noted() {
         "--metrics-tls-enabled",
     ];
     let (_, said) = checked(folder.path(), &args, &[]);
-    let note = "note: metrics.tls names no files: those of server.tls are used\n";
+    let note = "note: metrics.tls names no files: it uses the files of server.tls\n";
     assert_eq!(said, note);
 }
 

@@ -62,8 +62,8 @@ impl Report {
     /// For a resource that is being deleted: nothing of it is left.
     pub fn finalized(reason: impl Into<String>, message: impl Into<String>) -> Self {
         Self::healthy(
-            Finding::no("Removed", "nothing is ordered any more"),
-            Finding::no("Removed", "nothing is there any more"),
+            Finding::no("Removed", "nothing is ordered"),
+            Finding::no("Removed", "nothing is left"),
             Some(Finding::yes(reason, message)),
         )
     }
@@ -71,7 +71,7 @@ impl Report {
     /// For a resource that is being deleted: something of it is left.
     pub fn finalizing(reason: impl Into<String>, message: impl Into<String>) -> Self {
         Self::healthy(
-            Finding::no("Removing", "nothing is ordered any more"),
+            Finding::no("Removing", "nothing is ordered"),
             Finding::no("Removing", "it is being removed"),
             Some(Finding::no(reason, message)),
         )

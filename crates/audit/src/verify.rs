@@ -55,7 +55,7 @@ impl ChainVerifier {
     fn link(&mut self, link: Link) {
         let report = &mut self.report;
         if link.pass.hash() != link.hash {
-            let message = "its hash is not that of its content";
+            let message = "its hash does not match its content";
             report.fault(FaultKind::Hash, message, Some(&link.pass));
         }
         let before = report

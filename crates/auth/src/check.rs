@@ -43,7 +43,7 @@ pub fn issuers(configs: &[IssuerConfig], pace: Pace) -> Result<Vec<Issuer>, Vec<
         let mut others = configs[..issuer].iter();
         if let Some(first) = others.position(|c| accepts_same_tokens(c, config)) {
             let text = format!(
-                "is that of configs[{first}], too, with the same header and audience: \
+                "is also the issuer_url of configs[{first}], with the same header and audience: \
                  remove one of the two, or give it another header or audience"
             );
             check.error("issuer_url", text);
@@ -314,7 +314,8 @@ mod tests {
         for change in again {
             let found = errors(change);
             assert_eq!(found.len(), 1, "{found:?}");
-            let says = "configs[1].issuer_url is that of configs[0], too, with the same header";
+            let says =
+                "configs[1].issuer_url is also the issuer_url of configs[0], with the same header";
             assert!(found[0].starts_with(says), "{found:?}");
         }
         let other: [Change; 2] = [
@@ -335,7 +336,9 @@ mod tests {
         let none = vec![IssuerConfig::default(); 2];
         let found = issuers(&none, Pace::default()).unwrap_err();
         assert!(
-            !found.iter().any(|error| error.contains("is that of")),
+            !found
+                .iter()
+                .any(|error| error.contains("is also the issuer_url of")),
             "{found:?}"
         );
     }

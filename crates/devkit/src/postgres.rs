@@ -143,7 +143,7 @@ impl PrivatePostgres {
             }
             match self.child.try_wait()? {
                 Some(status) => {
-                    bail!(self.failed(format!("PostgreSQL ended at once ({status})")))
+                    bail!(self.failed(format!("PostgreSQL ended immediately ({status})")))
                 }
                 None => Ok(None),
             }

@@ -81,7 +81,7 @@ impl fmt::Display for LifecycleRefusal {
             RefusalReason::NotFinalizing => write!(f, "{kind} '{id}' is not in Finalizing state"),
             RefusalReason::GenerationsExhausted => write!(
                 f,
-                "{kind} '{id}' has reached the last generation and cannot be changed any more"
+                "{kind} '{id}' has reached the last generation and can no longer be changed"
             ),
         }
     }

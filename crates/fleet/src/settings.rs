@@ -43,7 +43,7 @@ impl Etcd {
     pub const CA_FILE: Setting = row("ca_file", SettingKind::File, "", "PEM file with the authorities of etcd's certificates; needed for https");
     pub const CERT_FILE: Setting = row("cert_file", SettingKind::File, "", "PEM file with the client certificate for etcd");
     pub const KEY_FILE: Setting = row("key_file", SettingKind::File, "", "PEM file with its private key");
-    pub const SERVER_NAME: Setting = row("server_name", SettingKind::Text, "", "Server name in etcd's certificates, if not that of its URLs");
+    pub const SERVER_NAME: Setting = row("server_name", SettingKind::Text, "", "Server name in etcd's certificates, if it differs from the host in the URLs");
     pub const KEY_PREFIX: Setting = row("key_prefix", SettingKind::Text, "/fleet/v3/", "Prefix of all keys of fleet");
     pub const REQUEST_TIMEOUT: Setting = Setting { range: Some(("100ms", "1m")), ..row("request_timeout", SettingKind::Duration, "5s", "Timeout of a call to etcd") };
 }

@@ -146,7 +146,7 @@ fn without_api(settings: &Settings, doors: &Doors) -> anyhow::Result<()> {
     }
     if settings.engine.is_disabled && settings.agent.is_disabled {
         bail!(
-            "disable_api: disable_engine and disable_agent are set, too, so fleetd would do nothing: unset one of the three"
+            "disable_api: disable_engine and disable_agent are also set, so fleetd would do nothing: unset one of the three"
         )
     }
     if doors.are_handed_over() {

@@ -78,7 +78,7 @@ impl Lane {
     fn of_searches(connections: usize, waiting: WaitingCount) -> Self {
         // With a single connection there is no half: then searches share it with everything.
         Self::new(connections / 2, waiting, || Error::TooSlow {
-            doing: "run a search beside others",
+            doing: "run a search",
         })
     }
 

@@ -133,9 +133,9 @@ pub struct Connections {
     pub max: usize,
     /// Requests waiting for one.
     pub waiting: usize,
-    /// Searches and other long lists waiting for their turn, before they wait for a connection.
+    /// Searches and other long lists that wait because the limit for them is reached.
     pub searches_waiting: usize,
-    /// Changes of held rows waiting for their turn, before they wait for a connection.
+    /// Writes that wait for a row lock and exceed the limit of connections for such writes.
     pub changes_waiting: usize,
 }
 

@@ -42,12 +42,12 @@ fn of_certificate(error: &rustls::CertificateError) -> Cow<'static, str> {
                 "is of X.509 version 1: every mode but disable needs version 3"
             }
             "CaUsedAsEndEntity" => {
-                "is that of an authority (CA:TRUE): verify-ca and verify-full need one that an authority has issued"
+                "belongs to an authority (CA:TRUE): verify-ca and verify-full need a certificate that an authority has issued"
             }
             _ => return format!("is not usable: {error}").into(),
         },
         NotValidForNameContext { presented, .. } if presented.is_empty() => {
-            "has no subject alternative name: verify-full needs that of the host"
+            "has no subject alternative name: verify-full needs the name of the host there"
         }
         NotValidForName | NotValidForNameContext { .. } => {
             return format!("is for another host: {error}").into();

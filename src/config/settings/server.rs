@@ -62,7 +62,7 @@ pub struct Health {
     /// Timeout for the database's answer to a readiness check.
     #[serde(with = "humantime_serde")]
     pub db_ping_timeout: Duration,
-    /// How long the service still takes requests after the signal to stop, while it reports that it is not ready: load
+    /// How long the service continues to accept requests after the signal to stop, while it reports that it is not ready: load
     /// balancers notice before it refuses requests.
     #[serde(with = "humantime_serde")]
     pub shutdown_delay: Duration,

@@ -59,7 +59,7 @@ impl AdapterPlan {
         let mut error = |text: &str| errors.0.push(text.to_owned());
         if !settings.fleet.enabled {
             error(
-                "fleet.adapter.enabled is true, but fleet.enabled is false: set fleet.enabled to true, or run the adapter alone with `hyperfleet-api fleet-adapter run`",
+                "fleet.adapter.enabled is true, but fleet.enabled is false: set fleet.enabled to true, or run only the adapter with `hyperfleet-api fleet-adapter run`",
             );
         }
         if adapter.api_url.is_empty() {

@@ -268,7 +268,7 @@ async fn certificates_that_cannot_be_used_stop_the_start_and_are_all_named() {
             vec![
                 "server.tls (from ",
                 "other.key",
-                "not that of the certificate",
+                "does not match the certificate",
             ],
         ),
         (

@@ -43,7 +43,7 @@ pub(crate) enum WatchEnd {
     /// This service, or this list, has no watch.
     #[error("{0}")]
     NotOffered(String),
-    #[error("changes after the position are not stored any more")]
+    #[error("changes after the position are no longer stored")]
     PositionGone,
     /// A new watch may continue after the last position.
     #[error(transparent)]

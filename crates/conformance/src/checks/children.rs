@@ -39,7 +39,7 @@ pub(super) fn checks() -> Vec<Check> {
         ),
         check!(
             "children.flat-patch",
-            "PATCH and PUT statuses work on the flat route, too",
+            "PATCH and PUT statuses also work on the flat route",
             SOURCE,
             |api| {
                 let cluster = api.cluster().await?;
@@ -121,7 +121,7 @@ pub(super) fn checks() -> Vec<Check> {
         ),
         check!(
             "children.list",
-            "A nested list holds the owner's children alone",
+            "A nested list contains only the owner's children",
             SOURCE,
             |api| {
                 let (one, two) = (api.cluster().await?, api.cluster().await?);
@@ -238,7 +238,7 @@ pub(super) fn checks() -> Vec<Check> {
         ),
         check!(
             "children.force",
-            "Force-delete of a cluster removes its node pools, too",
+            "Force-delete of a cluster also removes its node pools",
             SOURCE,
             |api| {
                 needs_adapters(api)?;

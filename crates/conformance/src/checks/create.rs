@@ -217,7 +217,7 @@ pub(super) fn checks() -> Vec<Check> {
         ),
         check!(
             "create.name-free-again",
-            "The name of a deleted resource is free at once",
+            "The name of a deleted resource is free immediately",
             SOURCE,
             |api| {
                 let made = api.cluster().await?;

@@ -10,7 +10,7 @@ pub(super) fn checks() -> Vec<Check> {
     vec![
         check!(
             "kinds.immediate",
-            "A kind without required adapters has no conditions and goes at once",
+            "A kind without required adapters has no conditions and is removed immediately",
             SOURCE,
             |api| {
                 api.needs_kind("channels").await?;

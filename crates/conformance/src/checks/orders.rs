@@ -121,7 +121,7 @@ pub(super) fn checks() -> Vec<Check> {
         ),
         check!(
             "order.direction",
-            "order=asc alone is oldest first",
+            "order=asc without orderBy is oldest first",
             SOURCE,
             |api| {
                 let (search, names) = three(api).await?;
@@ -134,7 +134,7 @@ pub(super) fn checks() -> Vec<Check> {
         ),
         check!(
             "order.pair-direction",
-            "With orderBy, order is asc or desc alone",
+            "With orderBy, order is only asc or desc",
             SOURCE,
             |api| {
                 let list = api

@@ -163,7 +163,7 @@ pub(super) fn checks() -> Vec<Check> {
         ),
         finds(
             "search.missing-label",
-            "A missing label matches is null alone",
+            "A missing label matches only is null",
             MISSING,
             &[
                 ("labels.shard is null", "c"),
@@ -179,7 +179,7 @@ pub(super) fn checks() -> Vec<Check> {
         ),
         finds(
             "search.missing-spec",
-            "A missing value of the spec matches is null alone",
+            "A missing value of the spec matches only is null",
             MISSING,
             &[("spec.region is null", "bc"), ("spec.region != 'eu'", "")],
         ),

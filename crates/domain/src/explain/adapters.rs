@@ -234,7 +234,7 @@ fn sentence(
             let kind = &resource.kind;
             let why = match input.entity() {
                 Some(_) => "does not require it",
-                None => "is not configured any more",
+                None => "is no longer configured",
             };
             format!("has reported, but kind {kind} {why}: the resource does not wait for it")
         }

@@ -176,7 +176,7 @@ fn sentence(
     if let Some(deletion) = &input.snapshot.state.deletion {
         let at = rfc3339(deletion.at);
         let end = if is_blocked {
-            "the resource is removed when it waits for nothing any more"
+            "the resource is removed when it no longer waits for anything"
         } else {
             "nothing prevents the removal: repeat the DELETE"
         };

@@ -165,7 +165,7 @@ fn summary(
     }
     let why = match (input.entity(), required) {
         _ if is_finalizing => "a repeated DELETE removes it".to_owned(),
-        (None, _) => "its kind is not configured any more".to_owned(),
+        (None, _) => "its kind is no longer configured".to_owned(),
         (Some(_), 0) => "its kind requires no adapters".to_owned(),
         (Some(_), 1) => {
             format!("its required adapter reports {goal}=True at generation {generation}")

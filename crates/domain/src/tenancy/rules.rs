@@ -228,7 +228,8 @@ fn check_dimensions(config: &Config, errors: &mut Vec<String>) {
             errors.push(error(&setting, message));
         }
         if !headers.insert(header.to_ascii_lowercase()) && !header.is_empty() {
-            let message = "is the header of another dimension, too (the case does not count)";
+            let message =
+                "is also the header of another dimension (upper and lower case are equal)";
             errors.push(error(&setting, message));
         }
         let setting = format!("dimensions[{place}].key");
@@ -241,7 +242,7 @@ fn check_dimensions(config: &Config, errors: &mut Vec<String>) {
             errors.push(error(&setting, &message));
         }
         if !keys.insert(key) && !key.is_empty() {
-            errors.push(error(&setting, "is the key of another dimension, too"));
+            errors.push(error(&setting, "is also the key of another dimension"));
         }
     }
     if !dimensions.iter().any(|d| d.required) {

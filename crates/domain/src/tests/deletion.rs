@@ -379,7 +379,7 @@ fn a_resource_at_the_last_generation_cannot_be_deleted() {
     let refusal = deleted(&family(new("Cluster", 1, None), vec![pool])).unwrap_err();
     assert_eq!(
         refusal.to_string(),
-        "Pool '00000000-0000-0000-0000-000000000002' has reached the last generation and cannot be changed any more"
+        "Pool '00000000-0000-0000-0000-000000000002' has reached the last generation and can no longer be changed"
     );
 }
 

@@ -256,7 +256,7 @@ fn an_adapter_of_a_kind_that_is_not_configured_any_more_is_not_required() {
     assert_eq!(explanation.adapters[0].state, AdapterState::NotRequired);
     assert_eq!(
         explanation.adapters[0].sentence,
-        "Adapter a has reported, but kind Other is not configured any more: the resource does not wait for it."
+        "Adapter a has reported, but kind Other is no longer configured: the resource does not wait for it."
     );
 }
 
@@ -297,7 +297,7 @@ fn a_summary_counts_what_the_resource_waits_for() {
         (
             unconfigured,
             &none,
-            "Other \"r1\" waits for nothing: its kind is not configured any more.",
+            "Other \"r1\" waits for nothing: its kind is no longer configured.",
         ),
         (
             finalized_by(gone(), "b"),

@@ -187,7 +187,7 @@ fn a_resource_at_the_last_generation_takes_no_more_changes() {
     assert_eq!(refusal.reason, RefusalReason::GenerationsExhausted);
     assert_eq!(
         refusal.to_string(),
-        "Cluster '00000000-0000-0000-0000-000000000001' has reached the last generation and cannot be changed any more"
+        "Cluster '00000000-0000-0000-0000-000000000001' has reached the last generation and can no longer be changed"
     );
     // A patch without a change needs no generation.
     let same = patched(&last, &Patch::default(), &[], &origin(9));

@@ -245,7 +245,7 @@ fn errors_say_what_to_mend() {
         errors,
         [
             "server.tenant.system_header: must not be Cookie: its value is secret, but tenancies are shown",
-            "server.tenant.dimensions[1].header: is the header of another dimension, too (the case does not count)",
+            "server.tenant.dimensions[1].header: is also the header of another dimension (upper and lower case are equal)",
         ]
     );
 }

@@ -18,10 +18,10 @@ pub(crate) enum Error {
     /// The server refused.
     #[error("{} (status {status})", refusal_text(*.status, .message))]
     Refused { status: u16, message: String },
-    #[error("the answer of {endpoint} is too long: it is not that of a fleet API")]
+    #[error("the response of {endpoint} is too long for a fleet API")]
     TooLong { endpoint: String },
     /// The response does not follow the API.
-    #[error("the answer of {endpoint} to {call} is not that of a fleet API: {cause}")]
+    #[error("the response of {endpoint} to {call} does not come from a fleet API: {cause}")]
     Unreadable {
         endpoint: String,
         call: String,

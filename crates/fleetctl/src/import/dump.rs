@@ -33,7 +33,7 @@ pub(crate) enum DumpError {
         message: String,
         cause: String,
     },
-    #[error("no units below {0:?}: is --prefix that of the old cluster?")]
+    #[error("no units below {0:?}: does --prefix name the prefix of the old cluster?")]
     Empty(String),
 }
 

@@ -177,7 +177,7 @@ pub(crate) fn differing_template(template: &str, path: &Path, replaces: bool) ->
     let path = path.display();
     if replaces {
         return format!(
-            "WARNING: Template {template} in registry differs from local unit file {path}, which is used. Run fleetctl submit --replace {path} to replace the template, too."
+            "WARNING: Template {template} in registry differs from local unit file {path}, which is used. Run fleetctl submit --replace {path} to replace the template as well."
         );
     }
     format!(

@@ -36,7 +36,7 @@ const SETTINGS: &[Setting] = &[
     Setting { key: "etcd_server_name", path: "etcd.server_name", ..Etcd::SERVER_NAME },
 
     Setting { path: "engine.interval", range: Some(("100ms", "1m")), ..row("engine_reconcile_interval", Read(seconds), "2", "How often the engine checks everything, in seconds; its lease is five times as long") },
-    Setting { path: "engine.machine_lease", range: Some(("1s", "1day")), ..row("agent_ttl", Read(seconds), "30s", "How long a machine counts as a member after its last renewal of its lease; the same on all machines") },
+    Setting { path: "engine.machine_lease", range: Some(("1s", "1day")), ..row("agent_ttl", Read(seconds), "30s", "How long a machine remains a member after it last renewed its lease; must be equal on all machines") },
     Setting { path: "engine.is_disabled", ..row("disable_engine", Bool, "false", "Do not run an engine: only serve, and never decide where units run") },
     Setting { path: "agent.is_disabled", ..row("disable_agent", Bool, "false", "Do not run an agent: run no units, and do not join the cluster") },
     Setting { status: Reloaded, path: "agent.public_ip", ..row("public_ip", Text, "", "Address of the machine for users; unset: the one from which it reaches others, looked up every 10 seconds") },

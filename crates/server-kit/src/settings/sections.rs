@@ -125,7 +125,7 @@ pub struct Tls {
 #[rustfmt::skip]
 impl RedactionSettings {
     pub const ENABLED: Setting = row("enabled", SettingKind::Bool, "true", "Hide values that look secret");
-    pub const HEADERS: Setting = row("headers", SettingKind::List, "Authorization, X-API-Key, Cookie, X-Auth-Token, X-Forwarded-Authorization", "Headers with hidden values, beside those of tokens and identities");
+    pub const HEADERS: Setting = row("headers", SettingKind::List, "Authorization, X-API-Key, Cookie, X-Auth-Token, X-Forwarded-Authorization", "Headers whose values are hidden, in addition to those of tokens and identities");
     pub const FIELDS: Setting = row("fields", SettingKind::List, "password, secret, token, api_key, access_token, refresh_token, client_secret", "Parts of names of body members and query parameters with hidden values");
 }
 
@@ -137,7 +137,7 @@ impl Default for RedactionSettings {
 
 #[rustfmt::skip]
 impl Timeouts {
-    pub const READ: Setting = Setting { range: TIMES, ..row("read", SettingKind::Duration, "5s", "Timeout for reading the head of a request, and a second one for its body") };
+    pub const READ: Setting = Setting { range: TIMES, ..row("read", SettingKind::Duration, "5s", "Timeout for reading the head of a request; the body has the same timeout of its own") };
     pub const WRITE: Setting = Setting { range: TIMES, ..row("write", SettingKind::Duration, "30s", "Timeout for writing a response") };
     pub const IDLE: Setting = Setting { range: TIMES, ..row("idle", SettingKind::Duration, "1m 15s", "Idle timeout of a connection") };
 }

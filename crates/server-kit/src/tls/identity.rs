@@ -150,7 +150,7 @@ fn pair(certificates: &[u8], key: &[u8]) -> anyhow::Result<InUse> {
     let expires_at = certificate.tbs_certificate.validity.not_after;
     let key = PrivateKeyDer::from_pem_slice(key).context("there is no private key in the file")?;
     let key = CertifiedKey::from_der(chain, key, &ring::default_provider())
-        .context("the key cannot be used, or is not that of the certificate")?;
+        .context("the key cannot be used, or does not match the certificate")?;
     Ok(InUse {
         key: Arc::new(key),
         expires_at: expires_at.to_unix_duration(),

@@ -224,7 +224,7 @@ mod tests {
         let expires_at = watched.identity.expires_at();
         files.write(&(first.0.clone(), second.1.clone()));
         assert_eq!(watched.check(), None);
-        assert_error(watched.check(), "not that of the certificate");
+        assert_error(watched.check(), "does not match the certificate");
         files.write(&("nonsense".to_owned(), second.1.clone()));
         assert_eq!(watched.check(), None);
         assert_error(watched.check(), "no certificate");

@@ -87,7 +87,7 @@ pub enum Error {
     AheadOfTrail,
     /// Changes after the position are no longer stored, or the database was set back since.
     #[error(
-        "changes after this position are not stored any more: list the resources again, or watch with initial=true"
+        "changes after this position are no longer stored: list the resources again, or watch with initial=true"
     )]
     PositionGone,
     /// Changes since the time are no longer stored, or were not recorded yet.
