@@ -70,7 +70,7 @@ release-check: setup ## Build the release twice, in two folders, and compare the
 
 # ---- Test -----------------------------------------------------------------------------------
 
-.PHONY: book test test-image test-kubernetes test-operations test-packages test-upgrade check chart chart-reference fuzz clients deny sbom chaos check-long fmt lint doc schema sqlx sqlx-check openapi etcd-protoset messages config-reference fleetctl-reference mutants fuzz-search fuzz-units test-cluster fleet-seeds
+.PHONY: book test test-image test-kubernetes test-operations test-packages test-upgrade check chart chart-reference fuzz clients deny sbom chaos check-long fmt lint doc schema sqlx sqlx-check openapi etcd-protoset config-reference fleetctl-reference mutants fuzz-search fuzz-units test-cluster fleet-seeds
 test: setup-test ## Build and run every test; they start their own PostgreSQL
 	cargo test
 
@@ -118,10 +118,9 @@ check-long: chaos mutants ## What takes too long for CI; figures in docs/
 fmt: ## Check the formatting
 	cargo fmt --check
 
-lint: setup ## Clippy, no warnings allowed, plain words (scripts/words), and the lists of messages
+lint: setup ## Clippy, no warnings allowed, and plain words (scripts/words)
 	cargo clippy --all-targets -- -D warnings
 	@scripts/words
-	@scripts/messages --check
 
 doc: setup ## Build the API documentation, no warnings allowed
 	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --document-private-items
@@ -159,9 +158,6 @@ openapi: setup ## Renew openapi/*.yaml after changing what the APIs take or answ
 
 etcd-protoset: ## Renew scripts/etcd.protoset after an update of etcd-client (needs protoc)
 	@scripts/etcd-protoset
-
-messages: ## Renew tests/messages, the lists of every text that programs show
-	@scripts/messages
 
 config-reference: setup ## Renew the tables of settings in docs/ after changing settings
 	@mkdir -p .dev

@@ -1,4 +1,4 @@
-"""Strings, characters and comments of Rust source, for scripts/words and scripts/messages."""
+"""Strings, characters and comments of Rust source, for scripts/words."""
 
 import re
 
