@@ -10,7 +10,7 @@ help: ## List the targets
 
 # ---- Use ------------------------------------------------------------------------------------
 
-SETUPS := setup-demo setup-fleet setup-test setup-bench setup-containers setup-kubernetes setup-clients setup-fuzz setup-all
+SETUPS := setup-demo setup-fleet setup-test setup-bench setup-containers setup-kubernetes setup-clients setup-fuzz setup-lint setup-all
 .PHONY: setup $(SETUPS) run run-auth run-fleet services demo conformance demo-fleet demo-fleet-api
 setup: ## Install what `make run` needs, or say exactly what to install
 	@scripts/setup run
@@ -118,8 +118,9 @@ check-long: chaos mutants ## What takes too long for CI; figures in docs/
 fmt: ## Check the formatting
 	cargo fmt --check
 
-lint: setup ## Clippy, no warnings allowed, and plain words (scripts/words)
+lint: setup-lint ## Clippy, no warnings allowed, shellcheck, and plain words (scripts/words)
 	cargo clippy --all-targets -- -D warnings
+	@scripts/shellcheck
 	@scripts/words
 
 doc: setup ## Build the API documentation, no warnings allowed

@@ -270,7 +270,7 @@ picture() {
             flat=$level upright_now=$upright
             [ -n "${init[$name]-}" ] || flat=$dead_level upright_now=$dead_upright
             if [ $row = 0 ]; then line+="${corners[0]}$(repeat "$flat" $((width + 2)))${corners[1]} "; continue; fi
-            if [ $row -gt $height ]; then line+="${corners[2]}$(repeat "$flat" $((width + 2)))${corners[3]} "; continue; fi
+            if [ "$row" -gt "$height" ]; then line+="${corners[2]}$(repeat "$flat" $((width + 2)))${corners[3]} "; continue; fi
             IFS='|' read -r style left right < <(sed -n "${row}p" <<<"${rows[$name]}") || true
             line+="$upright_now $style$left$(repeat ' ' $((width - ${#left} - ${#right})))$right$plain $upright_now "
         done
