@@ -10,8 +10,8 @@ help: ## List the targets
 
 # ---- Use ------------------------------------------------------------------------------------
 
-SETUPS := setup-demo setup-fleet setup-test setup-bench setup-containers setup-kubernetes setup-clients setup-fuzz setup-all
-.PHONY: setup $(SETUPS) run run-auth run-fleet services demo conformance demo-fleet demo-fleet-api
+SETUPS := setup-demo setup-fleet setup-test setup-bench setup-containers setup-kubernetes setup-clients setup-fuzz setup-lint setup-all
+.PHONY: setup $(SETUPS) run run-auth run-fleet services demo conformance demo-fleet
 setup: ## Install what `make run` needs, or say exactly what to install
 	@scripts/setup run
 
@@ -34,7 +34,7 @@ run-fleet: setup-fleet ## Build fleetd and run it on a throw-away etcd; says how
 	@exec scripts/run-fleet
 
 services: setup-fleet ## Start a throw-away PostgreSQL and etcd on free ports, and say where (Ctrl-C stops)
-	@scripts/services
+	@scripts/devkit services
 
 demo: setup-demo ## Play a cluster's whole life against `make run`, checking each answer (BASE=http://host:port)
 	@examples/demo
@@ -43,11 +43,9 @@ conformance: setup ## Play the API's rules against a server (BASE=http://host:po
 	@cargo build --quiet -p hyperfleet-conformance
 	@target/debug/hyperfleet-conformance --base $(or $(BASE),http://127.0.0.1:8000) $(ARGS)
 
-demo-fleet: setup-test ## Boot three machines, run units on them, kill a machine and watch its units move (root)
+demo-fleet: setup-test ## Boot three machines and the API; run units and a node pool, kill a machine, drain another (root)
 	@examples/demo-fleet
 
-demo-fleet-api: setup-test ## Boot three machines and the API; create, change and delete a node pool, kill a machine (root)
-	@examples/demo-fleet-api
 
 # ---- Package --------------------------------------------------------------------------------
 
@@ -70,7 +68,7 @@ release-check: setup ## Build the release twice, in two folders, and compare the
 
 # ---- Test -----------------------------------------------------------------------------------
 
-.PHONY: book test test-image test-kubernetes test-operations test-packages test-upgrade check chart chart-reference fuzz clients deny sbom chaos check-long fmt lint doc schema sqlx sqlx-check openapi etcd-protoset messages config-reference fleetctl-reference mutants fuzz-search fuzz-units test-cluster fleet-seeds
+.PHONY: book test test-image test-kubernetes test-operations test-packages test-upgrade check chart chart-reference fuzz clients deny sbom chaos check-long fmt lint doc schema sqlx sqlx-check openapi etcd-protoset config-reference fleetctl-reference mutants fuzz-search fuzz-units test-cluster fleet-seeds
 test: setup-test ## Build and run every test; they start their own PostgreSQL
 	cargo test
 
@@ -109,7 +107,7 @@ deny: setup ## Check licences, banned and foreign crates, known vulnerabilities 
 sbom: setup ## List what the program is made of, as CycloneDX JSON in target/sbom (cargo-cyclonedx)
 	@scripts/sbom
 
-chaos: setup-test ## Break things around a release build and check that nothing is lost (ARGS="slow killed …")
+chaos: setup-test ## Break things around a release build and check that nothing is lost (ARGS="killed …")
 	@cargo build --quiet --release --bin hyperfleet-api
 	@tests/chaos/run $(ARGS)
 
@@ -118,10 +116,10 @@ check-long: chaos mutants ## What takes too long for CI; figures in docs/
 fmt: ## Check the formatting
 	cargo fmt --check
 
-lint: setup ## Clippy, no warnings allowed, plain words (scripts/words), and the lists of messages
+lint: setup-lint ## Clippy, no warnings allowed, shellcheck, and plain words (scripts/words; builds Vale from Go modules, once)
 	cargo clippy --all-targets -- -D warnings
+	@scripts/shellcheck
 	@scripts/words
-	@scripts/messages --check
 
 doc: setup ## Build the API documentation, no warnings allowed
 	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --document-private-items
@@ -139,10 +137,10 @@ pictures: setup-demo ## Renew the pictures of terminals in docs/images (rich, fr
 # sqlx-cli. `touch`, because cargo does not know that the schema moved.
 .dev/sqlx: setup FORCE
 	@rm -rf $@ && mkdir -p $@ && touch crates/storage/src/lib.rs crates/import/src/lib.rs
-	@scripts/with-postgres scripts/sqlx-metadata $@
+	@scripts/devkit postgres scripts/sqlx-metadata $@
 
 schema: setup ## Renew migrations/schema.sql after adding a migration
-	@scripts/with-postgres bash -euo pipefail -c 'for file in migrations/[0-9]*.sql; do psql --quiet --no-psqlrc --single-transaction -v ON_ERROR_STOP=1 "$$DATABASE_URL" --file "$$file" > /dev/null; done; scripts/schema "$$DATABASE_URL" > migrations/schema.sql'
+	@scripts/devkit postgres bash -euo pipefail -c 'for file in migrations/[0-9]*.sql; do psql --quiet --no-psqlrc --single-transaction -v ON_ERROR_STOP=1 "$$DATABASE_URL" --file "$$file" > /dev/null; done; scripts/schema "$$DATABASE_URL" > migrations/schema.sql'
 
 sqlx: .dev/sqlx ## Renew .sqlx after editing SQL or a migration
 	rm -rf .sqlx && cp -r .dev/sqlx .sqlx
@@ -159,9 +157,6 @@ openapi: setup ## Renew openapi/*.yaml after changing what the APIs take or answ
 
 etcd-protoset: ## Renew scripts/etcd.protoset after an update of etcd-client (needs protoc)
 	@scripts/etcd-protoset
-
-messages: ## Renew tests/messages, the lists of every text that programs show
-	@scripts/messages
 
 config-reference: setup ## Renew the tables of settings in docs/ after changing settings
 	@mkdir -p .dev
@@ -203,28 +198,16 @@ fleet-seeds: setup-fleet ## Simulate engines that freeze, fail and are killed, a
 
 # ---- Measure --------------------------------------------------------------------------------
 
-.PHONY: bench bench-start bench-watch bench-history bench-import bench-search bench-engine bench-fleet bench-fleet-adapter
+.PHONY: bench bench-watch bench-search bench-engine bench-fleet bench-fleet-adapter
 # With ARGS only what they name is measured, so no watchers.
 bench: setup-bench ## Measure a release build beside its database's ceiling, and watchers (N=1000000 SECONDS=5 ARGS="--beside OLD")
 	@cargo build --quiet --release --bin hyperfleet-api
 	@bench/run $(if $(N),--clusters $(N)) $(if $(SECONDS),--seconds $(SECONDS)) $(ARGS)
 	$(if $(ARGS),,@bench/watch $(if $(SECONDS),--seconds $(SECONDS)))
 
-bench-start: setup-bench ## Measure how soon a release build answers after its start, and its memory at rest (ARGS="--starts 50")
-	@cargo build --quiet --release --bin hyperfleet-api
-	@bench/starts $(ARGS)
-
 bench-watch: setup-bench ## Measure how soon watchers have a change of a release server, and what they cost (ARGS="--watchers 200")
 	@cargo build --quiet --release --bin hyperfleet-api
 	@bench/watch $(ARGS)
-
-bench-history: setup-bench ## Measure the history of a million resources: size, reads, and PATCH beside retention (ARGS="--resources 10000")
-	@cargo build --quiet --release --bin hyperfleet-api
-	@bench/history $(ARGS)
-
-bench-import: setup-bench ## Measure the import of the older service's database (ARGS="--resources 100000")
-	@cargo build --quiet --release --bin hyperfleet-api
-	@bench/import $(ARGS)
 
 bench-search: setup ## Measure that reading a search takes time in proportion to its length
 	cargo bench --quiet -p hyperfleet --bench search

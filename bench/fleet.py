@@ -50,13 +50,12 @@ class Fleet:
         self.rows = clusters + 1
 
     def seed(self):
-        """Makes one cluster through the API, and the rest of it in SQL."""
-        self.create_template()
+        """Makes one cluster with all its reports through the API, and the rest of it in SQL."""
+        self._create_template()
         self.multiply()
         self.postgres.psql(self.database, sql="VACUUM ANALYZE; CHECKPOINT;")
 
-    def create_template(self):
-        """One cluster with all its reports."""
+    def _create_template(self):
         status, made = self.api.call("POST", BASE, template())
         if status != 201:
             raise Failed(f"the template was answered with {status}")
@@ -64,7 +63,6 @@ class Fleet:
             status, _ = self.api.call("PUT", f"{BASE}/{made['id']}/statuses", report(adapter))
             if status != 201:
                 raise Failed(f"the template's report was answered with {status}")
-        return made
 
     def multiply(self):
         """Batch by batch, several at once: each a transaction of its own, with every index in place."""

@@ -152,7 +152,7 @@ class Bench:
         postgres = self.fleet.postgres
         folder = postgres.folder / "scripts"
         folder.mkdir(exist_ok=True)
-        command = [postgres.bin / "pgbench", "-n", "-M", "prepared", "-h", postgres.folder, "-U", "postgres",
+        command = [postgres.bin / "pgbench", "-n", "-M", "prepared", "-h", postgres.socket, "-U", "postgres",
                    "-c", connections, "-j", min(2, connections), "-T", self.seconds,
                    "-D", f"clusters={self.fleet.clusters}", "-D", f"run={self.runs}", "-D", "seq=0", "-D", "offset=7980"]
         for name, value in self.values.items():
@@ -173,10 +173,10 @@ def wrk(fleet, connections, seconds, arguments):
     """What requests.lua says at the end, and the processor time of a request on either side."""
     command = ["wrk", "-t", "1", "-c", connections, "-d", f"{seconds}s", "--timeout", "10s", "-s", REQUESTS,
                fleet.api.base, "--", *arguments]
-    processes = {"server_us": fleet.api.process, "database_us": fleet.postgres.process}
-    before = {name: cpu_seconds(process.pid) for name, process in processes.items()}
+    processes = {"server_us": fleet.api.process.pid, "database_us": fleet.postgres.pid}
+    before = {name: cpu_seconds(pid) for name, pid in processes.items()}
     output = run(command)
-    used = {name: cpu_seconds(process.pid) - before[name] for name, process in processes.items()}
+    used = {name: cpu_seconds(pid) - before[name] for name, pid in processes.items()}
     found = re.search(r"^RESULT (.*)$", output, re.MULTILINE)
     if not found:
         raise Failed(f"wrk did not finish:\n{output}")

@@ -1,12 +1,7 @@
 """Processes of this machine by what /proc says of them (Linux)."""
 
 import os
-import signal
-import time
 from pathlib import Path
-
-STOPPED = "T"
-ENDED = "Z"
 
 
 def stats():
@@ -42,47 +37,3 @@ def _ended_ticks(root):
     except OSError:
         return 0
     return sum(map(int, fields[13:15]))
-
-
-def family(root):
-    """The state of a process and of everything that descends from it, by pid."""
-    parents, states = {}, {}
-    for pid, fields in stats():
-        states[pid], parents[pid] = fields[0], int(fields[1])
-    members = {root} & states.keys()
-    while more := {pid for pid, parent in parents.items() if parent in members} - members:
-        members |= more
-    return {pid: states[pid] for pid in members}
-
-
-def freeze(root, seconds=5):
-    """Stops a process and all its descendants where they are; gives how many that are.
-
-    The backends of PostgreSQL are sessions of their own, so that no signal to a group reaches them. Looks again
-    until nobody runs: who is still running may have begun another. `TimeoutError` if that does not end."""
-    deadline = time.monotonic() + seconds
-    while True:
-        states = family(root)
-        running = [pid for pid, state in states.items() if state not in (STOPPED, ENDED)]
-        if not running:
-            return len(states)
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"processes {running} do not stop")
-        # The root first: it is the one that begins others.
-        for pid in sorted(running, key=lambda pid: pid != root):
-            send(pid, signal.SIGSTOP)
-        time.sleep(0.002)
-
-
-def thaw(root):
-    """Lets a process and all its descendants go on; the root last, so that it finds them running."""
-    for pid in sorted(family(root), key=lambda pid: pid == root):
-        send(pid, signal.SIGCONT)
-
-
-def send(pid, number):
-    """A signal to a process that may have ended."""
-    try:
-        os.kill(pid, number)
-    except ProcessLookupError:
-        pass

@@ -2,19 +2,17 @@
 
 import json
 import os
-import pwd
 import shutil
-import signal
 import socket
 import subprocess
 import tempfile
 import time
 import urllib.request
 from pathlib import Path
-
-import processes
+from urllib.parse import quote, unquote
 
 ROOT = Path(__file__).resolve().parent.parent
+DEVKIT = ROOT / "scripts/devkit"
 
 # What a real server keeps: every commit is on disk before it is answered. The rest is a small
 # production server's usual tuning, so that no checkpoint falls into a measurement of seconds.
@@ -25,8 +23,6 @@ POSTGRES_SETTINGS = {
     "shared_buffers": "256MB",
     "max_wal_size": "8GB",
     "checkpoint_timeout": "30min",
-    "max_connections": "200",
-    "listen_addresses": "",
 }
 
 
@@ -43,6 +39,14 @@ class Failed(Exception):
     """Something went wrong that the user must read about."""
 
 
+def _devkit(*arguments):
+    """What scripts/devkit prints."""
+    done = subprocess.run([DEVKIT, *arguments], capture_output=True, text=True)
+    if done.returncode:
+        raise Failed(done.stderr.strip())
+    return done.stdout.strip()
+
+
 def wait_for(what, is_done, process, log, seconds=60):
     """Waits until `is_done()`, as long as `process` lives."""
     deadline = time.monotonic() + seconds
@@ -53,104 +57,45 @@ def wait_for(what, is_done, process, log, seconds=60):
 
 
 class Postgres:
-    """A PostgreSQL of its own in a temporary folder, on a Unix socket only."""
+    """A PostgreSQL of its own, by scripts/devkit, which removes it when this process ends; and a folder for what is around it."""
 
     def __init__(self, **settings):
         self.settings = POSTGRES_SETTINGS | settings
-        found = subprocess.run([ROOT / "scripts/find-postgres"], capture_output=True, text=True)
-        if found.returncode:
-            raise Failed(found.stderr.strip())
-        self.bin = Path(found.stdout.strip())
+        self.bin = Path(_devkit("find", "postgres"))
         if not (self.bin / "pgbench").exists():
             raise Failed(f"{self.bin} holds no pgbench: install a whole PostgreSQL (apt-get install postgresql)")
         self.folder = Path(tempfile.mkdtemp(prefix="hyperfleet-bench."))
-        self.process = None
-        self.log = self.folder / "log"
+        self.owner = None
         # A PostgreSQL without its additional modules cannot count statements.
         self.counts_statements = any((self.bin.parent / "lib").rglob("pg_stat_statements.so"))
         if self.counts_statements:
             self.settings.setdefault("shared_preload_libraries", "pg_stat_statements")
 
     def start(self):
-        user = self._user_to_become()
-        if user:
-            os.chown(self.folder, user.pw_uid, user.pw_gid)
-        become = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []} if user else {}
-        options = {"cwd": self.folder, "preexec_fn": os.setpgrp, "env": environment(), **become}
-        initdb = [self.bin / "initdb", "-D", "data", "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C"]
-        made = subprocess.run(initdb, capture_output=True, text=True, **options)
-        if made.returncode:
-            raise Failed(f"initdb failed:\n{made.stderr}")
-        self.options = options
-        self.resume()
-
-    def resume(self):
-        """Starts the server on the data that is there."""
-        command = [self.bin / "postgres", "-D", "data", "-k", self.folder]
-        for name, value in self.settings.items():
-            command += ["-c", f"{name}={value}"]
-        with open(self.log, "ab") as log:
-            self.process = subprocess.Popen(command, stdout=log, stderr=log, **self.options)
-        pid_file = self.folder / "data/postmaster.pid"
-        is_ready = lambda: pid_file.exists() and pid_file.read_text().rstrip().endswith("ready")
-        wait_for("PostgreSQL", is_ready, self.process, self.log)
-
-    def halt(self):
-        """Stops the server as an administrator in a hurry does; its data stays."""
-        self.process.send_signal(signal.SIGINT)
-        self.process.wait()
-
-    def freeze(self):
-        """Stops every one of its processes where it is; gives how many that are."""
-        return processes.freeze(self.process.pid)
-
-    def thaw(self):
-        processes.thaw(self.process.pid)
-
-    def is_frozen(self):
-        """Whether none of its processes runs."""
-        return set(processes.family(self.process.pid).values()) <= {processes.STOPPED, processes.ENDED}
-
-    def session(self, database):
-        """A connection that is kept: statements go to its `stdin`."""
-        command = [self.bin / "psql", "-X", "-q", "-h", self.folder, "-U", "postgres", "-d", database]
-        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        return subprocess.Popen(command, stdin=subprocess.PIPE, text=True, env=environment(), **quiet)
-
-    def take_all_connections(self):
-        """Connects until no more connections are to be had; gives what holds them."""
-        holders = []
-        while True:
-            holders.append(self.session("postgres"))
-            time.sleep(0.01)
-            if any(holder.poll() is not None for holder in holders):
-                return holders
-
-    @staticmethod
-    def _user_to_become():
-        """PostgreSQL refuses to run as root."""
-        if os.geteuid() != 0:
-            return None
-        try:
-            return pwd.getpwnam("postgres")
-        except KeyError:
-            return pwd.getpwnam("nobody")
+        settings = [f"{name}={value}" for name, value in self.settings.items()]
+        # It ends with its input, however this process ends.
+        command = [DEVKIT, "postgres", *settings, "sh", "-c", 'echo "$DATABASE_URL"; exec cat']
+        self.owner = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, process_group=0)
+        address = self.owner.stdout.readline().strip()
+        if not address:
+            raise Failed("PostgreSQL did not start")
+        self.socket = Path(unquote(address.partition("?host=")[2]))
+        self.log = self.socket / "log"
+        self.pid = int((self.socket / "data/postmaster.pid").read_text().splitlines()[0])
 
     def stop(self):
-        if self.process:
-            self.process.send_signal(signal.SIGQUIT)
-            # Who is frozen does not end.
-            self.thaw()
-            self.process.wait()
+        if self.owner:
+            self.owner.stdin.close()
+            self.owner.wait()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def url(self, database):
-        return f"postgres://postgres@localhost/{database}?host={str(self.folder).replace('/', '%2F')}"
+        return f"postgres://postgres@localhost/{database}?host={quote(str(self.socket), safe='')}"
 
     def psql(self, database, *arguments, sql=None):
         """What psql prints, unaligned and without headers."""
         command = [self.bin / "psql", "-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1",
-                   "-h", self.folder, "-U", "postgres", "-d", database, *arguments]
+                   "-h", self.socket, "-U", "postgres", "-d", database, *arguments]
         done = subprocess.run(command, input=sql, capture_output=True, text=True, env=environment())
         if done.returncode:
             raise Failed(f"psql failed:\n{done.stderr}")

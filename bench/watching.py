@@ -133,8 +133,6 @@ class Load:
         self.address = urlsplit(base).hostname, urlsplit(base).port
         self.pools, self.rate = pools, rate
         self.done = self.errors = 0
-        # Of each change, from when it was due to its answer, in ms, in ascending order.
-        self.times = []
 
     def run(self, seconds):
         """Sends the changes, each when it is due or as soon as a connection is free, in a process of its own."""
@@ -143,7 +141,7 @@ class Load:
         process.start()
         theirs.close()
         try:
-            self.done, self.errors, self.seconds, self.times = ours.recv()
+            self.done, self.errors, self.seconds = ours.recv()
         except EOFError:
             raise Failed("the load broke off") from None
         finally:
@@ -152,17 +150,17 @@ class Load:
 
     def _run(self, pipe, seconds):
         count, begin = int(seconds * self.rate), time.monotonic()
-        results, times = [[0, 0] for _ in range(SENDERS)], []
-        threads = [threading.Thread(target=self._send, args=(begin, number, count, results[number], times))
+        results = [[0, 0] for _ in range(SENDERS)]
+        threads = [threading.Thread(target=self._send, args=(begin, number, count, results[number]))
                    for number in range(SENDERS)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
         done, errors = (sum(column) for column in zip(*results))
-        pipe.send((done, errors, time.monotonic() - begin, sorted(times)))
+        pipe.send((done, errors, time.monotonic() - begin))
 
-    def _send(self, begin, first, count, result, times):
+    def _send(self, begin, first, count, result):
         """Every so-manieth change. No two senders change one node pool at a time: a sender has pools of its own."""
         connection = socket.create_connection(self.address)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -177,7 +175,6 @@ class Load:
             connection.sendall(head.encode() + body)
             is_done = _status(connection) == 200
             result[0 if is_done else 1] += 1
-            times.append(1000 * (time.monotonic() - begin - number / self.rate))
         connection.close()
 
 

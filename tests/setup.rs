@@ -107,6 +107,7 @@ fn setup_lists_its_groups() {
         "kubernetes",
         "clients",
         "fuzz",
+        "lint",
         "all",
     ] {
         let begins = |line: &&str| line.split_whitespace().next() == Some(group);

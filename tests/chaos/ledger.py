@@ -21,14 +21,10 @@ class Ledger:
         self.statuses = Counter()
         # When each write was acknowledged, in order, and how many of them by which address.
         self.moments, self.by_address = [], Counter()
-        # When each request was sent that was answered 503.
-        self.refusals = []
         self.wrong = []
         # Answers that are those of an earlier attempt with the same key.
         self.replayed = 0
         self.stopping = False
-        # Set, no writer sends anything.
-        self.pausing = False
         # Names of one run are not those of another.
         self.runs = 0
         # What each writer left behind, to be changed in a later run: nobody else changes it.
@@ -53,11 +49,6 @@ class Ledger:
     @property
     def count(self):
         return len(self.moments)
-
-    @property
-    def successes(self):
-        """Requests that were answered with success, discarded reports among them."""
-        return sum(count for status, count in self.statuses.items() if status in (200, 201, 202, 204))
 
     def seconds_until_written(self, moment):
         """How long it took from a moment to the next acknowledged write; None if none followed."""

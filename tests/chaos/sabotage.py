@@ -112,12 +112,15 @@ def relabel(events, kind, other):
 
 def tamper(watching, stored):
     """Damages what watchers were sent, one thing at a time; gives each with what the comparison must say and says."""
+    removed = {event.id for event in watching.all[0].events if event.kind == "DELETED"}
     for what, (name, damage, fault) in SENT.items():
         watcher = next(watcher for watcher in watching.all if watcher.name == name)
         events, listed = list(watcher.events), list(watcher.listed)
         kinds = [event.kind for event in events]
         if damage is None:
-            watcher.listed = [event for event in listed if event.id != listed[-1].id]
+            # One that a list may not lack because it was removed at that moment.
+            kept = next(event for event in reversed(listed) if event.id not in removed)
+            watcher.listed = [event for event in listed if event.id != kept.id]
         else:
             damage(watcher.events)
         yield what, fault.split("|"), watching.faults(stored)

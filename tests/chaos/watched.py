@@ -168,30 +168,24 @@ def _difference(sent, due):
 
 
 def _of_list(watcher, everything):
-    """The list, with the changes of the moment, is that of the position where it was complete."""
-    seen = {}
+    """Each resource is listed as it was at the position where the list is complete, or at a later one: what changed between
+    the position and the list is sent again afterwards (docs/guides/watch.md)."""
+    listed, possible = {}, {}
     for event in watcher.listed:
-        before = seen.get(event.id)
-        if event.kind == "DELETED":
-            if before is None:
-                yield f"{event}, but it was not in the list"
-            seen.pop(event.id, None)
-            continue
-        if (event.kind == "ADDED") != (before is None):
-            yield f"{event} comes after {before}"
-        if before is not None and event.revision <= before.revision:
-            yield f"{event} comes after revision {before.revision}"
-        seen[event.id] = event
-    due = {}
+        if event.kind != "ADDED" or event.id in listed:
+            yield f"{event} is in the list after {listed.get(event.id)}"
+        listed[event.id] = event
     for event in everything:
-        if event.position > watcher.complete:
-            break
-        due.pop(event.id, None)
-        if event.kind != "DELETED" and watcher.shows(event.shown):
-            due[event.id] = event
-    for id_ in seen.keys() ^ due.keys():
-        where = "is in the list, and should not be" if id_ in seen else "is missing in the list"
-        yield f"{seen.get(id_) or due[id_]} {where} at {watcher.complete}"
-    for id_ in seen.keys() & due.keys():
-        if seen[id_].state() != due[id_].state():
-            yield f"{seen[id_]} is listed with another state than {due[id_]}"
+        shown = event if event.kind != "DELETED" and watcher.shows(event.shown) else None
+        if event.position <= watcher.complete:
+            possible[event.id] = [shown]
+        else:
+            possible.setdefault(event.id, [None]).append(shown)
+    for id_, states in possible.items():
+        event = listed.pop(id_, None)
+        if event is None and None not in states:
+            yield f"{states[0]} is missing in the list at {watcher.complete}"
+        elif event and event.state() not in [state.state() for state in states if state]:
+            yield f"{event} is listed in another state than at {watcher.complete} and later"
+    for event in listed.values():
+        yield f"{event} is in the list, and was never sent"

@@ -3,7 +3,6 @@
 import asyncio
 import datetime
 import random
-import time
 
 from client import BASE, Client, Lost, Refused
 from records import REQUIRED, Record, Report
@@ -92,9 +91,6 @@ class Writer:
         has_key = any(name == "Idempotency-Key" for name, _ in headers)
         is_unsure = False
         for _ in range(self.random.randint(1, TRIES_MAX)):
-            while self.ledger.pausing:
-                await asyncio.sleep(0.002)
-            began = time.monotonic()
             try:
                 answer = await self.client.call(method, BASE + path, body, headers)
             except Refused:
@@ -124,7 +120,6 @@ class Writer:
                 self.ledger.wrong.append(
                     f"{method} {path}: {answer.status}{what_of}, expected {sorted(expected)}: {answer.body[:200]!r}")
                 return Told(None, True)
-            self.ledger.refusals.append(began)
             # It was not acknowledged, and may have been carried out all the same (docs/reference/errors.md).
             is_unsure = True
             await asyncio.sleep(0.05)

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use hyperfleet_testkit::files_below;
 
-use crate::code_spans;
+use crate::{code_spans, joined};
 
 /// Pages for operators. A span of several plain words there is a message, unless it is a command.
 const PAGES: [&str; 3] = [
@@ -66,12 +66,26 @@ fn pages() -> Vec<std::path::PathBuf> {
     pages.collect()
 }
 
-/// Every text that programs show, by `scripts/messages`, with an ellipsis for what it inserts.
+/// Every text between quotation marks in the sources of programs, with an ellipsis for what it inserts.
 fn messages() -> Vec<String> {
-    let lists = files_below(Path::new("tests/messages"));
-    let lists = lists.iter().map(|list| fs::read_to_string(list).unwrap());
-    let lines = lists.flat_map(|list| list.lines().map(without_values).collect::<Vec<_>>());
-    lines.collect()
+    let sources = ["src", "crates"].map(Path::new);
+    let mut sources = sources
+        .into_iter()
+        .flat_map(files_below)
+        .collect::<Vec<_>>();
+    sources.retain(|path| path.extension().is_some_and(|e| e == "rs") && !is_test(path));
+    let texts = sources.iter().map(|path| fs::read_to_string(path).unwrap());
+    let literals = texts.flat_map(|text| {
+        // A backslash at its end joins a line with the next one.
+        let text = joined(&text.replace("\\\n", ""));
+        text.split('"').map(without_values).collect::<Vec<_>>()
+    });
+    literals.collect()
+}
+
+fn is_test(path: &Path) -> bool {
+    let mut parts = path.iter();
+    parts.any(|part| part == "tests" || part == "tests.rs" || part == "testkit")
 }
 
 /// A message with `…` instead of `{name}`.

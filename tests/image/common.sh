@@ -1,4 +1,5 @@
 # What the tests of the image share; to be sourced.
+# shellcheck shell=bash
 
 step() { printf '\n\033[1m%s\033[0m\n' "$*"; }
 fail() { printf '\n%s: failed: %s\n' "${suite:-image}" "$*" >&2; exit 1; }

@@ -1,4 +1,5 @@
 # Podman with settings and images of its own, in .dev/containers, for tests that make images; to be sourced.
+# shellcheck shell=bash
 work=$PWD/.dev/containers
 
 missing() { # missing [PROGRAM…]: what keeps containers from running here, if anything

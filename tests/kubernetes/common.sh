@@ -1,4 +1,5 @@
 # What the parts of the test on Kubernetes share; to be sourced.
+# shellcheck shell=bash
 suite=kubernetes
 . tests/image/common.sh
 export PATH=$PWD/.dev/kubernetes/bin:$PWD/.dev/helm:/usr/sbin:/sbin:$PATH

@@ -2,7 +2,7 @@
 # shellcheck shell=bash
 set -Eeuo pipefail
 source tests/operations/block.sh
-export PATH=$PROGRAMS:$POSTGRES_PROGRAMS:$(dirname "$ETCD_PROGRAM"):$PATH
+export PATH=$PROGRAMS:$POSTGRES_PROGRAMS:${ETCD_PROGRAM%/*}:$PATH
 export PGHOST=$FOLDER
 
 step() { printf '\n\033[1m%s\033[0m\n' "$*"; }

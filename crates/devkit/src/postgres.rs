@@ -54,16 +54,37 @@ impl PrivatePostgres {
     /// # Errors
     /// What is missing and how to install it; that the folder is in use; or [`PostgresFailed`].
     pub fn start(folder: &Path, durability: Durability) -> anyhow::Result<Self> {
-        Self::start_announced(folder, durability, |_| {})
+        Self::start_with(folder, durability, &[])
     }
 
-    /// The same. Calls `announce` with the folder when it is claimed, before the server starts.
+    /// The same with settings of PostgreSQL, each as `name=value`. They take precedence.
+    ///
+    /// # Errors
+    /// Those of [`PrivatePostgres::start`].
+    pub fn start_with(
+        folder: &Path,
+        durability: Durability,
+        settings: &[String],
+    ) -> anyhow::Result<Self> {
+        Self::start_as(folder, durability, settings, |_| {})
+    }
+
+    /// The same without settings. Calls `announce` with the folder when it is claimed, before the server starts.
     ///
     /// # Errors
     /// Those of [`PrivatePostgres::start`].
     pub fn start_announced(
         folder: &Path,
         durability: Durability,
+        announce: impl FnOnce(&Path),
+    ) -> anyhow::Result<Self> {
+        Self::start_as(folder, durability, &[], announce)
+    }
+
+    fn start_as(
+        folder: &Path,
+        durability: Durability,
+        settings: &[String],
         announce: impl FnOnce(&Path),
     ) -> anyhow::Result<Self> {
         let user = server_user()?;
@@ -87,7 +108,7 @@ impl PrivatePostgres {
             place.make_cluster(&data)?;
         }
         let socket = place.socket_folder()?;
-        let child = place.spawn(&data, &socket, durability)?;
+        let child = place.spawn(&data, &socket, durability, settings)?;
         let mut server = Self {
             child,
             folder: place.folder,
@@ -245,7 +266,13 @@ impl Place {
         Ok(short)
     }
 
-    fn spawn(&self, data: &Path, socket: &Path, durability: Durability) -> anyhow::Result<Child> {
+    fn spawn(
+        &self,
+        data: &Path,
+        socket: &Path,
+        durability: Durability,
+        more: &[String],
+    ) -> anyhow::Result<Child> {
         let postgres = self.program("postgres");
         let (mut command, sync) = match durability {
             Durability::Persistent => (self.command(&postgres, "INT"), "on"),
@@ -266,7 +293,7 @@ impl Place {
             &format!("synchronous_commit={sync}"),
             &format!("full_page_writes={sync}"),
         ];
-        for setting in settings {
+        for setting in settings.into_iter().chain(more.iter().map(String::as_str)) {
             command.args(["-c", setting]);
         }
         let log = File::create(self.folder.join("log"))?;

@@ -82,22 +82,11 @@ impl Etcd {
     pub(crate) async fn start() -> Self {
         let folder = tempfile::tempdir_in(concat!(env!("CARGO_MANIFEST_DIR"), "/../../target"))
             .expect("a folder in target/");
-        let found = Command::new(concat!(
-            env!("CARGO_MANIFEST_DIR"),
-            "/../../scripts/find-etcd"
-        ))
-        .output();
-        let found = found.expect("it is started in the project's folder");
-        assert!(
-            found.status.success(),
-            "{}",
-            String::from_utf8_lossy(&found.stderr)
-        );
-        let program = String::from_utf8(found.stdout).expect("a path");
+        let program = hyperfleet_devkit::find_etcd().expect("etcd");
         let [client, peer] = [free_address(), free_address()].map(|at| format!("http://{at}"));
         let data = folder.path().join("data");
         let process = Process::start(
-            program.trim(),
+            &program.display().to_string(),
             |command| {
                 let command = command.args(["--name", "bench", "--log-outputs", "stderr"]);
                 let command = command.arg("--data-dir").arg(&data);

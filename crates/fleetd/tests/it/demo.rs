@@ -1,10 +1,10 @@
-//! The demos of fleet, which check each of their steps themselves.
+//! The demo of fleet, which checks each of its steps itself.
 
 use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
+const DEMO: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/demo-fleet");
 /// Exit status of a demo that cannot run here.
 const CANNOT_RUN: i32 = 3;
 
@@ -12,14 +12,7 @@ const TUTORIAL: &str = include_str!("../../../../docs/guides/fleet-adapter-tutor
 
 #[test]
 fn every_step_of_the_demo_succeeds() {
-    if let Some(said) = play("demo-fleet", &[], &["fleetctl"], "") {
-        assert!(said.contains("All is as it should be"), "{said}");
-    }
-}
-
-#[test]
-fn every_step_of_the_demo_with_the_api_succeeds() {
-    if let Some(said) = play("demo-fleet-api", &[], &["fleetctl", "hyperfleet-api"], "") {
+    if let Some(said) = play(&[], "") {
         assert!(said.contains("All is as it should be"), "{said}");
     }
 }
@@ -31,8 +24,7 @@ fn every_command_of_the_tutorial_succeeds() {
     let blocks = steps.split("```sh\n").skip(1);
     let blocks = blocks.map(|block| block.split_once("```").unwrap().0);
     let commands = format!("set -euo pipefail\n{}", blocks.collect::<String>());
-    let programs = ["fleetctl", "hyperfleet-api"];
-    let Some(said) = play("demo-fleet-api", &["shell"], &programs, &commands) else {
+    let Some(said) = play(&["shell"], &commands) else {
         return;
     };
     for line in [
@@ -55,19 +47,19 @@ fn every_command_of_the_tutorial_succeeds() {
 
 /// The output of a successful demo. Skipped where machines cannot boot or a program is not built (`cargo test`
 /// of the whole workspace builds it); with `SYSTEMD_REQUIRED` that fails.
-fn play(demo: &str, arguments: &[&str], programs: &[&str], input: &str) -> Option<String> {
+fn play(arguments: &[&str], input: &str) -> Option<String> {
     let is_required = std::env::var_os("SYSTEMD_REQUIRED").is_some();
     let fleetd = Path::new(env!("CARGO_BIN_EXE_fleetd"));
     let mut command = Command::new("setpriv");
     command
         .args(["--pdeathsig", "TERM", "--"])
-        .arg(Path::new(EXAMPLES).join(demo))
+        .arg(DEMO)
         .args(arguments)
         .env("FLEETD", fleetd)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
-    for name in programs {
+    for name in ["fleetctl", "hyperfleet-api"] {
         let program = fleetd.with_file_name(name);
         if !program.exists() {
             assert!(!is_required, "run `cargo build --bin {name}` first");

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{NAME, TestEtcd, program};
+use super::TestEtcd;
 
 const NO_TOOL: &str = "etcdctl, beside etcd or from the package etcd-client";
 
@@ -19,15 +19,16 @@ impl TestEtcd {
     /// the same one.
     pub async fn restore(&mut self, snapshot: &Path, token: Option<&str>) {
         self.lose_data();
-        let [_, peer] = self.member();
-        let (snapshot, data) = (snapshot.display().to_string(), self.data());
+        let (member, peer) = (self.server.member(), self.server.peer_url());
+        let name = member.split('=').next().unwrap_or_default();
+        let (snapshot, data) = (snapshot.display().to_string(), self.server.data());
         // The tool for files came with etcd 3.5, and only it restores since 3.6.
-        let tool = tool("etcdutl").or_else(|| tool("etcdctl"));
+        let tool = self.tool("etcdutl").or_else(|| self.tool("etcdctl"));
         let mut command = Command::new(tool.expect(NO_TOOL));
         command
-            .args(["snapshot", "restore", &snapshot, "--name", NAME])
+            .args(["snapshot", "restore", &snapshot, "--name", name])
             .args(["--data-dir", &data.display().to_string()])
-            .args(["--initial-cluster", &format!("{NAME}={peer}")])
+            .args(["--initial-cluster", &member])
             .args(["--initial-advertise-peer-urls", &peer]);
         if let Some(token) = token {
             command.args(["--initial-cluster-token", token]);
@@ -38,9 +39,8 @@ impl TestEtcd {
 
     /// The output of `etcdctl` for this server.
     pub fn etcdctl(&self, arguments: &[&str]) -> String {
-        let enter = self.enter_network();
-        let program = tool("etcdctl").expect(NO_TOOL);
-        let mut words = enter.iter().map(String::as_str).chain([program.as_str()]);
+        let program = self.tool("etcdctl").expect(NO_TOOL);
+        let mut words = self.server.within.iter().chain([&program]);
         let mut command = Command::new(words.next().unwrap());
         command
             .args(words)
@@ -48,16 +48,16 @@ impl TestEtcd {
             .args(arguments);
         finish(command)
     }
-}
 
-/// Another program of etcd: the one beside the server's, or the one in the path.
-fn tool(name: &str) -> Option<String> {
-    let beside = Path::new(&program()).with_file_name(name);
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let folders = std::env::split_paths(&path).map(|folder| folder.join(name));
-    let mut found = std::iter::once(beside).chain(folders);
-    let found = found.find(|program| program.is_file())?;
-    Some(found.display().to_string())
+    /// Another program of etcd: the one beside the server's, or the one in the path.
+    fn tool(&self, name: &str) -> Option<String> {
+        let beside = self.server.program().with_file_name(name);
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let folders = std::env::split_paths(&path).map(|folder| folder.join(name));
+        let mut found = std::iter::once(beside).chain(folders);
+        let found = found.find(|program| program.is_file())?;
+        Some(found.display().to_string())
+    }
 }
 
 /// Runs a command, which must succeed; returns its output.
