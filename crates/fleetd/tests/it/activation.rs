@@ -5,7 +5,8 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixListener;
 use std::process::{Command, Stdio};
 
-use super::program::{Fleetd, Place, is_there};
+use super::local::is_there;
+use super::program::{Fleetd, Place};
 use hyperfleet_testkit::{http_client, until};
 
 /// fleetd with standard input and output as sockets 3 and 4, arranged by a shell.

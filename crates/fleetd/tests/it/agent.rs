@@ -2,12 +2,11 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::time::Duration;
 
 use rustix::process::Signal;
 use serde_json::json;
 
-use hyperfleet_testkit::{PrivateSystemd, TestEtcd, fresh_prefix, shared_etcd_url, until};
+use hyperfleet_testkit::{PrivateSystemd, fresh_prefix, shared_etcd_url, until};
 
 use super::fleet_socket::SLEEP;
 use super::program::Fleetd;
@@ -513,39 +512,6 @@ async fn what_systemd_refuses_holds_up_no_other_unit() {
             .is_some_and(|states| states.len() == 1)
     })
     .await;
-}
-
-#[tokio::test]
-async fn without_etcd_units_go_on() {
-    let mut etcd = TestEtcd::start().await;
-    let Some(machine) = Machine::on(etcd.url()).await else {
-        return;
-    };
-    let fleetd = machine.start().await;
-    let api = fleetd.api();
-    api.put("a.service", &SLEEP, "launched").await;
-    let once = [SLEEP[0], "X-Fleet Singleton=true"];
-    api.put("one.service", &once, "launched").await;
-    api.until_state("a.service", "active").await;
-    api.until_state("one.service", "active").await;
-    let pid = machine.main_pid("a.service");
-    etcd.kill();
-    until("what must not run twice has stopped", async || {
-        machine.is("one.service", "inactive")
-    })
-    .await;
-    // Longer than the lease.
-    tokio::time::sleep(Duration::from_secs(7)).await;
-    assert_eq!(machine.main_pid("a.service"), pid);
-    etcd.resume().await;
-    until("what must not run twice runs again", async || {
-        machine.is("one.service", "active")
-    })
-    .await;
-    api.until_state("a.service", "active").await;
-    api.put("b.service", &SLEEP, "launched").await;
-    api.until_state("b.service", "active").await;
-    assert_eq!(machine.main_pid("a.service"), pid);
 }
 
 #[tokio::test]

@@ -104,18 +104,6 @@ async fn it_starts_without_etcd_says_so_and_serves_as_soon_as_etcd_is_there() {
 }
 
 #[tokio::test]
-async fn it_stops_gracefully_without_etcd() {
-    let mut etcd = TestEtcd::start().await;
-    let place = Place::on(etcd.url());
-    let mut fleetd = place.start();
-    fleetd.until_serving().await;
-    fleetd.until_output("leadership").await;
-    etcd.kill();
-    fleetd.stop().await;
-    assert!(!fleetd.socket.exists());
-}
-
-#[tokio::test]
 async fn a_frozen_etcd_is_logged_and_prevents_no_shutdown() {
     let etcd = TestEtcd::start().await;
     let place = Place::on(etcd.url());

@@ -3,8 +3,8 @@
 use hyperfleet_testkit::{TestEtcd, until};
 use serde_json::Value;
 
-use super::super::fleet_socket::SLEEP;
 use super::cluster::{AGENT_TTL, Cluster, Placed, names, outage};
+use super::fleet_socket::SLEEP;
 
 #[tokio::test]
 async fn while_etcd_is_away_no_process_is_touched() {

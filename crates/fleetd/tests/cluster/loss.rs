@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use hyperfleet_testkit::{PrivateMachine, until};
 
-use super::super::fleet_socket::SLEEP;
 use super::cluster::{AGENT_TTL, Cluster, Placed, busy_time, files, names, units_on};
 use super::command_line::fleetctl;
+use super::fleet_socket::SLEEP;
 
 #[tokio::test]
 async fn units_of_a_machine_that_dies_run_elsewhere_and_the_others_are_not_touched() {
