@@ -337,7 +337,12 @@ async fn the_demo_adapter_reconciles_fails_and_finalizes() {
     program.signal(Signal::INT);
     assert!(program.ended().await.success(), "{}", program.output());
     let said = program.output();
-    assert!(!said.contains(" WARN "), "{said}");
+    // Statements are slow on a busy machine.
+    let mut warnings = said.lines().filter(|line| line.contains(" WARN "));
+    assert!(
+        warnings.all(|line| line.contains("slow statement")),
+        "{said}"
+    );
 }
 
 #[tokio::test]
