@@ -97,9 +97,7 @@ async fn what_changes_nothing_writes_nothing<S: KeyStore>(world: World<S>) {
     assert_eq!(world.find("a.service").await, unit);
 }
 
-async fn a_unit_that_was_changed_is_changed_no_more_by_what_was_read_before<S: KeyStore>(
-    world: World<S>,
-) {
+async fn a_unit_that_was_changed_is_changed_no_more_by_what_was_read_before<S: KeyStore>(world: World<S>) {
     let registry = &world.registry;
     let old = world.create("a.service").await;
     registry
