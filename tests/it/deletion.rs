@@ -122,7 +122,7 @@ async fn a_hard_delete_leaves_no_rows() {
 }
 
 #[tokio::test]
-async fn a_voluntary_report_gives_conditions_and_goes_with_its_resource() {
+async fn a_voluntary_report_adds_conditions_until_the_deletion() {
     let api = TestApi::spawn_with(&[root("Channel", "channels", &[])]).await;
     let channel = api.make("/channels", "Channel", "stable").await;
     assert_eq!(api.report(&channel, "curious", 1, &[]).await.status, 201);

@@ -85,7 +85,7 @@ async fn specs_that_are_not_asked_for_are_not_read() {
 }
 
 #[tokio::test]
-async fn a_field_that_does_not_exist_is_named_whether_anything_is_found_or_not() {
+async fn an_unknown_field_is_named_also_on_empty_lists() {
     let api = TestApi::spawn().await;
     let cluster = api.cluster("sparse").await;
     let message = "The following field(s) doesn't exist in `Resource`: status, labels.x";

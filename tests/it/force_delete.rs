@@ -134,7 +134,7 @@ async fn an_owner_that_waited_goes_with_the_child_that_is_forced_out() {
 }
 
 #[tokio::test]
-async fn an_owner_that_still_waits_for_adapters_says_so_once_its_child_is_forced_out() {
+async fn an_owner_still_names_its_adapters_after_its_child_is_gone() {
     let api = TestApi::spawn().await;
     let cluster = api.cluster("owner").await;
     let nodepool = api.nodepool(&cluster, "stuck").await;

@@ -151,7 +151,7 @@ async fn ties_are_broken_by_id_in_the_direction_of_the_last_key() {
 }
 
 #[tokio::test]
-async fn pages_neither_repeat_nor_skip_what_was_made_at_the_same_instant() {
+async fn pages_of_simultaneous_resources_list_each_once() {
     let api = with_things(10).await;
     for order in ["", "order=created_time", "order=kind%20desc"] {
         let mut seen = Vec::new();

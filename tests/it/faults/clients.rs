@@ -52,7 +52,7 @@ async fn send_and_leave(api: &TestApi, method: &str, path: &str, body: &str, yie
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn clients_that_leave_take_no_connection_and_no_answer_of_others_along() {
+async fn leaving_clients_do_not_affect_other_requests() {
     let api = Arc::new(spawn().await);
     let mut clusters = Vec::new();
     for number in 0..8 {
@@ -112,7 +112,7 @@ async fn clients_that_leave_take_no_connection_and_no_answer_of_others_along() {
 }
 
 #[tokio::test]
-async fn clients_that_leave_while_their_request_waits_free_its_connection() {
+async fn clients_that_leave_while_waiting_free_a_connection() {
     let api = spawn().await;
     let held = api.cluster("held").await;
     let free = api.cluster("free").await;

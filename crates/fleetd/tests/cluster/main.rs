@@ -11,18 +11,18 @@
 //! | `UnitRestart` | `life_cycle`: restarted (by `loaded`, then `launched`) |
 //! | `UnitSSHActions`, `UnitCat`, `UnitStatus` | `command_line` (status and journal through the API); `ssh`; when ssh is taken instead: `crates/fleetctl/tests/it/remote.rs` |
 //! | `ListUnitFilesOrder` | `life_cycle`: submitted; `crates/fleet/tests/it/api/pages.rs`; as `fleetctl` prints it: `command_line` |
-//! | `ScheduleMachineOf` | `services::a_machine_that_leaves_takes_its_states_along_and_its_pairs_of_units_move_together` |
+//! | `ScheduleMachineOf` | `services::a_leaving_machine_removes_its_states_and_pairs_move` |
 //! | `ScheduleConflicts`, `ScheduleOneWayConflict`, `ScheduleMultipleConflicts` | `tests/vectors/fleet_engine.json` (`crates/fleet-model/src/schedule/tests`) |
 //! | `ScheduleReplace`, `ScheduleCircularReplace` | `placement`: a unit replaces another; a circle is refused: `crates/fleet/tests/it/units.rs` |
 //! | `ScheduleConditionMachineID` | `tests/vectors/fleet_engine.json`; `outages` places units by it |
 //! | `ScheduleGlobalUnits`, `ScheduleGlobalConflicts` | `placement`: global units, global units that conflict |
 //! | `TemplatesWithSpecifiersInMetadata` | `crates/fleet-model/src/unit/tests/fleet_section.rs`; `command_line`: `start --block-attempts` |
 //! | `DynamicClusterNewMemberUnitMigration`, `DynamicClusterMemberReboot` | `loss::only_the_unit_of_a_lost_member_moves_and_none_moves_back`, `loss::a_machine_that_boots_again_at_once_runs_no_unit_twice` |
-//! | `NodeShutdown` | `services::a_machine_that_leaves_takes_its_states_along_and_its_pairs_of_units_move_together` |
-//! | `DetectMachineId` | `loss::a_second_machine_of_the_same_id_stays_out_until_the_first_is_gone` |
+//! | `NodeShutdown` | `services::a_leaving_machine_removes_its_states_and_pairs_move` |
+//! | `DetectMachineId` | `loss::a_second_machine_with_an_id_waits_for_the_first` |
 //! | `SingleNodeConnectivityLoss` | `partition::a_machine_alone_that_loses_etcd_stops_nothing` |
-//! | `Shutdown`, `ShutdownVsMonitor` | `services::with_etcd_away_fleetd_ends_in_time_whatever_becomes_of_its_units`, `stopping` |
-//! | `ReconfigureServer` | `services::a_reload_keeps_the_process_and_its_listeners_and_a_stop_after_it_is_clean`, `reload` |
+//! | `Shutdown`, `ShutdownVsMonitor` | `services::fleetd_ends_in_time_without_etcd`, `stopping` |
+//! | `ReconfigureServer` | `services::a_reload_keeps_the_process_and_a_later_stop_is_clean`, `reload` |
 //! | `InstallUnit` | `life_cycle`: sidekick |
 //! | `FleetctlWithEnv` | `command_line` |
 //! | `KnownHostsVerification`, `TunnelScheduleBatchUnits` | `ssh`; `crates/fleetctl/tests/it/remote.rs`: what the system's `ssh` is run with |

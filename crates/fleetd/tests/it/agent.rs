@@ -180,7 +180,7 @@ async fn each_role_can_run_in_a_process_of_its_own() {
 }
 
 #[tokio::test]
-async fn another_file_takes_the_place_of_the_first_once_that_has_stopped() {
+async fn a_new_file_replaces_the_first_once_that_has_stopped() {
     let Some(machine) = Machine::new().await else {
         return;
     };
@@ -254,7 +254,7 @@ async fn units_outlive_fleetd_and_what_has_finished_is_not_run_again() {
 
 /// systemd shows a waiting unit as inactive, like a finished one.
 #[tokio::test]
-async fn a_unit_that_waits_in_the_queue_of_systemd_is_not_launched_yet() {
+async fn a_unit_queued_by_systemd_is_not_launched_yet() {
     let Some(machine) = Machine::new().await else {
         return;
     };
@@ -314,7 +314,7 @@ async fn a_unit_that_waits_in_the_queue_of_systemd_is_not_launched_yet() {
 }
 
 #[tokio::test]
-async fn a_unit_that_requires_one_that_fails_is_tried_again_and_says_why() {
+async fn a_unit_with_a_failed_requirement_is_retried() {
     let Some(machine) = Machine::new().await else {
         return;
     };
@@ -446,7 +446,7 @@ async fn a_unit_that_becomes_the_machines_own_is_shown_while_it_runs() {
 }
 
 #[tokio::test]
-async fn units_are_enabled_by_what_their_files_say_and_an_error_is_theirs_alone() {
+async fn units_are_enabled_by_their_own_files() {
     let Some(machine) = Machine::new().await else {
         return;
     };

@@ -73,7 +73,7 @@ async fn assert_away(fleetd: &Fleetd) {
 }
 
 #[tokio::test]
-async fn it_starts_without_etcd_says_so_and_serves_as_soon_as_etcd_is_there() {
+async fn fleetd_starts_without_etcd_and_serves_once_it_is_there() {
     let mut etcd = TestEtcd::start().await;
     etcd.kill();
     let place = Place::on(etcd.url());

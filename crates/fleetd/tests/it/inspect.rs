@@ -161,7 +161,7 @@ async fn any_fleetd_shows_the_status_of_a_unit_on_any_machine() {
 }
 
 #[tokio::test]
-async fn a_machine_without_an_address_is_named_with_the_setting_that_is_missing() {
+async fn a_machine_without_an_address_is_named_with_the_setting() {
     let Some(machine) = Machine::new().await else {
         return;
     };

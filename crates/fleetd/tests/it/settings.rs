@@ -19,7 +19,7 @@ fn output_text(output: &Output) -> String {
 const NO_API: (&str, &str) = ("FLEET_DISABLE_API", "true");
 
 #[test]
-fn what_is_wrong_with_a_command_line_or_its_settings_ends_it_with_2() {
+fn invalid_arguments_and_settings_exit_with_2() {
     let folder = tempfile::tempdir().unwrap();
     let wrong = folder.path().join("wrong.conf");
     std::fs::write(&wrong, "token_limit=many").unwrap();

@@ -74,7 +74,7 @@ async fn a_second_signal_ends_it_at_once() {
 
 /// It was waited for until `shutdown_timeout`, and then called a request that was cut.
 #[tokio::test]
-async fn a_watching_client_that_reads_nothing_does_not_make_a_stop_fail() {
+async fn an_unread_watch_does_not_fail_a_stop() {
     let place = Place::new().await;
     let mut fleetd = place.start_as("m1", &PATIENT);
     fleetd.until_serving().await;
