@@ -69,8 +69,13 @@ release-check: setup ## Build the release twice, in two folders, and compare the
 # ---- Test -----------------------------------------------------------------------------------
 
 .PHONY: book test test-image test-kubernetes test-operations test-packages test-upgrade check chart chart-reference fuzz clients deny sbom chaos check-long fmt lint doc schema sqlx sqlx-check openapi etcd-protoset config-reference fleetctl-reference mutants fuzz-search fuzz-units test-cluster fleet-seeds
-test: setup-test ## Build and run every test; they start their own PostgreSQL
+test: setup-test ## Build and run every test that boots no machine; they start their own PostgreSQL
 	cargo test
+
+# ALONE asserts the bounds of docs/internals/testing.md, without the time that busy machines need, and keeps etcd away longer.
+test-cluster: setup-test ## Boot machines with a systemd of their own, break fleet on them, play its demos (root; ALONE=1 one test at a time)
+	@cargo build --quiet --bin hyperfleet-api --bin fleetctl
+	$(if $(ALONE),CLUSTER_ALONE=1 OUTAGE_SECONDS=$(or $(OUTAGE_SECONDS),300) RUST_TEST_THREADS=1) cargo test --test cluster -- --show-output
 
 test-image: setup-containers ## Run the container image and docker-compose.yml by podman, with programs as `make test` builds them (root)
 	@tests/image/run
@@ -87,7 +92,7 @@ test-packages: setup-test ## Install, upgrade and purge the Debian packages on a
 test-upgrade: setup-test ## Upgrade from the previous release and back under load; builds it from its commit, once
 	@tests/upgrade/run
 
-check: fmt lint doc book deny sqlx-check chart test test-upgrade fuzz clients test-image test-kubernetes test-operations test-packages ## Everything that CI runs
+check: fmt lint doc book deny sqlx-check chart test test-cluster test-upgrade fuzz clients test-image test-kubernetes test-operations test-packages ## Everything that CI runs
 
 chart: setup ## Lint the Helm chart; builds helm from Go modules, once
 	@scripts/chart
@@ -118,6 +123,7 @@ fmt: ## Check the formatting
 
 lint: setup-lint ## Clippy, no warnings allowed, shellcheck, and plain words (scripts/words; builds Vale from Go modules, once)
 	cargo clippy --all-targets -- -D warnings
+	cargo clippy --test cluster -- -D warnings
 	@scripts/shellcheck
 	@scripts/words
 
@@ -188,10 +194,6 @@ fuzz-units: setup ## Look for a unit file that breaks a law of unit files (cargo
 	@mkdir -p fuzz/found/unit_file
 	cargo fuzz run --sanitizer none unit_file fuzz/found/unit_file fuzz/corpus/unit_file -- -dict=fuzz/unit_file.dict \
 		-max_len=4200 -max_total_time=$(or $(SECONDS),60)
-
-test-cluster: setup-test ## Boot machines with a systemd of their own, and break fleet on them (root; OUTAGE_SECONDS=300 without etcd)
-	@cargo build --quiet --bin hyperfleet-api
-	SYSTEMD_REQUIRED=1 CLUSTER_ALONE=1 OUTAGE_SECONDS=$(or $(OUTAGE_SECONDS),300) RUST_TEST_THREADS=1 cargo test -p fleetd --test it -- machines:: agent:: --nocapture
 
 fleet-seeds: setup-fleet ## Simulate engines that freeze, fail and are killed, and machines that boot again (SEEDS=1000; FLEET_SEED=n repeats one)
 	FLEET_SEEDS=$(if $(SEEDS),$(SEEDS),1000) cargo test -p hyperfleet-fleet --test it -- engine::simulation reboots --nocapture

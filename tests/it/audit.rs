@@ -87,7 +87,7 @@ async fn every_action_leaves_a_complete_entry() {
 }
 
 #[tokio::test]
-async fn a_hard_delete_by_a_report_is_recorded_with_the_report_s_request() {
+async fn a_hard_delete_is_recorded_with_the_request_of_its_report() {
     let api = TestApi::spawn_with(&[root("Cluster", "clusters", &["dns"])]).await;
     let cluster = api.cluster("going").await;
     api.deleted(&cluster).await;

@@ -106,7 +106,7 @@ async fn the_number_of_idle_connections_holds_over_all_threads() {
 }
 
 #[tokio::test]
-async fn what_nobody_needs_is_closed_after_its_time_and_what_is_used_is_not() {
+async fn only_unused_connections_are_closed_after_their_time() {
     let database = TestDatabase::create().await;
     let keep = ConnectionLifetime {
         idle_time: Some(Duration::from_millis(50)),
@@ -218,7 +218,7 @@ async fn slow_statements_that_wait_for_their_turn_are_counted() {
 }
 
 #[tokio::test]
-async fn where_no_connection_comes_about_the_database_is_blamed_and_not_other_searches() {
+async fn without_a_connection_the_database_is_blamed() {
     // Takes connections, by the system's hand, and says nothing.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("postgres://nobody@{}/nothing", silent.local_addr().unwrap());

@@ -87,7 +87,7 @@ async fn every_order_can_be_continued() {
 }
 
 #[tokio::test]
-async fn a_numbered_page_can_be_continued_and_lists_below_an_owner_and_sparse_ones() {
+async fn numbered_nested_and_sparse_pages_can_be_continued() {
     let api = TestApi::spawn().await;
     let cluster = api.cluster("with-pools").await;
     for number in 0..9 {

@@ -161,7 +161,7 @@ async fn resources_are_found_by_derived_conditions() {
 }
 
 #[tokio::test]
-async fn a_rule_that_fails_holds_nothing_up_and_leaves_its_condition_as_it_was() {
+async fn a_failed_rule_keeps_its_condition_and_delays_nothing() {
     let api = TestApi::spawn_with(&kinds(&[FRAIL, ZONE])).await;
     let path = api.cluster("abc").await;
     let order = ["Reconciled", "LastKnownReconciled"];
@@ -205,7 +205,7 @@ async fn a_rule_that_fails_holds_nothing_up_and_leaves_its_condition_as_it_was()
 }
 
 #[tokio::test]
-async fn forcing_a_child_out_keeps_the_derived_conditions_of_its_owner() {
+async fn force_deleting_a_child_keeps_derived_conditions() {
     let api = TestApi::spawn_with(&kinds(&[ZONE])).await;
     let path = api.cluster("abc").await;
     let pool = api.make(&format!("{path}/pools"), "Pool", "pool").await;
@@ -267,7 +267,7 @@ async fn reports_that_come_at_once_are_all_seen() {
 }
 
 #[tokio::test]
-async fn a_first_report_that_is_uncertain_runs_the_rules_and_is_not_seen() {
+async fn an_unknown_first_report_runs_rules_that_ignore_it() {
     let count = ("Count", "true", "true", "string(size(statuses))");
     let frail = ("Frail", "resource.spec.?on.hasValue()", "true", "\"m\"");
     let api = TestApi::spawn_with(&kinds(&[count, frail])).await;
@@ -280,7 +280,7 @@ async fn a_first_report_that_is_uncertain_runs_the_rules_and_is_not_seen() {
 }
 
 #[tokio::test]
-async fn kinds_without_adapters_derive_nothing_until_something_reports() {
+async fn kinds_without_adapters_derive_nothing_before_a_report() {
     let generation = ("At", "true", "true", "string(resource.generation)");
     let kinds = [
         ruled(&[generation], root("Channel", "channels", &[])),
@@ -304,7 +304,7 @@ async fn kinds_without_adapters_derive_nothing_until_something_reports() {
 }
 
 #[tokio::test]
-async fn rules_that_are_gone_take_their_conditions_with_the_next_change() {
+async fn conditions_of_removed_rules_go_with_the_next_change() {
     let api = TestApi::spawn_with(&kinds(&[ZONE, FRAIL])).await;
     let path = api.cluster("abc").await;
     reported(&api, &path, "dns", 1, json!({"zone": "z1"})).await;
@@ -318,7 +318,7 @@ async fn rules_that_are_gone_take_their_conditions_with_the_next_change() {
 }
 
 #[tokio::test]
-async fn data_that_is_too_large_fails_the_rules_and_is_stored_all_the_same() {
+async fn data_too_large_for_rules_is_still_stored() {
     let api = TestApi::spawn_with(&kinds(&[ZONE])).await;
     let path = api.cluster("abc").await;
     reported(&api, &path, "dns", 1, json!({"zone": "z1"})).await;
@@ -361,7 +361,7 @@ async fn the_worst_rules_that_pass_do_not_keep_a_report_waiting() {
 
 /// The database writes data with blanks: more bytes than rules count.
 #[tokio::test]
-async fn data_of_many_small_members_is_as_large_for_a_patch_as_for_a_report() {
+async fn many_small_members_count_alike_in_patches_and_reports() {
     let seventh = ("Seventh", "true", "\"True\"", "string(statuses[0].data.k7)");
     let api = TestApi::spawn_with(&kinds(&[seventh])).await;
     let path = api.cluster("abc").await;

@@ -477,7 +477,7 @@ async fn a_changed_configuration_shows() {
 }
 
 #[tokio::test]
-async fn a_finalizing_resource_that_waits_for_nothing_says_how_to_remove_it() {
+async fn a_stuck_finalizing_resource_says_how_to_remove_it() {
     let before = spawn().await;
     let cluster = before.cluster("going").await;
     before.deleted(&cluster).await;

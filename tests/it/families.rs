@@ -23,72 +23,6 @@ async fn with_three_levels() -> (TestApi, [String; 3]) {
 }
 
 #[tokio::test]
-async fn a_finalizing_owner_gets_no_more_children() {
-    let api = TestApi::spawn().await;
-    let cluster = api.cluster("going").await;
-    let id = api.deleted(&cluster).await.id().to_owned();
-    let body = json!({"kind": "NodePool", "name": "workers", "spec": {}});
-    let answer = api.post(&format!("{cluster}/nodepools"), body).await;
-    assert_eq!(answer.problem(), (409, "CNF-003"));
-    assert_eq!(
-        answer.detail(),
-        format!("Cluster '{id}' is marked for deletion")
-    );
-}
-
-#[tokio::test]
-async fn children_of_a_cascading_kind_are_deleted_with_their_owner() {
-    let api = TestApi::spawn().await;
-    let cluster = api.cluster("owner").await;
-    let early = api.nodepool(&cluster, "early").await;
-    let active = api.nodepool(&cluster, "active").await;
-    let early_deleted = api.deleted(&early).await;
-    api.clock.advance(60);
-    let deleted = api.deleted(&cluster).await;
-    let active = api.get(&active).await;
-    for name in ["deleted_time", "deleted_by"] {
-        assert_eq!(active.body[name], deleted.body[name], "{name}");
-    }
-    assert_eq!(active.body["generation"], 2);
-    let message = &active.condition("Reconciled")["message"];
-    assert!(
-        message.as_str().unwrap().contains("Finalized=True"),
-        "{message}"
-    );
-    // Who was going already goes on as before.
-    assert_eq!(api.get(&early).await.body, early_deleted.body);
-}
-
-#[tokio::test]
-async fn active_children_of_a_restricting_kind_hold_their_owner_back() {
-    for policy in ["restrict", ""] {
-        let api = TestApi::spawn_with(&[
-            root("Channel", "channels", &[]),
-            child("Channel", policy, root("Version", "versions", &[])),
-        ])
-        .await;
-        let channel = api.make("/channels", "Channel", "stable").await;
-        let version = api
-            .make(&format!("{channel}/versions"), "Version", "v1")
-            .await;
-        let before = api.get(&channel).await;
-        let answer = api.delete(&channel).await;
-        assert_eq!(answer.problem(), (409, "CNF-003"), "{policy:?}");
-        assert_eq!(
-            answer.detail(),
-            format!(
-                "Cannot delete Channel '{}': active Version(s) exist",
-                before.id()
-            )
-        );
-        assert_eq!(api.get(&channel).await.body, before.body);
-        api.deleted(&version).await;
-        api.deleted(&channel).await;
-        assert!(!api.has(&channel).await, "{policy:?}");
-    }
-}
-
-#[tokio::test]
 async fn a_restricting_grandchild_blocks_the_deletion_of_the_family() {
     let api = TestApi::spawn_with(&[
         root("Region", "regions", &["map"]),
@@ -139,36 +73,6 @@ async fn an_owner_waits_for_its_last_child_and_goes_with_it() {
     assert!(!api.has(&last).await);
     assert!(!api.has(&cluster).await);
     assert_eq!(api.rows().await, 0);
-}
-
-#[tokio::test]
-async fn an_owner_whose_adapters_are_not_done_outlives_its_last_child() {
-    let api = TestApi::spawn().await;
-    let cluster = api.cluster("owner").await;
-    let nodepool = api.nodepool(&cluster, "workers").await;
-    api.deleted(&cluster).await;
-    api.finalize(&cluster, &CLUSTER_ADAPTERS[..3], 2).await;
-    api.finalize(&nodepool, &NODEPOOL_ADAPTERS, 2).await;
-    assert!(!api.has(&nodepool).await);
-    let found = api.get(&cluster).await;
-    assert_eq!(
-        found.condition("Reconciled")["reason"],
-        "ReconciledMissingAdapters"
-    );
-    api.finalize(&cluster, &CLUSTER_ADAPTERS[3..], 2).await;
-    assert!(!api.has(&cluster).await);
-}
-
-#[tokio::test]
-async fn an_active_owner_stays_when_its_last_child_goes() {
-    let api = TestApi::spawn().await;
-    let cluster = api.cluster("owner").await;
-    let nodepool = api.nodepool(&cluster, "workers").await;
-    let before = api.get(&cluster).await;
-    api.deleted(&nodepool).await;
-    api.finalize(&nodepool, &NODEPOOL_ADAPTERS, 2).await;
-    assert!(!api.has(&nodepool).await);
-    assert_eq!(api.get(&cluster).await.body, before.body);
 }
 
 #[tokio::test]

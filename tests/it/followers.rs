@@ -126,7 +126,7 @@ async fn an_entry_that_never_appears_holds_nothing_back() {
 /// A deletion has its transaction number from its first lock, and waits for the next one: meanwhile a node pool is
 /// patched by a later transaction.
 #[tokio::test]
-async fn changes_of_a_resource_come_in_their_order_however_long_one_waited() {
+async fn changes_of_a_resource_keep_their_order() {
     let api = TestApi::spawn().await;
     let cluster = api.cluster("owner").await;
     let mut pools = [
@@ -214,7 +214,7 @@ async fn positions_that_cannot_be_are_refused() {
 
 /// Transactions of the server that a dump comes from have other numbers: here, higher ones.
 #[tokio::test]
-async fn a_dump_from_another_server_is_followed_once_a_new_era_has_begun() {
+async fn a_restored_dump_is_followed_after_a_new_era() {
     let api = TestApi::spawn().await;
     let mut connection = api.database.connect().await;
     for sql in [

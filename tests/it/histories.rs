@@ -1,4 +1,5 @@
-//! Two hundred complete histories of a resource, computed with the functions of the Go HyperFleet API.
+//! Every eighth of the two hundred histories of a resource that were computed with the functions of the Go HyperFleet API:
+//! the service stores and answers what its rules decide. The rules replay all of them (`crates/domain/src/tests/histories.rs`).
 
 use std::collections::BTreeMap;
 
@@ -10,6 +11,8 @@ use serde_json::{Value, json};
 use crate::support::{Answer, TestApi, child, root};
 
 const KINDS_PER_SERVER: usize = 10;
+/// Every eighth history is replayed.
+const STEP: usize = 8;
 
 #[derive(Deserialize)]
 struct History {
@@ -178,10 +181,11 @@ fn by_adapter(report: &Value) -> (&str, Value) {
 }
 
 #[tokio::test]
-async fn the_service_lives_through_every_history_as_the_older_one_did() {
+async fn the_service_replays_every_eighth_history() {
     let text = include_str!("../vectors/hyperfleet_histories.json");
     let histories: Vec<History> = serde_json::from_str(text).unwrap();
     assert_eq!(histories.len(), 200);
+    let histories: Vec<_> = histories.into_iter().step_by(STEP).collect();
     // Routes of all their kinds in one server would cost more than what is tested.
     let mut lists: Vec<_> = histories.iter().map(|h| &h.required_adapters).collect();
     lists.sort();
@@ -193,7 +197,7 @@ async fn the_service_lives_through_every_history_as_the_older_one_did() {
             .filter(|h| lists.contains(&&h.required_adapters));
         replayed += replay(lives.collect()).await;
     }
-    assert_eq!(replayed, 200);
+    assert_eq!(replayed, 200 / STEP);
 }
 
 /// Replays lives on a server of their own; gives how many.

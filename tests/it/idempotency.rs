@@ -207,7 +207,7 @@ async fn instances() -> [Arc<TestApi>; 2] {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn repetitions_at_the_same_time_have_one_effect_over_all_instances() {
+async fn concurrent_repetitions_have_one_effect() {
     let apis = instances().await;
     let owner = apis[0].cluster("owner").await;
     let forced = format!("{owner}/force-delete");
@@ -370,7 +370,7 @@ async fn a_repetition_finishes_what_a_lost_connection_left_open() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_service_that_is_killed_after_the_commit_gives_its_answer_when_it_is_back() {
+async fn a_killed_service_repeats_its_committed_answer() {
     let database = TestDatabase::create().await;
     let mut program = Program::serve(&database);
     let api = program.serving(TestDatabase::at(database.options())).await;

@@ -4,8 +4,6 @@ use serde_json::{Value, json};
 
 use crate::support::{Answer, TestApi, child, root};
 
-const NOBODY: &str = "019b7654-0000-7000-8000-000000000000";
-
 /// A resource must not be touched by what is done in between.
 async fn assert_untouched(api: &TestApi, path: &str, before: &Answer) {
     assert_eq!(api.get(path).await.body, before.body, "{path}");
@@ -60,98 +58,6 @@ async fn a_new_cluster_has_every_member() {
 }
 
 #[tokio::test]
-async fn a_resource_without_labels_has_none() {
-    let api = TestApi::spawn().await;
-    for (name, labels) in [
-        ("absent", None),
-        ("null", Some(Value::Null)),
-        ("empty", Some(json!({}))),
-    ] {
-        let mut body = json!({"kind": "Cluster", "name": name, "spec": {}});
-        if let Some(labels) = labels {
-            body["labels"] = labels;
-        }
-        let made = api.post("/clusters", body).await;
-        assert_eq!(made.status, 201, "{name}: {}", made.body);
-        assert_eq!(made.body["labels"], json!({}), "{name}");
-    }
-}
-
-#[tokio::test]
-async fn a_child_is_listed_below_its_owner() {
-    let api = TestApi::spawn().await;
-    let cluster = api.cluster("owner").await;
-    let nodepool = api.nodepool(&cluster, "workers").await;
-    let found = api.get(&nodepool).await;
-    let href = format!("/api/hyperfleet/v1{cluster}");
-    assert_eq!(found.body["href"], format!("/api/hyperfleet/v1{nodepool}"));
-    let (_, owner) = cluster.rsplit_once('/').unwrap();
-    let expected = json!({"href": href, "id": owner, "kind": "Cluster"});
-    assert_eq!(found.body["owner_references"], expected);
-}
-
-#[tokio::test]
-async fn every_path_of_a_child_gives_the_same_body() {
-    let api = TestApi::spawn().await;
-    let cluster = api.cluster("owner").await;
-    let nodepool = api.nodepool(&cluster, "workers").await;
-    api.report(&nodepool, "validation", 1, &[]).await;
-    let nested = api.get(&nodepool).await;
-    for path in ["/nodepools", "/resources"] {
-        let other = api.get(&format!("{path}/{}", nested.id())).await;
-        assert_eq!(other.bytes, nested.bytes, "{path}");
-        let statuses = api.get(&format!("{path}/{}/statuses", nested.id())).await;
-        assert_eq!(statuses.body["total"], 1, "{path}");
-    }
-}
-
-#[tokio::test]
-async fn a_child_is_not_there_below_another_owner() {
-    let api = TestApi::spawn().await;
-    let (one, two) = (api.cluster("one").await, api.cluster("two").await);
-    let nodepool = api.nodepool(&one, "workers").await;
-    let before = api.get(&nodepool).await;
-    let elsewhere = format!("{two}/nodepools/{}", before.id());
-    let nowhere = format!("/clusters/{NOBODY}/nodepools/{}", before.id());
-    let not_below = format!("NodePool with id='{}' not found", before.id());
-    let no_owner = format!("Cluster with id='{NOBODY}' not found");
-    for (path, detail) in [(elsewhere, not_below), (nowhere, no_owner)] {
-        let answers = [
-            api.get(&path).await,
-            api.patch(&path, json!({"spec": {"a": 1}})).await,
-            api.delete(&path).await,
-            api.post(&format!("{path}/force-delete"), json!({"reason": "r"}))
-                .await,
-        ];
-        for answer in answers {
-            assert_eq!(answer.problem(), (404, "NTF-001"), "{path}");
-            assert_eq!(answer.detail(), detail, "{path}");
-        }
-        // A report names only the child as missing.
-        let answer = api.report(&path, "dns", 1, &[]).await;
-        assert_eq!(answer.problem(), (404, "NTF-001"), "{path}");
-    }
-    assert_untouched(&api, &nodepool, &before).await;
-}
-
-#[tokio::test]
-async fn a_child_kind_cannot_be_created_without_its_owner() {
-    let api = TestApi::spawn().await;
-    let body = json!({"kind": "NodePool", "name": "workers", "spec": {}});
-    for path in ["/nodepools", "/resources"] {
-        let answer = api.post(path, body.clone()).await;
-        assert_eq!(answer.problem(), (422, "VAL-000"), "{path}");
-        assert_eq!(answer.body["title"], "Validation Failed");
-        assert_eq!(
-            answer.detail(),
-            "kind \"NodePool\" is a child kind; create it via /clusters/{id}/nodepools"
-        );
-    }
-    let invalid = json!({"kind": "NodePool", "name": "w", "spec": {}});
-    assert_eq!(api.post("/nodepools", invalid).await.status, 400);
-}
-
-#[tokio::test]
 async fn a_child_kind_among_all_kinds_is_refused_before_violations() {
     let api = TestApi::spawn().await;
     for body in [
@@ -167,38 +73,6 @@ async fn a_child_kind_among_all_kinds_is_refused_before_violations() {
     let unreadable = r#"{"kind": "NodePool", "name": "w"#;
     let answer = api.send_bytes("POST", "/resources", unreadable).await;
     assert_eq!(answer.problem(), (400, "VAL-006"));
-}
-
-#[tokio::test]
-async fn a_child_needs_an_owner_that_is_there() {
-    let api = TestApi::spawn().await;
-    let body = json!({"kind": "NodePool", "name": "workers", "spec": {}});
-    for id in [NOBODY, "no-uuid"] {
-        let path = format!("/clusters/{id}/nodepools");
-        let answer = api.post(&path, body.clone()).await;
-        assert_eq!(answer.problem(), (404, "NTF-001"), "{id}");
-        assert_eq!(answer.detail(), format!("Cluster with id='{id}' not found"));
-        let invalid = api.post(&path, json!({"kind": "NodePool"})).await;
-        assert_eq!(
-            invalid.status, 400,
-            "the body is read before the owner is looked for"
-        );
-    }
-}
-
-#[tokio::test]
-async fn a_root_kind_can_be_created_among_all_resources() {
-    let api = TestApi::spawn().await;
-    let path = api.make("/resources", "Cluster", "anywhere").await;
-    let found = api.get(&path).await;
-    assert_eq!(
-        found.body["href"],
-        format!("/api/hyperfleet/v1/clusters/{}", found.id())
-    );
-    let body = json!({"kind": "Nothing", "name": "abc", "spec": {}});
-    let answer = api.post("/resources", body).await;
-    assert_eq!(answer.problem(), (400, "VAL-000"));
-    assert_eq!(answer.detail(), "Unknown entity kind: Nothing");
 }
 
 #[tokio::test]
@@ -221,18 +95,6 @@ async fn a_name_is_taken_once_per_kind() {
         assert_eq!(answer.body["title"], "Resource Conflict");
         assert_eq!(answer.detail(), format!("This {kind} already exists"));
     }
-}
-
-#[tokio::test]
-async fn a_name_of_a_child_is_taken_once_per_owner() {
-    let api = TestApi::spawn().await;
-    let (one, two) = (api.cluster("one").await, api.cluster("two").await);
-    api.nodepool(&one, "workers").await;
-    api.nodepool(&two, "workers").await;
-    let body = json!({"kind": "NodePool", "name": "workers", "spec": {}});
-    let answer = api.post(&format!("{one}/nodepools"), body).await;
-    assert_eq!(answer.problem(), (409, "CNF-001"));
-    assert_eq!(answer.detail(), "This NodePool already exists");
 }
 
 #[tokio::test]
@@ -280,35 +142,6 @@ async fn a_patch_replaces_the_entire_spec() {
     let emptied = api.patch(&cluster, json!({"spec": {}})).await;
     assert_eq!(emptied.body["spec"], json!({}));
     assert_eq!(emptied.body["generation"], 4);
-}
-
-#[tokio::test]
-async fn a_patch_replaces_all_labels() {
-    let api = TestApi::spawn().await;
-    let cluster = api.cluster("labelled").await;
-    for (labels, generation) in [
-        (json!({"a": "1", "b": "2"}), 2),
-        (json!({"b": "2", "c": ""}), 3),
-        (json!({"b": "2", "c": "3"}), 4),
-        (json!({}), 5),
-    ] {
-        let answer = api.patch(&cluster, json!({"labels": labels})).await;
-        assert_eq!(answer.status, 200, "{}", answer.body);
-        assert_eq!(answer.body["labels"], labels);
-        assert_eq!(answer.body["generation"], generation, "{labels}");
-        assert_eq!(answer.body["spec"], json!({}));
-    }
-}
-
-#[tokio::test]
-async fn several_changes_in_one_patch_are_one_generation() {
-    let api = TestApi::spawn().await;
-    let cluster = api.cluster("patched").await;
-    let both = json!({"spec": {"a": 1}, "labels": {"a": "1"}});
-    let answer = api.patch(&cluster, both).await;
-    assert_eq!(answer.body["generation"], 2);
-    let one_of_two = json!({"spec": {"a": 1}, "labels": {"a": "2"}});
-    assert_eq!(api.patch(&cluster, one_of_two).await.body["generation"], 3);
 }
 
 #[tokio::test]
@@ -360,87 +193,6 @@ async fn a_patch_that_changes_little_is_a_change() {
         let sent: Value = serde_json::from_str(spec).unwrap();
         assert_eq!(api.get(&cluster).await.body["spec"], sent, "{spec}");
     }
-}
-
-#[tokio::test]
-async fn a_patch_must_hold_something_that_can_be_changed() {
-    let api = TestApi::spawn().await;
-    let cluster = api.cluster("fixed").await;
-    let before = api.get(&cluster).await;
-    let nothing = "at least one field must be provided for update";
-    let unknown = |name: &str| format!("Invalid request format: json: unknown field \"{name}\"");
-    for (body, code, detail) in [
-        (json!({}), "VAL-005", nothing.to_owned()),
-        (json!({"labels": null}), "VAL-005", nothing.to_owned()),
-        (json!({"references": null}), "VAL-005", nothing.to_owned()),
-        (
-            json!({"spec": null}),
-            "VAL-000",
-            "spec field must be an object".to_owned(),
-        ),
-        (
-            json!({"spec": []}),
-            "VAL-000",
-            "spec field must be an object".to_owned(),
-        ),
-        (json!({"name": "other"}), "VAL-006", unknown("name")),
-        (
-            json!({"spec": {"a": 1}, "kind": "Cluster"}),
-            "VAL-006",
-            unknown("kind"),
-        ),
-        (
-            json!({"spec": {"a": 1}, "generation": 5}),
-            "VAL-006",
-            unknown("generation"),
-        ),
-        (
-            json!({"spec": {"a": 1}, "tenancy": {}}),
-            "VAL-006",
-            unknown("tenancy"),
-        ),
-    ] {
-        let answer = api.patch(&cluster, body.clone()).await;
-        assert_eq!(answer.problem(), (400, code), "{body}");
-        assert_eq!(answer.detail(), detail, "{body}");
-    }
-    let null = api.send_bytes("PATCH", &cluster, "null").await;
-    assert_eq!(null.problem(), (400, "VAL-005"));
-    assert_untouched(&api, &cluster, &before).await;
-}
-
-#[tokio::test]
-async fn a_change_asks_all_adapters_anew() {
-    let api = TestApi::spawn().await;
-    let cluster = api.cluster("changing").await;
-    for adapter in ["validation", "dns", "pullsecret", "hypershift"] {
-        api.report(&cluster, adapter, 1, &[]).await;
-    }
-    assert_eq!(
-        api.get(&cluster).await.condition("Reconciled")["status"],
-        "True"
-    );
-    let changed = api.patch(&cluster, json!({"spec": {"a": 1}})).await;
-    let reconciled = changed.condition("Reconciled");
-    assert_eq!(reconciled["status"], "False");
-    assert_eq!(reconciled["reason"], "ReconciledMissingAdapters");
-    assert_eq!(reconciled["observed_generation"], 2);
-    let last_known = changed.condition("LastKnownReconciled");
-    assert_eq!(last_known["status"], "True");
-    assert_eq!(last_known["observed_generation"], 1);
-}
-
-#[tokio::test]
-async fn a_report_changes_nothing_that_was_asked_for() {
-    let api = TestApi::spawn().await;
-    let cluster = api.cluster("reported").await;
-    let before = api.get(&cluster).await.body;
-    api.clock.advance(60);
-    api.report(&cluster, "dns", 1, &[]).await;
-    let mut after = api.get(&cluster).await.body;
-    assert_ne!(after["status"], before["status"]);
-    after["status"] = before["status"].clone();
-    assert_eq!(after, before);
 }
 
 #[tokio::test]

@@ -121,7 +121,7 @@ async fn the_life_of_a_resource_is_counted_step_by_step() {
 }
 
 #[tokio::test]
-async fn stored_reports_of_adapters_that_the_kind_does_not_require_are_counted() {
+async fn reports_of_adapters_not_required_are_counted() {
     let (api, metrics, _) = spawn("Misnamed", "misnameds").await;
     let unrequired = |kind: &str| {
         let name = "hyperfleet_api_unrequired_reports_total";
@@ -388,7 +388,7 @@ async fn unlisted_deletions_are_reported_after_ten_minutes() {
 }
 
 #[tokio::test]
-async fn an_instance_that_has_just_started_does_not_know_who_lists_deletions() {
+async fn a_new_instance_does_not_know_who_lists_deletions() {
     let warnings = Warnings::default();
     let _guard = tracing::subscriber::set_default(warnings.clone());
     let (api, metrics, service) = spawn("Inherited", "inheriteds").await;
@@ -602,7 +602,7 @@ fn all() -> impl Iterator<Item = &'static Metric> {
 }
 
 #[tokio::test]
-async fn every_series_is_described_and_has_the_labels_that_are_documented() {
+async fn every_series_has_the_documented_labels() {
     let (api, metrics, service) = spawn("Described", "describeds").await;
     metrics.show(&service);
     let one = make(&api, "describeds", "Described", "one").await;

@@ -32,31 +32,6 @@ fn counts(list: &Answer) -> (i64, i64, i64) {
     (number("page"), number("size"), number("total"))
 }
 
-#[tokio::test]
-async fn both_spellings_of_the_page_size_work() {
-    let api = with_things(120).await;
-    for (query, page, size) in [
-        ("", 1, 20),
-        ("size=7", 1, 7),
-        ("page=2&size=50", 2, 50),
-        ("page=3&size=50", 3, 20),
-        ("size=100", 1, 100),
-        ("pageSize=50", 1, 50),
-        ("pageSize=1000", 1, 100),
-        ("size=3&pageSize=5", 1, 5),
-        ("page=2&pageSize=100", 2, 20),
-        ("page=&size=", 1, 20),
-        ("size=%205%20", 1, 5),
-        ("size=5&size=5", 1, 5),
-        ("PAGE=9&Size=9", 1, 20),
-    ] {
-        let list = api.get(&format!("/things?{query}")).await;
-        assert_eq!(list.status, 200, "{query}: {}", list.body);
-        assert_eq!(counts(&list), (page, size, 120), "{query}");
-        assert_eq!(i64::try_from(list.items().len()), Ok(size), "{query}");
-    }
-}
-
 /// The first of two searches may find more than the client asked for, and so may a page.
 #[tokio::test]
 async fn a_parameter_with_two_values_is_refused() {
@@ -71,52 +46,6 @@ async fn a_parameter_with_two_values_is_refused() {
             let answer = api.get(&format!("{path}?{query}")).await;
             assert_eq!(answer.problem(), (400, "VAL-000"), "{query}");
             assert_eq!(answer.body["errors"][0]["constraint"], "unique", "{query}");
-        }
-    }
-}
-
-#[tokio::test]
-async fn a_page_that_cannot_be_is_explained() {
-    let api = TestApi::spawn().await;
-    let cluster = api.cluster("paged").await;
-    let min = |field: &str, value: i64| json!({"constraint": "min", "field": field, "message": format!("{field} must be at least 1"), "value": value});
-    let max = |field: &str, limit: i64, value: i64| json!({"constraint": "max", "field": field, "message": format!("{field} must be at most {limit}"), "value": value});
-    let format = |field: &str, value: &str| json!({"constraint": "format", "field": field, "message": "must be a valid integer", "value": value});
-    for (query, errors) in [
-        ("size=0", json!([min("size", 0)])),
-        ("size=-1", json!([min("size", -1)])),
-        ("size=101", json!([max("size", 100, 101)])),
-        ("pageSize=0", json!([min("pageSize", 0)])),
-        ("page=0", json!([min("page", 0)])),
-        ("page=100001", json!([max("page", 100_000, 100_001)])),
-        (
-            "page=0&size=101",
-            json!([max("size", 100, 101), min("page", 0)]),
-        ),
-        ("page=abc", json!([format("page", "abc")])),
-        ("size=1.5", json!([format("size", "1.5")])),
-        ("pageSize=x", json!([format("pageSize", "x")])),
-        (
-            "page=x&size=y",
-            json!([format("page", "x"), format("size", "y")]),
-        ),
-        ("page=x&size=0", json!([format("page", "x")])),
-        (
-            "page=9223372036854775808",
-            json!([format("page", "9223372036854775808")]),
-        ),
-    ] {
-        for list in [
-            "/clusters",
-            "/resources",
-            "/audit",
-            &format!("{cluster}/statuses"),
-        ] {
-            let answer = api.get(&format!("{list}?{query}")).await;
-            assert_eq!(answer.problem(), (400, "VAL-000"), "{list}?{query}");
-            assert_eq!(answer.body["title"], "Validation Failed");
-            assert_eq!(answer.detail(), "Invalid query parameters");
-            assert_eq!(answer.body["errors"], errors, "{list}?{query}");
         }
     }
 }
@@ -199,50 +128,6 @@ async fn lists_are_in_the_order_that_is_asked_for() {
 }
 
 #[tokio::test]
-async fn an_order_that_cannot_be_is_explained() {
-    let api = TestApi::spawn().await;
-    let syntax = |entry: &str| {
-        format!("invalid order format '{entry}': expected 'field' or 'field asc|desc'")
-    };
-    let direction =
-        |text: &str| format!("invalid order '{text}': with orderBy it must be 'asc' or 'desc'");
-    let field = || "invalid field in search or order query".to_owned();
-    for (query, detail) in [
-        ("order=name%20up", syntax("name up")),
-        ("order=name%20DESC", syntax("name DESC")),
-        ("order=Name", syntax("Name")),
-        ("order=name%20desc%20asc", syntax("name desc asc")),
-        ("order=1name", syntax("1name")),
-        ("order=spec-%3E%3E'a'", syntax("spec->>'a'")),
-        ("order=name;drop%20table", syntax("name;drop table")),
-        ("order=nmae,Name", syntax("Name")),
-        ("order=nmae", field()),
-        ("order=spec", field()),
-        ("order=created_at", field()),
-        ("orderBy=nmae", field()),
-        ("orderBy=asc", field()),
-        ("orderBy=name&order=up", direction("up")),
-        ("orderBy=name&order=DESC", direction("DESC")),
-        ("orderBy=name&order=name%20desc", direction("name desc")),
-    ] {
-        let unknown = query.split_once('=').filter(|_| detail == field());
-        for list in ["/clusters", "/resources"] {
-            let answer = api.get(&format!("{list}?{query}")).await;
-            assert_eq!(answer.problem(), (400, "VAL-005"), "{list}?{query}");
-            assert_eq!(answer.detail(), detail, "{list}?{query}");
-            let errors = answer.body["errors"].as_array();
-            let named = errors.map(|errors| (&errors[0]["field"], &errors[0]["value"]));
-            let expected = unknown.map(|(parameter, field)| (json!(parameter), json!(field)));
-            assert_eq!(
-                named,
-                expected.as_ref().map(|(p, f)| (p, f)),
-                "{list}?{query}"
-            );
-        }
-    }
-}
-
-#[tokio::test]
 async fn ties_are_broken_by_id_in_the_direction_of_the_last_key() {
     let api = with_things(5).await;
     let ids = |order: &'static str| {
@@ -266,7 +151,7 @@ async fn ties_are_broken_by_id_in_the_direction_of_the_last_key() {
 }
 
 #[tokio::test]
-async fn pages_neither_repeat_nor_skip_what_was_made_at_the_same_instant() {
+async fn pages_of_simultaneous_resources_list_each_once() {
     let api = with_things(10).await;
     for order in ["", "order=created_time", "order=kind%20desc"] {
         let mut seen = Vec::new();

@@ -312,7 +312,7 @@ async fn of_changes_that_demand_the_same_state_one_is_made() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn of_a_change_and_a_deletion_that_demand_the_same_state_one_is_made() {
+async fn a_change_and_a_deletion_of_one_etag_exclude_each_other() {
     let api = TestApi::spawn().await;
     for round in 0..20 {
         let cluster = api.cluster(&format!("cluster-{round}")).await;

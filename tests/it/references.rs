@@ -523,7 +523,7 @@ async fn length(api: &TestApi, list: &str) -> usize {
 
 /// A filter that counts for the page and not for the total would give wrong pages in silence.
 #[tokio::test]
-async fn every_filter_and_every_two_count_for_the_total_as_for_the_page() {
+async fn filters_apply_to_the_total_as_to_the_page() {
     let api = spawn().await;
     let (here, there) = (site(&api, "here").await, site(&api, "there").await);
     for (name, at) in [("one", &here), ("two", &there), ("three", &here)] {

@@ -50,7 +50,7 @@ fn refused(folder: &Path, args: &[&str], variables: &[(&str, &str)]) -> String {
 }
 
 #[test]
-fn what_is_wrong_with_a_command_line_or_its_settings_ends_it_with_2_and_what_fails_with_1() {
+fn invalid_arguments_exit_with_2_and_failures_with_1() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("wrong.yaml");
     std::fs::write(&file, "server: {port: abc}").unwrap();
@@ -122,7 +122,7 @@ fn later_sources_win_and_each_value_says_where_it_is_from() {
 }
 
 #[test]
-fn the_custom_variable_counts_only_where_nothing_names_a_database() {
+fn a_custom_variable_is_used_if_nothing_names_a_database() {
     let folder = tempfile::tempdir().unwrap();
     let custom = ("DATABASE_URL", "postgres://u@custom/n");
     let (settings, _) = checked(folder.path(), &[], &[custom]);
@@ -407,7 +407,7 @@ database: {ssl: {root_cert_file: none.pem}}
 }
 
 #[test]
-fn health_and_metrics_that_take_the_certificate_of_the_api_are_noted() {
+fn health_and_metrics_with_the_api_certificate_are_noted() {
     let folder = tempfile::tempdir().unwrap();
     let key = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     std::fs::write(folder.path().join("cert.pem"), key.cert.pem()).unwrap();

@@ -84,7 +84,7 @@ async fn until_full(api: &TestApi, headers: &str) -> Vec<TcpStream> {
 }
 
 #[tokio::test]
-async fn answers_that_nobody_takes_keep_out_large_ones_and_nothing_else() {
+async fn unread_answers_block_only_large_ones() {
     let api = spawn_with_a_large_list().await;
     let small = api.cluster("small").await;
     let large = api.get("/clusters?search=name%3D%27c-1%27").await;
@@ -109,7 +109,7 @@ async fn answers_that_nobody_takes_keep_out_large_ones_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn clients_that_leave_large_answers_untaken_are_cut_off_when_memory_is_short() {
+async fn clients_with_unread_answers_are_cut_off_for_memory() {
     let api = spawn_with_a_large_list().await;
     for headers in ["", "Accept-Encoding: gzip\r\n"] {
         let mut readers = until_full(&api, headers).await;
@@ -166,7 +166,7 @@ fn large_cluster(name: &str) -> String {
 }
 
 #[tokio::test]
-async fn bodies_that_are_half_there_keep_out_large_ones_and_no_small_ones() {
+async fn incomplete_bodies_block_only_large_ones() {
     let api = spawn(300_000).await;
     let mut begun = Vec::new();
     for number in 0..2 {
@@ -214,7 +214,7 @@ async fn bodies_that_are_half_there_keep_out_large_ones_and_no_small_ones() {
 }
 
 #[tokio::test]
-async fn who_goes_on_sending_over_a_connection_that_is_to_end_is_cut_off() {
+async fn a_client_that_keeps_sending_on_a_closing_connection_is_cut() {
     let api = spawn(MIB).await;
     let request = "GET /api/hyperfleet HTTP/1.1\r\nHost: x\r\n\r\n";
     let answers = TcpStream::connect(api.address()).await.unwrap();

@@ -167,7 +167,7 @@ async fn every_way_to_write_a_spec_is_checked() {
 
 /// A schema that came later, or became stricter, is about what is written from then on.
 #[tokio::test]
-async fn what_is_stored_already_can_be_labelled_reported_on_and_deleted() {
+async fn stored_resources_stay_usable_after_a_schema_change() {
     let before = TestApi::spawn().await;
     let path = before.cluster("abc").await;
     let database = before.database;

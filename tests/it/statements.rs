@@ -389,7 +389,7 @@ async fn a_page_costs_the_same_whatever_it_holds() {
 }
 
 #[tokio::test]
-async fn a_search_is_prepared_and_carried_out_and_leaves_no_statement_behind() {
+async fn a_search_leaves_no_prepared_statement() {
     let mut meter = Meter::start().await;
     meter.cluster().await;
     for number in 0..3 {
@@ -525,7 +525,7 @@ async fn deletes_cost_the_same_whatever_they_take_along() {
 }
 
 #[tokio::test]
-async fn a_delete_without_dependents_is_a_read_and_a_guarded_statement() {
+async fn a_delete_without_dependents_takes_two_statements() {
     let mut meter = Meter::start().await;
     for round in 0..2 {
         let cluster = meter.cluster().await;
@@ -667,7 +667,7 @@ async fn statements_of_deletes_are_planned_once() {
 }
 
 #[tokio::test]
-async fn statements_of_deletes_without_dependents_are_planned_five_times_at_most() {
+async fn deletes_without_dependents_are_planned_at_most_five_times() {
     let (mut meter, mut direct) = with_plans(1).await;
     for _ in 0..40 {
         meter.finalizing(0).await;

@@ -57,7 +57,7 @@ async fn hasty() -> TestApi {
 }
 
 #[tokio::test]
-async fn without_a_length_there_is_no_body_whatever_else_is_wished_for() {
+async fn a_request_without_a_length_has_no_body() {
     let api = patient().await;
     for wish in WISHES {
         let answer = asked(&api, &head("POST", "/clusters", wish)).await;

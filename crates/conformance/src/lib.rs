@@ -21,5 +21,5 @@ mod verdict;
 
 pub use cli::main;
 pub use report::{CheckOutcome, Row, RunReport};
-pub use run::{RunError, run};
+pub use run::{RunError, rules, run};
 pub use subject::Target;

@@ -49,6 +49,12 @@ pub(crate) fn selected(only: &[String]) -> Result<Vec<Check>, RunError> {
     Ok(checks)
 }
 
+/// The ids of all checks, in the order in which they run. A group is what stands before the dot.
+pub fn rules() -> Vec<String> {
+    let ids = checks::all().into_iter().map(|check| check.id.into_owned());
+    ids.collect()
+}
+
 /// Runs the checks in `only`, or all, against a server, and passes each result to `tell`.
 ///
 /// # Guarantees

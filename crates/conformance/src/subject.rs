@@ -14,6 +14,9 @@ use crate::verdict::{Failure, Verdict};
 /// The label of every resource of a run.
 pub(crate) const LABEL: &str = "conformance";
 
+/// How many runs this process has begun.
+static RUNS: AtomicU64 = AtomicU64::new(0);
+
 /// A server with its configuration.
 #[derive(Debug, Clone)]
 pub struct Target {
@@ -55,8 +58,10 @@ impl Subject {
         let since = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default();
-        // Five digits of base 36 repeat after two years; names of node pools are short.
-        let run = base36(since.as_secs() % 36_u64.pow(5));
+        // Another number for each run of this process, also in one second. Five digits of base 36 repeat after two
+        // years; names of node pools are short.
+        let number = since.as_secs() + RUNS.fetch_add(1, Ordering::Relaxed);
+        let run = base36(number % 36_u64.pow(5));
         Ok(Self {
             client,
             target,

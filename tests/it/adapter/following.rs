@@ -176,7 +176,7 @@ async fn a_service_without_watch_is_polled() {
 }
 
 #[tokio::test]
-async fn a_watch_goes_on_where_it_ended_and_begins_again_where_it_cannot() {
+async fn a_watch_resumes_or_starts_over() {
     let bookmark = |position: &str| json!({"type": "BOOKMARK", "position": position});
     let expired = json!({"code": "HYPERFLEET-AUT-003", "detail": "expired", "status": 401});
     let changed = json!({"type": "MODIFIED", "object": cart(7), "position": "0-2"});

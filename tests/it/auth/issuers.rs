@@ -127,7 +127,7 @@ async fn entries_of_one_issuer_share_its_tokens_by_audience() {
 }
 
 #[tokio::test]
-async fn entries_of_one_issuer_read_their_tokens_from_their_own_headers() {
+async fn entries_of_an_issuer_read_their_own_headers() {
     let folder = tempfile::tempdir().unwrap();
     let (shared, machines) = (Signer::p256("shared"), Signer::p256("machines"));
     let people = of_file(ISSUER, &folder, &[&shared]);

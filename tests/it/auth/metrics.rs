@@ -38,7 +38,7 @@ async fn try_token(authenticator: &Authenticator, header: &str, need: Need) {
 }
 
 #[tokio::test]
-async fn refusals_and_refreshes_are_counted_by_a_closed_set_of_reasons() {
+async fn refusals_and_refreshes_are_counted_by_fixed_reasons() {
     let recorder = DebuggingRecorder::new();
     let snapshotter = recorder.snapshotter();
     let _guard = metrics::set_default_local_recorder(&recorder);

@@ -111,7 +111,7 @@ async fn a_silent_issuer_times_out_and_is_retried() {
 }
 
 #[tokio::test]
-async fn an_issuer_that_is_away_at_the_start_is_asked_again_when_a_token_comes() {
+async fn an_unreachable_issuer_is_asked_again_for_a_token() {
     let good = Signer::p256("good");
     let issuer = Publisher::start(Says::Status(503, String::new()));
     let api = service(&[issuer.config()], eager()).await;

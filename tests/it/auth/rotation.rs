@@ -18,7 +18,7 @@ pub(super) fn eager() -> Pace {
 }
 
 #[tokio::test]
-async fn a_new_key_is_found_by_its_name_and_one_that_is_gone_is_forgotten() {
+async fn a_new_key_is_found_and_a_removed_one_is_forgotten() {
     let (old, new) = (Signer::p256("old"), Signer::ed25519("new"));
     let issuer = Publisher::start(Says::Keys(key_set(&[&old])));
     let api = service(&[issuer.config()], eager()).await;

@@ -48,7 +48,7 @@ impl Secure {
 }
 
 #[tokio::test]
-async fn an_authority_of_ones_own_is_trusted_where_it_is_named_and_only_there() {
+async fn a_private_authority_is_trusted_only_where_it_is_named() {
     let key = Signer::p256("key");
     let issuer = Secure::start(key_set(&[&key]));
     let token = key.sign(&claims());

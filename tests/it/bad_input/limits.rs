@@ -344,7 +344,7 @@ async fn times_have_a_date_and_a_zone() {
 }
 
 #[tokio::test]
-async fn times_of_a_job_come_back_as_they_were_even_at_the_ends_of_the_calendar() {
+async fn times_of_a_job_are_stored_exactly() {
     let api = TestApi::spawn().await;
     let cluster = api.cluster("abc").await;
     for (number, (sent, stored)) in [

@@ -292,28 +292,3 @@ async fn a_report_says_who_when_and_what() {
     }
     assert_eq!(api.get(&path).await.body["total"], 0);
 }
-
-#[tokio::test]
-async fn a_report_has_the_three_mandatory_conditions() {
-    let api = TestApi::spawn().await;
-    let path = format!("{}/statuses", api.cluster("abc").await);
-    let body = report(&api);
-    for missing in ["Available", "Applied", "Health"] {
-        let mut body = body.clone();
-        body["conditions"]
-            .as_array_mut()
-            .unwrap()
-            .retain(|c| c["type"] != missing);
-        let answer = api.put(&path, body).await;
-        assert_eq!(
-            (answer.status, answer.code()),
-            (400, "VAL-000"),
-            "{missing}"
-        );
-        let detail = format!(
-            "missing mandatory condition '{missing}': all adapters must report Available, Applied, and Health"
-        );
-        assert_eq!(answer.detail(), detail);
-    }
-    assert_eq!(api.get(&path).await.body["total"], 0);
-}

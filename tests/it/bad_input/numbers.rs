@@ -80,16 +80,6 @@ async fn integers_of_64_bits_are_stored_exactly() {
 }
 
 #[tokio::test]
-async fn neighbours_beyond_2_to_the_53_are_different_specs() {
-    let api = TestApi::spawn().await;
-    let cluster = api.cluster("abc").await;
-    for (generation, number) in [(2, 9_007_199_254_740_992_i64), (3, 9_007_199_254_740_993)] {
-        let answer = api.patch(&cluster, json!({"spec": {"a": number}})).await;
-        assert_eq!(answer.body["generation"], generation);
-    }
-}
-
-#[tokio::test]
 async fn integers_that_64_bits_do_not_hold_are_refused() {
     let api = TestApi::spawn().await;
     for route in routes(&api).await {

@@ -154,29 +154,3 @@ async fn a_known_member_appears_once() {
         );
     }
 }
-
-#[tokio::test]
-async fn inside_spec_and_data_the_last_of_two_counts() {
-    let api = TestApi::spawn().await;
-    let body = r#"{"kind":"Cluster","name":"abc","spec":{"a":1,"b":{"c":1,"c":2},"a":3}}"#;
-    let made = api.send_bytes("POST", "/clusters", body).await;
-    assert_eq!(
-        made.body["spec"],
-        json!({"a": 3, "b": {"c": 2}}),
-        "{}",
-        made.body
-    );
-    let path = format!("/clusters/{}", made.id());
-    assert_eq!(api.get(&path).await.body["spec"], made.body["spec"]);
-    let body = report(&api).to_string();
-    let body = body.replace(r#"{"any":"thing"}"#, r#"{"a":1,"a":{"b":1,"b":2}}"#);
-    let stored = api
-        .send_bytes("PUT", &format!("{path}/statuses"), body)
-        .await;
-    assert_eq!(
-        stored.body["data"],
-        json!({"a": {"b": 2}}),
-        "{}",
-        stored.body
-    );
-}

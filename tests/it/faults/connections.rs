@@ -32,7 +32,7 @@ async fn answered(stream: &mut TcpStream) -> bool {
 }
 
 #[tokio::test]
-async fn heads_that_do_not_come_are_not_waited_for_while_others_are_served() {
+async fn missing_heads_are_cut_while_others_are_served() {
     let (_program, api) = serve("{timeouts: {read: 1s}}").await;
     let mut slow = Vec::new();
     for number in 0..100 {
@@ -49,7 +49,7 @@ async fn heads_that_do_not_come_are_not_waited_for_while_others_are_served() {
 }
 
 #[tokio::test]
-async fn later_heads_and_bodies_that_nobody_reads_are_not_waited_for_either() {
+async fn later_heads_and_unread_bodies_are_cut() {
     let (_program, api) = serve("{timeouts: {read: 1s, idle: 1s}}").await;
     let mut streams = vec![
         api.begin(GET).await,
@@ -120,7 +120,7 @@ async fn notice_of_open_files(limit: u32, variables: &[(&str, &str)]) -> Option<
 }
 
 #[tokio::test]
-async fn few_open_files_are_worth_a_notice_where_fewer_connections_fit_than_are_expected() {
+async fn a_low_limit_of_open_files_is_logged() {
     let set = [("HYPERFLEET_SERVER_LIMITS_MAX_CONNECTIONS", "10000")];
     for (limit, variables, is_noticed) in [
         (4096, &set[..], true),

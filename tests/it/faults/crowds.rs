@@ -47,7 +47,7 @@ async fn assert_answers(address: &str, path: &str) {
 }
 
 #[tokio::test]
-async fn health_and_metrics_answer_while_nobody_else_gets_into_the_api() {
+async fn health_and_metrics_answer_while_the_api_is_full() {
     let settings = "{server: {limits: {max_connections: 8}, timeouts: {idle: 10m}}, \
                      health: {port: 0, shutdown_delay: 0s}, metrics: {port: 0}}";
     let database = TestDatabase::create().await;
@@ -71,7 +71,7 @@ async fn health_and_metrics_answer_while_nobody_else_gets_into_the_api() {
 }
 
 #[tokio::test]
-async fn health_and_metrics_answer_among_hundreds_of_idle_connections_of_their_own() {
+async fn health_and_metrics_answer_among_idle_connections() {
     let database = TestDatabase::create().await;
     let mut program = Program::serve(&database);
     let health = program.address("health").await;

@@ -157,7 +157,7 @@ async fn an_internal_error_does_not_expose_its_cause() {
 }
 
 #[tokio::test]
-async fn a_database_that_takes_no_more_connections_is_unavailable_until_it_does() {
+async fn a_full_database_is_unavailable_until_it_has_room() {
     let database = TestDatabase::create().await;
     let elsewhere = database.options().database("postgres");
     let mut elsewhere = PgConnection::connect_with(&elsewhere).await.unwrap();

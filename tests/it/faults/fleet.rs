@@ -13,7 +13,7 @@ async fn get(url: &str) -> (u16, Value) {
 }
 
 #[tokio::test]
-async fn fleet_is_served_beside_the_service_which_goes_on_when_etcd_is_away() {
+async fn the_service_and_fleet_are_served_also_without_etcd() {
     let mut etcd = TestEtcd::start().await;
     let database = TestDatabase::create().await;
     let settings = format!(
@@ -68,7 +68,7 @@ async fn fleet_is_not_there_unless_it_is_asked_for() {
 }
 
 #[test]
-fn settings_of_fleet_that_cannot_be_used_end_the_service_before_it_starts() {
+fn unusable_settings_of_fleet_end_the_start() {
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_hyperfleet-api"));
     command
         .env_clear()

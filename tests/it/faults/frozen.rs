@@ -63,7 +63,7 @@ async fn timed(answer: impl Future<Output = Answer>) -> (Answer, Duration) {
 }
 
 #[tokio::test]
-async fn every_request_is_answered_by_one_deadline_while_the_database_stands_still() {
+async fn requests_meet_their_deadline_while_the_database_is_frozen() {
     let server = Server::new();
     let database = server.start_migrated().await;
     let store = Store::new(Settings {

@@ -14,7 +14,7 @@ use crate::support::{TestDatabase, assert_sound};
 const FLAGS: [&str; 3] = ["--server-port", "0", "--no-demo-adapter"];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_service_that_is_killed_leaves_nothing_half_done_and_nothing_out() {
+async fn a_killed_service_leaves_nothing_half_done() {
     let database = TestDatabase::create().await;
     let mut program = Program::serve(&database);
     let api = program.serving(TestDatabase::at(database.options())).await;
@@ -39,7 +39,7 @@ async fn a_service_that_is_killed_leaves_nothing_half_done_and_nothing_out() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_dev_that_is_killed_takes_postgres_along_and_the_next_one_goes_on() {
+async fn a_killed_dev_ends_postgres_and_the_next_one_continues() {
     let folder = Folder::new();
     let mut program = Program::dev_with(&folder, &FLAGS, &[]);
     let load = Arc::new(Load::on_mortal(program.serving(folder.database()).await));

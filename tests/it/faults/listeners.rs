@@ -60,7 +60,7 @@ async fn until_readyz(address: &str, status: u16, body: &str) {
 }
 
 #[tokio::test]
-async fn each_listener_answers_its_own_paths_and_every_error_is_a_problem() {
+async fn each_listener_serves_its_own_paths_and_problems() {
     let database = TestDatabase::create().await;
     let mut program = Program::serve(&database);
     let (health, metrics) = (
@@ -130,7 +130,7 @@ async fn a_schema_that_is_too_old_is_waited_for() {
 }
 
 #[tokio::test]
-async fn without_its_database_it_is_not_ready_but_there_and_ready_again_with_it() {
+async fn readiness_follows_the_database() {
     let server = Server::new();
     let url = server.order(Order::Start).await;
     let database = TestDatabase::at(url.parse().unwrap());
@@ -164,7 +164,7 @@ async fn without_its_database_it_is_not_ready_but_there_and_ready_again_with_it(
 }
 
 #[tokio::test]
-async fn a_database_that_does_not_answer_in_time_makes_it_unready_and_nothing_hangs() {
+async fn a_slow_database_makes_the_service_unready() {
     let database = TestDatabase::create().await;
     let settings =
         "{health: {port: 0, shutdown_delay: 0s, db_ping_timeout: 300ms}, metrics: {port: 0}}";
@@ -301,7 +301,7 @@ async fn shutdown_drains_and_a_second_signal_ends_it_immediately() {
 }
 
 #[tokio::test]
-async fn what_is_under_way_is_answered_and_idle_connections_are_not_waited_for() {
+async fn a_stop_waits_for_requests_and_not_for_idle_connections() {
     // Longer than the test has patience: nothing of this may be waited for.
     let settings = "{server: {timeouts: {read: 10m, idle: 10m}}, metrics: {port: 0}, \
                      health: {port: 0, shutdown_delay: 0s, shutdown_timeout: 2m}}";

@@ -61,7 +61,7 @@ async fn change_held(api: &TestApi, held: &str, number: usize) -> Answer {
 }
 
 #[tokio::test]
-async fn a_flood_of_changes_of_held_rows_refuses_no_request_for_another_resource() {
+async fn writes_to_locked_rows_block_no_other_resource() {
     let statement_time = Duration::from_secs(8);
     let (api, store) = service(2, statement_time).await;
     let (alone, parent) = (api.cluster("alone").await, api.cluster("parent").await);
@@ -131,7 +131,7 @@ const IDLE: &str = "SELECT coalesce(sum(pid), 0) FROM pg_stat_activity
     WHERE datname = current_database() AND application_name = 'hyperfleet-api' AND state = 'idle'";
 
 #[tokio::test]
-async fn requests_that_wait_out_their_time_close_no_connection_of_others() {
+async fn requests_that_time_out_close_no_other_connection() {
     // A request ends after eight seconds.
     let (api, store) = service(10, Duration::from_secs(3)).await;
     let held = api.cluster("held").await;

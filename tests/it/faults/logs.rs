@@ -151,7 +151,7 @@ async fn force_deletion(program: &Program, request_id: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_force_delete_is_one_line_with_its_reason_its_request_and_the_ids_of_children() {
+async fn a_force_delete_logs_one_line_with_reason_and_children() {
     let database = TestDatabase::create().await;
     let mut program = serve(&database, &[]);
     let api = program.serving(database).await;
@@ -199,7 +199,7 @@ const UNFINISHED: &str = "SELECT (SELECT count(*) FROM audit_entries) -
      WHERE datname = current_database() AND pid <> pg_backend_pid() AND state <> 'idle')";
 
 #[tokio::test]
-async fn a_force_delete_whose_commit_is_not_answered_is_one_line_that_claims_no_commit() {
+async fn an_unanswered_force_delete_logs_no_commit() {
     let database = TestDatabase::create().await;
     let proxy = Proxy::start(database.options());
     let through = TestDatabase::at(proxy.options(database.options()));
@@ -509,7 +509,7 @@ fn the_error_that_ends_the_program_is_a_line_of_its_log() {
 }
 
 #[test]
-fn where_the_log_cannot_be_written_standard_error_says_why_it_ended() {
+fn standard_error_says_why_it_ended_without_a_log() {
     let full = std::fs::OpenOptions::new()
         .write(true)
         .open("/dev/full")

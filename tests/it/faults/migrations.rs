@@ -85,7 +85,7 @@ impl Scene {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_migration_that_cannot_have_its_lock_lets_requests_through_and_comes_through_itself() {
+async fn a_migration_that_waits_for_its_lock_blocks_no_request() {
     let mut scene = Scene::new().await;
     let load = scene.load.clone();
     let writers = load.start();
@@ -115,7 +115,7 @@ async fn a_migration_that_cannot_have_its_lock_lets_requests_through_and_comes_t
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_migration_that_never_has_its_lock_says_why_and_leaves_everything_as_it_was() {
+async fn a_migration_without_its_lock_fails_and_changes_nothing() {
     let mut scene = Scene::new().await;
     let load = scene.load.clone();
     let writers = load.start();

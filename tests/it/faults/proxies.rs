@@ -90,7 +90,7 @@ fn variables<'a>(proxy: &'a str, except: &'a str) -> Vec<(&'a str, &'a str)> {
 }
 
 #[tokio::test]
-async fn keys_come_through_the_proxy_unless_they_are_on_this_machine_or_excepted() {
+async fn keys_come_through_the_proxy_except_local_and_excepted() {
     let folder = tempfile::tempdir().unwrap();
     let tokens = folder.path().join("token");
     let token = minted(&tokens, &[]).await;

@@ -82,7 +82,7 @@ impl Server {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_was_acknowledged_outlives_the_database_and_the_service_needs_no_restart() {
+async fn acknowledged_writes_outlive_a_restart_of_the_database() {
     let server = Server::new();
     let url = server.order(Order::Start).await;
     let database = TestDatabase::at(url.parse().unwrap());
@@ -115,7 +115,7 @@ async fn what_was_acknowledged_outlives_the_database_and_the_service_needs_no_re
 }
 
 #[tokio::test]
-async fn connections_that_idled_while_the_database_restarted_cost_no_later_request() {
+async fn connections_idle_over_a_restart_fail_no_request() {
     let server = Server::new();
     let url = server.order(Order::Start).await;
     let database = TestDatabase::at(url.parse().unwrap());
@@ -244,7 +244,7 @@ impl Clients {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_request_is_refused_once_a_restarted_database_accepts_connections() {
+async fn no_request_fails_once_a_restarted_database_accepts() {
     let server = Server::new();
     let clients = Arc::new(Clients {
         api: on(server.start_migrated().await),

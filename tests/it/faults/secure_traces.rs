@@ -77,7 +77,7 @@ async fn sent(collector: &Collector, protocol: &str, more: &[(&str, &str)]) -> S
 }
 
 #[tokio::test]
-async fn a_collector_with_an_authority_of_ones_own_gets_spans_where_that_is_named() {
+async fn a_collector_with_a_configured_authority_gets_spans() {
     let identity = Identity::new("http/protobuf");
     let collector = identity.collector("http/protobuf");
     let authority = identity.authority();

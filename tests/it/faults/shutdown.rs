@@ -133,7 +133,7 @@ async fn a_body_that_does_not_come_keeps_nobody_from_ending() {
 }
 
 #[tokio::test]
-async fn half_a_head_is_cut_without_an_answer_and_nothing_is_done_for_it() {
+async fn half_a_head_gets_no_answer_and_has_no_effect() {
     let (mut program, api) = serve("10m", "2m").await;
     let half = head(&format!("Content-Length: {}", body("half").len()));
     let mut new = api.begin(half.trim_end()).await;

@@ -167,7 +167,7 @@ async fn requests_go_on_while_the_log_stalls_and_losses_are_logged() {
 }
 
 #[tokio::test]
-async fn a_log_that_nobody_reads_does_not_keep_the_program_from_ending() {
+async fn an_unread_log_does_not_delay_the_exit() {
     // Two of one sort at once may come as one.
     for (signals, code) in [(&[Signal::TERM][..], 0), (&[Signal::TERM, Signal::INT], 1)] {
         let mut program = Unread::serve().await;

@@ -66,7 +66,7 @@ async fn refusal(args: &[&str]) -> String {
 }
 
 #[tokio::test]
-async fn a_database_that_lets_nobody_in_is_not_waited_for_and_named_without_its_password() {
+async fn a_refused_login_ends_the_start_without_the_password() {
     let database = TestDatabase::create_empty().await;
     let options = database.options().password("hush");
     for (options, missing) in [

@@ -81,7 +81,7 @@ async fn status(address: &str, path: &str, trusted: &str) -> Option<u16> {
 const CLUSTERS: &str = "/api/hyperfleet/v1/clusters";
 
 #[tokio::test]
-async fn a_certificate_that_is_replaced_is_used_and_a_broken_one_is_not() {
+async fn a_replaced_certificate_is_used_and_a_broken_one_ignored() {
     let database = TestDatabase::create().await;
     let mut mounted = Mounted::new();
     let first = std::fs::read_to_string(mounted.file("tls.crt")).unwrap();
@@ -181,7 +181,7 @@ async fn response_to(address: &str, bytes: &[u8]) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn who_speaks_the_wrong_protocol_is_cut_off_without_a_word_in_the_log() {
+async fn clients_of_another_protocol_are_cut_without_a_log_line() {
     let database = TestDatabase::create().await;
     let mounted = Mounted::new();
     let trusted = std::fs::read_to_string(mounted.file("tls.crt")).unwrap();
@@ -247,7 +247,7 @@ async fn refusal(settings: &str) -> String {
 }
 
 #[tokio::test]
-async fn certificates_that_cannot_be_used_stop_the_start_and_are_all_named() {
+async fn unusable_certificates_stop_the_start_and_are_named() {
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str| folder.path().join(name).display().to_string();
     let (certificate, key) = signed();

@@ -171,7 +171,7 @@ async fn dev_with_authentication_says_how_to_call_it() {
 }
 
 #[tokio::test]
-async fn every_setting_that_is_wrong_is_named_before_anything_is_started() {
+async fn every_invalid_setting_is_named_before_the_start() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("config.yaml");
     let text = json!({"server": {"jwt": {"enabled": true, "configs": [
@@ -195,7 +195,7 @@ async fn every_setting_that_is_wrong_is_named_before_anything_is_started() {
 }
 
 #[tokio::test]
-async fn an_issuer_that_is_away_does_not_keep_the_service_from_starting() {
+async fn an_unreachable_issuer_does_not_stop_the_start() {
     let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = closed.local_addr().unwrap();
     drop(closed);

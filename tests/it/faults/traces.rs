@@ -376,7 +376,7 @@ async fn a_collector_that_is_not_there_costs_requests_nothing() {
 }
 
 #[tokio::test]
-async fn a_collector_that_never_answers_does_not_keep_the_program_from_ending() {
+async fn a_silent_collector_does_not_delay_the_exit() {
     let collector = Collector::silent();
     let database = TestDatabase::create().await;
     // By gRPC, unless another protocol is asked for.

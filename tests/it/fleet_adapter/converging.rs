@@ -6,7 +6,7 @@ use super::World;
 use crate::support::until;
 
 #[tokio::test]
-async fn a_node_pool_becomes_services_that_change_one_after_the_other_and_go_with_it() {
+async fn a_node_pool_becomes_services_that_roll_and_go_with_it() {
     let world = World::start(3).await;
     let adapter = world.adapter();
     let cluster = world.api.make("/clusters", "Cluster", "web").await;
@@ -69,7 +69,7 @@ async fn a_node_pool_becomes_services_that_change_one_after_the_other_and_go_wit
 }
 
 #[tokio::test]
-async fn a_replica_without_a_machine_says_why_and_one_whose_machine_is_lost_moves() {
+async fn an_unplaced_replica_says_why_and_a_lost_one_moves() {
     let mut world = World::start(2).await;
     let adapter = world.adapter();
     let (_, pool) = world.pool_of(3).await;
@@ -98,7 +98,7 @@ async fn a_replica_without_a_machine_says_why_and_one_whose_machine_is_lost_move
 }
 
 #[tokio::test]
-async fn what_needs_no_unit_is_not_applicable_and_what_cannot_be_made_says_so() {
+async fn resources_without_units_and_failed_templates_say_so() {
     let world = World::start(1).await;
     let adapter = world.adapter();
     let cluster = world.api.make("/clusters", "Cluster", "web").await;

@@ -61,7 +61,7 @@ async fn what_was_destroyed_or_stopped_by_hand_comes_back() {
 }
 
 #[tokio::test]
-async fn an_adapter_that_is_killed_again_and_again_converges_and_leaves_nothing() {
+async fn an_adapter_killed_repeatedly_converges() {
     let world = World::start(3).await;
     let (cluster, pool) = world.pool_of(3).await;
     kill_until(&world, async || world.services().len() == 3).await;
@@ -130,7 +130,7 @@ async fn release_lease(world: &World) {
 }
 
 #[tokio::test]
-async fn units_of_a_resource_that_was_deleted_by_force_go_after_a_while() {
+async fn units_of_a_force_deleted_resource_are_removed() {
     let world = World::start(1).await;
     let adapter = world.adapter();
     let (_, pool) = world.pool_of(1).await;

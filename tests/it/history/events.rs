@@ -122,7 +122,7 @@ const SCANS: &str =
 const ENTRIES_MAX: i64 = 2 * 1_000 + 100;
 
 #[tokio::test]
-async fn a_page_of_a_long_life_reads_only_the_changes_that_it_shows_and_counts() {
+async fn a_page_of_history_reads_only_its_own_changes() {
     let api = TestApi::spawn_with(&kinds()).await;
     let path = api.make("/sites", "Site", "a").await;
     let id: uuid::Uuid = path.rsplit('/').next().unwrap().parse().unwrap();

@@ -80,7 +80,7 @@ async fn what_retention_has_removed_is_named_in_small_steps() {
 }
 
 #[tokio::test]
-async fn a_generation_that_never_was_and_moments_that_are_none_are_refused() {
+async fn unknown_generations_and_invalid_times_are_refused() {
     let api = TestApi::spawn_with(&kinds()).await;
     let path = api.make("/sites", "Site", "a").await;
     let answer = api.get(&format!("{path}?generation=2")).await;

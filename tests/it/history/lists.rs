@@ -72,7 +72,7 @@ async fn listed(api: &TestApi, at: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_change_that_says_it_was_earlier_than_the_one_before_it_comes_after_it() {
+async fn a_change_with_an_earlier_time_still_comes_last() {
     let api = TestApi::spawn_with(&kinds()).await;
     let mut paths = Vec::new();
     for name in ["a", "b"] {

@@ -6,7 +6,7 @@ use super::{kinds, recorded, text};
 use crate::support::{Problem as _, TestApi};
 
 #[tokio::test]
-async fn a_removed_resource_is_gone_for_those_who_ask_and_not_found_for_others() {
+async fn a_removed_resource_is_410_in_history_and_404_for_others() {
     let api = TestApi::spawn_with(&kinds()).await;
     let path = api.make("/sites", "Site", "a").await;
     let asked = format!("{path}?includeDeleted=true");

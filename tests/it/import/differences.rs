@@ -48,7 +48,7 @@ async fn a_parent_that_waited_for_a_report_goes_with_one() {
 }
 
 #[tokio::test]
-async fn a_parent_that_waited_for_a_report_goes_with_a_repeated_deletion() {
+async fn a_waiting_parent_goes_with_a_repeated_deletion() {
     let (api, path) = waiting_parent().await;
     assert_eq!(api.delete(&path).await.status, 202);
     assert_eq!(api.get(&path).await.problem(), (404, "NTF-001"));

@@ -97,7 +97,7 @@ async fn a_child_whose_parent_is_removed_meanwhile_differs() {
 }
 
 #[tokio::test]
-async fn a_resource_that_is_removed_while_it_is_written_does_not_come_back() {
+async fn a_resource_removed_during_a_write_does_not_come_back() {
     let world = World::filled(2).await;
     world.run(PLAIN).await;
     let id = pool_id(1);

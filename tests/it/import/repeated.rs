@@ -166,7 +166,7 @@ async fn references_are_written_when_their_targets_are_here() {
 }
 
 #[tokio::test]
-async fn a_target_stays_while_a_resource_that_was_changed_here_refers_to_it() {
+async fn a_target_stays_while_a_changed_resource_refers_to_it() {
     let world = linked_world().await;
     world.run(PLAIN).await;
     let source = cluster_id(1);

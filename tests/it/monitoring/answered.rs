@@ -114,7 +114,7 @@ impl Player {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_query_of_dashboard_and_rules_is_answered_by_a_running_service() {
+async fn every_query_has_data_of_a_running_service() {
     let Some(prometheus) = prometheus_program("prometheus") else {
         return;
     };

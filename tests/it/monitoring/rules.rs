@@ -144,7 +144,7 @@ fn sections() -> Vec<(String, String)> {
 }
 
 #[test]
-fn every_alert_has_a_runbook_that_names_it_and_every_runbook_an_alert() {
+fn every_alert_has_a_runbook_and_every_runbook_an_alert() {
     let sections = sections();
     let mut used = BTreeSet::new();
     let alerts = rules_of("alerts.yaml");

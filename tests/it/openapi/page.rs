@@ -55,7 +55,7 @@ async fn the_page_and_its_files_come_from_the_server() {
 }
 
 #[tokio::test]
-async fn the_page_shows_our_document_and_asks_nobody_whether_it_is_valid() {
+async fn the_page_shows_our_document_without_a_validator() {
     let api = TestApi::spawn().await;
     let file = "/api/hyperfleet/v1/openapi/swagger-initializer.js";
     let answer = ask(&api, "get", file, &[]).await;

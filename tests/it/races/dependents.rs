@@ -39,7 +39,7 @@ async fn deleted_meanwhile(api: &TestApi, path: &str, holder: &mut PgConnection)
 }
 
 #[tokio::test]
-async fn a_child_that_came_while_the_deletion_waited_is_deleted_with_its_parent() {
+async fn a_child_created_during_a_deletion_is_deleted_too() {
     // The service takes this lock. Other writers take only the lock of the foreign key.
     for lock in ["SHARE", "KEY SHARE"] {
         let busy = Busy::spawn().await;

@@ -33,7 +33,7 @@ impl Busy {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn no_active_child_is_left_below_a_parent_that_is_deleted_meanwhile() {
+async fn no_active_child_is_left_below_a_deleted_parent() {
     let busy = Busy::spawn().await;
     let mut made = 0;
     for round in 0..ROUNDS {
@@ -74,7 +74,7 @@ async fn create_until_refused(api: &TestApi, list: &str, client: usize) -> Vec<S
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_parent_that_goes_at_once_takes_the_child_along_or_is_not_found() {
+async fn a_parent_deleted_meanwhile_takes_its_child_along() {
     let entity = |kind: &str, plural: &str, parent: &str| EntityConfig {
         kind: kind.to_owned(),
         plural: plural.to_owned(),
@@ -159,7 +159,7 @@ async fn the_last_two_nodepools_take_the_cluster_along() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn the_last_adapters_of_cluster_and_nodepool_remove_both_in_any_order() {
+async fn last_reports_of_owner_and_child_remove_both() {
     let busy = Busy::spawn().await;
     for round in 0..ROUNDS {
         let cluster = busy.api.cluster(&format!("round-{round}")).await;
@@ -180,7 +180,7 @@ async fn the_last_adapters_of_cluster_and_nodepool_remove_both_in_any_order() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_nodepool_forced_out_and_a_clusters_last_report_leave_nothing() {
+async fn a_forced_node_pool_and_a_last_report_leave_nothing() {
     let busy = Busy::spawn().await;
     for round in 0..ROUNDS {
         let cluster = busy.api.cluster(&format!("round-{round}")).await;

@@ -124,7 +124,7 @@ async fn a_cascade_takes_along_what_others_have_below_however_it_ends() {
 }
 
 #[tokio::test]
-async fn active_children_of_others_hold_a_deletion_back_without_being_named() {
+async fn foreign_active_children_block_a_deletion_unnamed() {
     let kinds = [
         root("Cluster", "clusters", &["dns"]),
         child(

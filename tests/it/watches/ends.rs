@@ -31,7 +31,7 @@ async fn a_client_that_reads_late_misses_nothing() {
 }
 
 #[tokio::test]
-async fn a_client_that_stays_behind_is_sent_away_and_continues_where_it_was() {
+async fn a_slow_client_is_disconnected_and_resumes() {
     const COUNT: usize = 60;
     let database = TestDatabase::create().await;
     let service = service_of(database.store());

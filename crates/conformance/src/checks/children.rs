@@ -32,9 +32,15 @@ pub(super) fn checks() -> Vec<Check> {
             |api| {
                 let cluster = api.cluster().await?;
                 let made = api.nodepool(&cluster).await?;
+                api.report(&made.path, "any", 1, &[]).await?.status(201)?;
                 let nested = api.get(&made.path).await?;
-                let flat = api.get(&format!("/nodepools/{}", made.id)).await?;
-                flat.status(200)?.has("", nested.body.clone())?;
+                for list in ["/nodepools", "/resources"] {
+                    let flat = api.get(&format!("{list}/{}", made.id)).await?;
+                    flat.status(200)?.has("", nested.body.clone())?;
+                    api.get(&format!("{list}/{}/statuses", made.id))
+                        .await?
+                        .has("/total", 1)?;
+                }
             }
         ),
         check!(
@@ -71,6 +77,15 @@ pub(super) fn checks() -> Vec<Check> {
                 api.report(&path, "any", 1, &[])
                     .await?
                     .problem(404, "NTF-001")?;
+                api.post(
+                    &format!("{path}/force-delete"),
+                    json!({"reason": "conformance"}),
+                )
+                .await?
+                .problem(404, "NTF-001")?;
+                api.get(&made.path)
+                    .await?
+                    .has("", made.answer.body.clone())?;
             }
         ),
         check!(
@@ -83,10 +98,16 @@ pub(super) fn checks() -> Vec<Check> {
                     .post("/clusters/nobody/nodepools", api.body("NodePool"))
                     .await?;
                 answer.problem(404, "NTF-001")?.detail(detail)?;
-                api.get("/clusters/nobody/nodepools")
+                // The parameters of a list are read after its owner, the body of a child before.
+                for query in ["", "?page=x", "?order=nonsense"] {
+                    api.get(&format!("/clusters/nobody/nodepools{query}"))
+                        .await?
+                        .problem(404, "NTF-001")?
+                        .detail(detail)?;
+                }
+                api.post("/clusters/nobody/nodepools", json!({"kind": "NodePool"}))
                     .await?
-                    .problem(404, "NTF-001")?
-                    .detail(detail)?;
+                    .status(400)?;
             }
         ),
         check!(

@@ -276,10 +276,12 @@ pub(super) fn checks() -> Vec<Check> {
             "A child kind created without its parent in the path answers 422 VAL-000",
             SOURCE,
             |api| {
-                let answer = api.post("/nodepools", api.body("NodePool")).await?;
                 let detail =
                     r#"kind "NodePool" is a child kind; create it via /clusters/{id}/nodepools"#;
-                answer.problem(422, "VAL-000")?.detail(detail)?;
+                for list in ["/nodepools", "/resources"] {
+                    let answer = api.post(list, api.body("NodePool")).await?;
+                    answer.problem(422, "VAL-000")?.detail(detail)?;
+                }
             }
         ),
         check!(

@@ -64,10 +64,16 @@ pub(super) fn checks() -> Vec<Check> {
             "A listed resource is the same as one that is read",
             SOURCE,
             |api| {
-                let made = api.cluster().await?;
+                let cluster = api.cluster().await?;
+                let made = api.nodepool(&cluster).await?;
+                api.report(&made.path, "any", 1, &[]).await?.status(201)?;
+                let read = api.get(&made.path).await?.body;
                 let search = format!("id = '{}'", made.id);
-                let list = api.list("/clusters", &[("search", &search)]).await?;
-                list.has("/items/0", api.get(&made.path).await?.body)?;
+                let nested = format!("{}/nodepools", cluster.path);
+                for path in ["/nodepools", "/resources", &nested] {
+                    let list = api.list(path, &[("search", &search)]).await?;
+                    list.has("/items/0", read.clone())?;
+                }
             }
         ),
         check!(

@@ -85,7 +85,9 @@ pub(super) fn checks() -> Vec<Check> {
             |api| {
                 let list = api.list("/clusters", &[("order", "nonsense")]).await?;
                 list.problem(400, "VAL-005")?
-                    .detail("invalid field in search or order query")?;
+                    .detail("invalid field in search or order query")?
+                    .has("/errors/0/field", "order")?
+                    .has("/errors/0/value", "nonsense")?;
             }
         ),
         check!(

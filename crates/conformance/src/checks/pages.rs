@@ -112,15 +112,16 @@ pub(super) fn checks() -> Vec<Check> {
             "Faults of page and size are named together",
             SOURCE,
             |api| {
-                let list = api
-                    .list("/clusters", &[("page", "0"), ("size", "0")])
-                    .await?;
-                let faults = list
-                    .problem(400, "VAL-000")?
-                    .at("/errors")
-                    .as_array()
-                    .map_or(0, Vec::len);
-                list.expect(faults == 2, "two errors")?;
+                let statuses = format!("{}/statuses", api.cluster().await?.path);
+                for path in ["/clusters", "/resources", "/audit", &statuses] {
+                    let list = api.list(path, &[("page", "0"), ("size", "0")]).await?;
+                    let faults = list
+                        .problem(400, "VAL-000")?
+                        .at("/errors")
+                        .as_array()
+                        .map_or(0, Vec::len);
+                    list.expect(faults == 2, "two errors")?;
+                }
             }
         ),
         check!(

@@ -89,7 +89,11 @@ pub(super) fn checks() -> Vec<Check> {
                     .await?;
                 answer
                     .problem(405, "VAL-008")?
-                    .has("/title", "Method Not Allowed")?;
+                    .has("/title", "Method Not Allowed")?
+                    .has(
+                        "/type",
+                        "https://api.hyperfleet.io/errors/method-not-allowed",
+                    )?;
             }
         ),
         check!(

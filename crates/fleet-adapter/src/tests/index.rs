@@ -106,7 +106,7 @@ async fn a_service_is_active_since_it_was_seen_so_with_its_file() {
 }
 
 #[test]
-fn a_unit_that_was_destroyed_is_its_owners_until_no_machine_has_it() {
+fn a_destroyed_unit_keeps_its_owner_until_it_has_stopped() {
     let (index, mut paths) = Index::new("fleet");
     index.see_unit(&view("a", "1", DesiredState::Launched));
     index.see_state(&state("a", "h", "active"), FirstSeen::Later);

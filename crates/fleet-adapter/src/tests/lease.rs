@@ -35,7 +35,7 @@ impl Replica {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_replica_works_and_the_next_follows_at_once_after_a_graceful_end() {
+async fn a_graceful_end_hands_over_to_the_next_replica() {
     let keys = MemoryKeys::new();
     let mut first = Replica::start(&keys, "first");
     first.until(true).await;
@@ -51,7 +51,7 @@ async fn one_replica_works_and_the_next_follows_at_once_after_a_graceful_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_replica_that_was_killed_is_followed_once_its_lease_has_run_out() {
+async fn a_killed_replica_is_followed_after_its_lease() {
     let keys = MemoryKeys::new();
     let mut first = Replica::start(&keys, "first");
     first.until(true).await;

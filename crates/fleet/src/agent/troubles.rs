@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_signal_ends_the_wait_for_a_stop_and_no_rest_after_a_failure() {
+    async fn a_signal_ends_the_wait_for_a_stop_but_no_backoff() {
         let mut troubles = Troubles::default();
         troubles.stopping("a", "");
         assert_eq!(troubles.resting().len(), 1);

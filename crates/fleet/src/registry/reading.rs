@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_follow_each_other_and_families_of_small_values_are_parts_of_their_own() {
+    fn parts_are_in_order_and_small_values_have_their_own() {
         let prefix = Prefix::default();
         let mut rest = prefix.everything();
         let mut small = Vec::new();

@@ -214,7 +214,7 @@ async fn with_a_queued_start() -> (World, SimulatedMachine) {
 
 /// Its state is inactive meanwhile, like that of a finished unit.
 #[tokio::test(start_paused = true)]
-async fn a_unit_is_reported_as_launched_once_its_start_is_not_queued_any_more() {
+async fn a_unit_is_launched_once_its_start_leaves_the_queue() {
     let (world, machine) = with_a_queued_start().await;
     until("it is to start", async || {
         machine
@@ -242,7 +242,7 @@ async fn a_unit_is_reported_as_launched_once_its_start_is_not_queued_any_more() 
 
 /// As behind a unit of `Requires=` that fails.
 #[tokio::test(start_paused = true)]
-async fn a_start_that_systemd_gives_up_has_failed_and_is_tried_again_later_and_later() {
+async fn a_failed_start_is_retried_with_backoff() {
     let (world, machine) = with_a_queued_start().await;
     let starts = || {
         let of_a = |call: &&String| *call == "start a.service";
@@ -439,7 +439,7 @@ async fn orders_that_were_read_before_the_registration_start_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_runs_is_left_running_until_the_orders_after_a_registration_are_read() {
+async fn units_run_on_until_orders_of_the_registration_are_read() {
     let world = World::new().await;
     let (store, registry) = world.interleaved();
     let machine = SimulatedMachine::start(registry, "m1", LEASE_SECONDS);
@@ -502,7 +502,7 @@ async fn after_another_boot_all_is_started_once_more() {
 
 /// Its memory is on a disk, so that it knows the registration of before the boot.
 #[tokio::test(start_paused = true)]
-async fn a_machine_that_boots_with_its_memory_starts_nothing_before_it_is_registered() {
+async fn a_resumed_machine_starts_nothing_before_it_registers() {
     let world = World::new().await;
     let mut machine = world.machine();
     world.set("a.service", &file(1), Launched).await;
@@ -559,7 +559,7 @@ async fn a_registration_is_stored_also_while_units_are_being_started() {
 
 /// As after a restore of etcd from a snapshot, or a new installation.
 #[tokio::test(start_paused = true)]
-async fn a_registry_that_went_back_stops_nothing_until_an_operator_says_resume() {
+async fn after_a_restore_nothing_stops_until_resume() {
     let before = World::new().await;
     let mut machine = before.machine();
     for unit in ["a.service", "b.service"] {
@@ -647,7 +647,7 @@ async fn has_halted_until_resume(world: &World, machine: &SimulatedMachine) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_agent_that_starts_notices_that_the_registry_forgot_its_last_report() {
+async fn a_starting_agent_notices_a_restored_registry() {
     let (world, mut machine, snapshot) = before_b_and_overtaken().await;
     world.store.become_as(&snapshot);
     for _ in 0..2 {
@@ -664,7 +664,7 @@ async fn an_agent_that_starts_notices_that_the_registry_forgot_its_last_report()
 
 /// Its watches go on, and its lease lives.
 #[tokio::test(start_paused = true)]
-async fn an_agent_that_reports_notices_that_the_registry_forgot_its_last_report() {
+async fn a_reporting_agent_notices_a_restored_registry() {
     let (world, machine, snapshot) = before_b_and_overtaken().await;
     world.store.become_as(&snapshot);
     tokio::time::sleep(Duration::from_secs(100)).await;
@@ -678,7 +678,7 @@ async fn an_agent_that_reports_notices_that_the_registry_forgot_its_last_report(
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_agent_whose_connection_breaks_notices_that_the_registry_forgot_its_last_report() {
+async fn a_reconnecting_agent_notices_a_restored_registry() {
     let (world, machine, snapshot) = before_b_and_overtaken().await;
     world.store.become_as(&snapshot);
     world.store.break_watches();
@@ -761,7 +761,7 @@ async fn an_agent_that_waits_for_an_id_takes_it_over_without_a_halt() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_machine_that_gets_the_id_of_another_leaves_its_own_units_alone() {
+async fn a_machine_with_a_new_id_does_not_touch_its_units() {
     let world = World::new().await;
     let mut machine = world.machine();
     let other = SimulatedMachine::start(world.registry.clone(), "m2", LEASE_SECONDS);

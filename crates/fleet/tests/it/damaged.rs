@@ -124,7 +124,7 @@ async fn a_unit_without_desired_state_is_damaged() {
 }
 
 #[tokio::test]
-async fn what_is_of_a_newer_version_is_not_destroyed_with_what_is_damaged() {
+async fn records_of_a_newer_version_are_not_destroyed() {
     let world = on_shared().await;
     for folder in OWN {
         let name = format!("{folder}.service");
@@ -303,7 +303,7 @@ async fn orders_of_a_newer_version_are_never_overwritten() {
 }
 
 #[tokio::test]
-async fn damaged_work_is_mended_where_the_unit_is_placed_and_destroyed_with_it_elsewhere() {
+async fn damaged_orders_are_rewritten_or_destroyed_with_their_unit() {
     let world = on_shared().await;
     let leading = world.lead("m1").await;
     world.create("a.service", &[SLEEP], "launched").await;

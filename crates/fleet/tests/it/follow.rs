@@ -388,7 +388,7 @@ async fn followers_receive_what_a_new_list_changed() {
 const MANY: usize = 70_000;
 
 #[tokio::test]
-async fn a_follower_that_was_away_for_long_catches_up_from_the_history() {
+async fn a_follower_catches_up_from_the_history() {
     let store = MemoryKeys::new();
     let world = Mirrored::start(store.clone(), fresh_prefix()).await;
     let mut reports = Reports::new(world.register("m1", &[]).await);

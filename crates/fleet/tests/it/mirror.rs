@@ -194,7 +194,7 @@ async fn a_list_is_of_one_moment_however_it_changes_meanwhile() {
 }
 
 #[tokio::test]
-async fn a_list_that_was_compacted_is_stale_unless_nothing_has_changed() {
+async fn a_compacted_list_is_stale_once_something_has_changed() {
     let server = TestEtcd::start().await;
     let world = on(&server).await;
     for number in 0..7 {

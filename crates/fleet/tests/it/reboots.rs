@@ -157,7 +157,7 @@ async fn machines_that_boot_again_run_no_unit_twice() {
 
 /// The machine registers after the engine has decided to move its units, and before it has.
 #[tokio::test(start_paused = true)]
-async fn a_machine_that_registers_just_before_its_units_are_moved_keeps_them() {
+async fn a_machine_that_registers_in_time_keeps_its_units() {
     let world = World::new(MemoryKeys::new());
     let before = world.machine("m1", &[]).await;
     let store = Interleaved::new(world.store.clone());

@@ -164,7 +164,7 @@ async fn what_is_unknown_in_the_section_is_kept_in_silence() {
 }
 
 #[tokio::test]
-async fn how_far_a_unit_is_comes_from_the_machine_that_it_is_placed_on() {
+async fn the_state_of_a_unit_comes_from_its_placement() {
     let world = on_shared().await;
     let leading = world.lead("m1").await;
     let mut here = Reports::new(world.register("m1", &[]).await);
@@ -376,7 +376,7 @@ async fn of_many_concurrent_destroys_one_succeeds() {
 
 /// On several servers, each of which knows nothing of the others' writes.
 #[tokio::test]
-async fn of_units_that_would_close_a_circle_at_the_same_moment_one_is_refused() {
+async fn concurrent_units_never_close_a_circle() {
     let world = on_shared().await;
     let others = [world.beside().await, world.beside().await];
     let servers = [&world.fleet, &others[0].fleet, &others[1].fleet];

@@ -73,7 +73,7 @@ async fn version_and_help_need_no_server() {
 }
 
 #[tokio::test]
-async fn flags_win_over_variables_and_empty_variables_count_for_nothing() {
+async fn flags_win_over_variables_and_empty_ones_are_unset() {
     let cluster = Cluster::of(&[FIRST]).await;
     let endpoint = format!("--endpoint={}", cluster.fleet.base);
     let variables = [

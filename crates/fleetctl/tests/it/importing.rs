@@ -79,7 +79,7 @@ async fn units_are_shown_first_and_then_taken_over() {
 }
 
 #[tokio::test]
-async fn an_import_goes_on_where_it_stopped_and_leaves_other_files_alone() {
+async fn an_import_resumes_and_ignores_other_files() {
     let cluster = Cluster::of(&[FIRST]).await;
     cluster.file("web.service", "[Service]\nExecStart=/bin/web\n");
     cluster.file("idle.service", "[Service]\nExecStart=/bin/another\n");

@@ -25,7 +25,7 @@ pub(crate) async fn ask(stub: &Stub, arguments: &[&str]) -> Ran {
 }
 
 #[tokio::test]
-async fn machines_are_cordoned_and_uncordoned_by_prefixes_of_their_ids() {
+async fn machines_are_cordoned_by_prefixes_of_their_ids() {
     let stub = Stub::spawn(|line| match line {
         "GET /machines" => machines(),
         line if line.contains(SECOND) => Reply::error(404, "machine does not exist"),
@@ -387,7 +387,7 @@ async fn the_doctor_says_what_is_wrong_and_what_to_do() {
 }
 
 #[tokio::test]
-async fn units_leave_a_machine_that_is_drained_and_come_back_by_rebalancing() {
+async fn a_drain_moves_units_and_a_rebalance_returns_them() {
     let cluster = Cluster::of(&[FIRST, SECOND]).await;
     let names = ["a.service", "b.service", "c.service", "d.service"];
     for name in names {

@@ -58,25 +58,33 @@ async fn a_launched_unit_that_fails_again_is_reported() {
 #[tokio::test]
 async fn a_command_ends_when_no_machine_can_run_a_unit() {
     let cluster = Cluster::of(&[FIRST]).await;
-    cluster.file("ssd.service", UNSUITABLE);
-    // The second command finds it launched.
-    for (command, state) in [
-        ("start", "launched"),
-        ("start", "launched"),
-        ("load", "loaded"),
-    ] {
-        let ended = cluster.run(&[command, "ssd.service"]).await;
+    for unit in ["ssd.service", "loaded.service", "limited.service"] {
+        cluster.file(unit, UNSUITABLE);
+    }
+    let is_refused = async |command: &str, unit: &str, state: &str| {
+        let ended = cluster.run(&[command, unit]).await;
         let words = format!(
-            "Error waiting for units: unit ssd.service does not report state {state}: no machine can run it: MachineMetadata=disk=ssd: 1 machine ({FIRST}); its desired state stays, and is reached when that changes\nError waiting for unit states, exit status: 1\n"
+            "Error waiting for units: unit {unit} does not report state {state}: no machine can run it: MachineMetadata=disk=ssd: 1 machine ({FIRST}); its desired state stays, and is reached when that changes\nError waiting for unit states, exit status: 1\n"
         );
         assert_eq!((ended.status, ended.errors), (1, words), "{command}");
-    }
-    // A limit is waited for.
-    let waited = cluster
-        .run(&["start", "--block-attempts=1", "ssd.service"])
-        .await;
-    let words = "Error waiting for units: timed out waiting for unit ssd.service to report state launched: no machine can run it";
-    assert!(waited.errors.starts_with(words), "{waited:?}");
+    };
+    // Each command waits for some seconds.
+    tokio::join!(
+        async {
+            is_refused("start", "ssd.service", "launched").await;
+            // This one finds it launched.
+            is_refused("start", "ssd.service", "launched").await;
+        },
+        is_refused("load", "loaded.service", "loaded"),
+        async {
+            // A limit is waited for.
+            let waited = cluster
+                .run(&["start", "--block-attempts=1", "limited.service"])
+                .await;
+            let words = "Error waiting for units: timed out waiting for unit limited.service to report state launched: no machine can run it";
+            assert!(waited.errors.starts_with(words), "{waited:?}");
+        }
+    );
 }
 
 #[tokio::test]

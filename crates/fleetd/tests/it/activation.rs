@@ -5,7 +5,8 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixListener;
 use std::process::{Command, Stdio};
 
-use super::program::{Fleetd, Place, is_there};
+use super::local::is_there;
+use super::program::{Fleetd, Place};
 use hyperfleet_testkit::{http_client, until};
 
 /// fleetd with standard input and output as sockets 3 and 4, arranged by a shell.
@@ -26,7 +27,7 @@ fn handed(place: &Place, sockets: [OwnedFd; 2], settings: &[(&str, &str)]) -> Fl
 }
 
 #[tokio::test]
-async fn what_is_handed_over_is_served_tcp_and_unix_and_the_settings_are_not_bound() {
+async fn passed_sockets_replace_those_of_the_settings() {
     let place = Place::new().await;
     let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = tcp.local_addr().unwrap();
@@ -89,7 +90,7 @@ async fn without_the_api_sockets_that_are_handed_over_are_refused() {
 }
 
 #[tokio::test]
-async fn what_other_machines_may_reach_is_guarded_though_it_is_handed_over() {
+async fn a_passed_socket_open_to_other_machines_is_refused() {
     let place = Place::new().await;
     let open = || TcpListener::bind("0.0.0.0:0").unwrap();
     let own = || TcpListener::bind("127.0.0.1:0").unwrap();

@@ -2,12 +2,11 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::time::Duration;
 
 use rustix::process::Signal;
 use serde_json::json;
 
-use hyperfleet_testkit::{PrivateSystemd, TestEtcd, fresh_prefix, shared_etcd_url, until};
+use hyperfleet_testkit::{PrivateSystemd, fresh_prefix, shared_etcd_url, until};
 
 use super::fleet_socket::SLEEP;
 use super::program::Fleetd;
@@ -181,7 +180,7 @@ async fn each_role_can_run_in_a_process_of_its_own() {
 }
 
 #[tokio::test]
-async fn another_file_takes_the_place_of_the_first_once_that_has_stopped() {
+async fn a_new_file_replaces_the_first_once_that_has_stopped() {
     let Some(machine) = Machine::new().await else {
         return;
     };
@@ -255,7 +254,7 @@ async fn units_outlive_fleetd_and_what_has_finished_is_not_run_again() {
 
 /// systemd shows a waiting unit as inactive, like a finished one.
 #[tokio::test]
-async fn a_unit_that_waits_in_the_queue_of_systemd_is_not_launched_yet() {
+async fn a_unit_queued_by_systemd_is_not_launched_yet() {
     let Some(machine) = Machine::new().await else {
         return;
     };
@@ -315,7 +314,7 @@ async fn a_unit_that_waits_in_the_queue_of_systemd_is_not_launched_yet() {
 }
 
 #[tokio::test]
-async fn a_unit_that_requires_one_that_fails_is_tried_again_and_says_why() {
+async fn a_unit_with_a_failed_requirement_is_retried() {
     let Some(machine) = Machine::new().await else {
         return;
     };
@@ -447,7 +446,7 @@ async fn a_unit_that_becomes_the_machines_own_is_shown_while_it_runs() {
 }
 
 #[tokio::test]
-async fn units_are_enabled_by_what_their_files_say_and_an_error_is_theirs_alone() {
+async fn units_are_enabled_by_their_own_files() {
     let Some(machine) = Machine::new().await else {
         return;
     };
@@ -513,39 +512,6 @@ async fn what_systemd_refuses_holds_up_no_other_unit() {
             .is_some_and(|states| states.len() == 1)
     })
     .await;
-}
-
-#[tokio::test]
-async fn without_etcd_units_go_on() {
-    let mut etcd = TestEtcd::start().await;
-    let Some(machine) = Machine::on(etcd.url()).await else {
-        return;
-    };
-    let fleetd = machine.start().await;
-    let api = fleetd.api();
-    api.put("a.service", &SLEEP, "launched").await;
-    let once = [SLEEP[0], "X-Fleet Singleton=true"];
-    api.put("one.service", &once, "launched").await;
-    api.until_state("a.service", "active").await;
-    api.until_state("one.service", "active").await;
-    let pid = machine.main_pid("a.service");
-    etcd.kill();
-    until("what must not run twice has stopped", async || {
-        machine.is("one.service", "inactive")
-    })
-    .await;
-    // Longer than the lease.
-    tokio::time::sleep(Duration::from_secs(7)).await;
-    assert_eq!(machine.main_pid("a.service"), pid);
-    etcd.resume().await;
-    until("what must not run twice runs again", async || {
-        machine.is("one.service", "active")
-    })
-    .await;
-    api.until_state("a.service", "active").await;
-    api.put("b.service", &SLEEP, "launched").await;
-    api.until_state("b.service", "active").await;
-    assert_eq!(machine.main_pid("a.service"), pid);
 }
 
 #[tokio::test]

@@ -73,7 +73,7 @@ async fn assert_away(fleetd: &Fleetd) {
 }
 
 #[tokio::test]
-async fn it_starts_without_etcd_says_so_and_serves_as_soon_as_etcd_is_there() {
+async fn fleetd_starts_without_etcd_and_serves_once_it_is_there() {
     let mut etcd = TestEtcd::start().await;
     etcd.kill();
     let place = Place::on(etcd.url());
@@ -101,18 +101,6 @@ async fn it_starts_without_etcd_says_so_and_serves_as_soon_as_etcd_is_there() {
     let (_, units) = fleetd.get("/fleet/v1/units").await.unwrap();
     assert_eq!(units["units"][0]["name"], "a.service");
     fleetd.stop().await;
-}
-
-#[tokio::test]
-async fn it_stops_gracefully_without_etcd() {
-    let mut etcd = TestEtcd::start().await;
-    let place = Place::on(etcd.url());
-    let mut fleetd = place.start();
-    fleetd.until_serving().await;
-    fleetd.until_output("leadership").await;
-    etcd.kill();
-    fleetd.stop().await;
-    assert!(!fleetd.socket.exists());
 }
 
 #[tokio::test]

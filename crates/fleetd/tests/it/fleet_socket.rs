@@ -106,11 +106,6 @@ impl FleetSocket {
         assert!(is_accepted, "{unit}: {answer:?}");
     }
 
-    /// Sets the desired state of a unit that exists.
-    pub(super) async fn set(&self, unit: &str, desired: &str) {
-        self.put(unit, &[], desired).await;
-    }
-
     pub(super) async fn destroy(&self, unit: &str) {
         let answer = self.send(Method::DELETE, &unit_path(unit), None).await;
         assert_eq!(answer, Some((204, String::new())), "{unit}");
@@ -121,12 +116,6 @@ impl FleetSocket {
         let path = "/fleet/v1/machines";
         let answer = self.send(Method::PATCH, path, Some(operations)).await;
         answer.unwrap().0
-    }
-
-    /// Tells agents that have halted to go on.
-    pub(super) async fn resume(&self) {
-        let answer = self.send(Method::POST, "/fleet/v1/resume", None).await;
-        assert_eq!(answer, Some((204, String::new())));
     }
 
     /// Reported state of a unit.

@@ -88,7 +88,7 @@ async fn one_that_is_killed_is_followed_within_its_lease() {
 }
 
 #[tokio::test]
-async fn one_that_was_frozen_beyond_its_lease_stands_by_and_has_changed_nothing() {
+async fn a_leader_frozen_beyond_its_lease_changes_nothing() {
     let place = Place::new().await;
     let (mut first, mut second, registry) = two(&place, SHORT).await;
     let before = launch(&second, &registry, "a.service").await;

@@ -1,6 +1,5 @@
 //! Status and journal of units, also of other machines.
 
-use std::net::TcpListener;
 use std::time::Duration;
 
 use hyperfleet_testkit::{Authority, until};
@@ -8,6 +7,7 @@ use reqwest::{Method, Response};
 
 use super::agent::Machine;
 use super::fleet_socket::SLEEP;
+use super::local::free_port;
 use super::program::{Fleetd, Place};
 
 /// A certificate for `127.0.0.1`, by which fleetd instances authenticate.
@@ -41,12 +41,6 @@ impl Files {
             ("listen_client_ca_file", &self.ca),
         ]
     }
-}
-
-/// A port that was free a moment ago.
-pub(super) fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap().port()
 }
 
 async fn ask(fleetd: &Fleetd, path: &str) -> Response {
@@ -167,7 +161,7 @@ async fn any_fleetd_shows_the_status_of_a_unit_on_any_machine() {
 }
 
 #[tokio::test]
-async fn a_machine_without_an_address_is_named_with_the_setting_that_is_missing() {
+async fn a_machine_without_an_address_is_named_with_the_setting() {
     let Some(machine) = Machine::new().await else {
         return;
     };

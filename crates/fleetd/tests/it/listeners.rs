@@ -9,7 +9,7 @@ use super::program::Place;
 use hyperfleet_testkit::http_client;
 
 #[tokio::test]
-async fn a_socket_is_there_for_whom_it_should_be_and_gone_at_a_clean_end() {
+async fn a_socket_has_its_mode_and_is_removed_at_a_clean_end() {
     let place = Place::new().await;
     let socket = place.file("deep/down/fleet.sock");
     let listen = format!("unix:{}", socket.display());
@@ -24,7 +24,7 @@ async fn a_socket_is_there_for_whom_it_should_be_and_gone_at_a_clean_end() {
 }
 
 #[tokio::test]
-async fn a_socket_of_a_dead_process_is_replaced_and_that_of_a_living_one_is_not() {
+async fn only_the_socket_of_a_dead_process_is_replaced() {
     let place = Place::new().await;
     let mut first = place.start();
     first.until_serving().await;

@@ -8,14 +8,13 @@
 
 mod activation;
 mod agent;
-mod demo;
 mod etcd;
 mod fleet_socket;
 mod handover;
 mod inspect;
 mod listeners;
+mod local;
 mod logs;
-mod machines;
 mod monitoring;
 mod program;
 mod reload;

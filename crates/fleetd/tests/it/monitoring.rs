@@ -50,7 +50,7 @@ fn start(place: &Place, machine: &str, etcd: &str) -> Fleetd {
 }
 
 #[tokio::test]
-async fn every_query_of_dashboard_and_rules_is_answered_by_running_fleetds() {
+async fn every_query_has_data_of_running_fleetds() {
     let Some(prometheus) = prometheus_program("prometheus") else {
         return;
     };

@@ -187,9 +187,3 @@ impl DerefMut for Fleetd {
         &mut self.running
     }
 }
-
-/// Whether a program of this machine is there.
-pub(super) fn is_there(program: &str) -> bool {
-    let folders = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&folders).any(|folder| Path::new(&folder).join(program).is_file())
-}

@@ -27,7 +27,7 @@ async fn reload(fleetd: &mut Fleetd, words: &str) {
 const READ: &str = "settings reloaded";
 
 #[tokio::test]
-async fn a_reload_takes_what_it_can_names_the_rest_and_interrupts_nothing() {
+async fn a_reload_applies_what_it_can_and_names_the_rest() {
     let place = Place::new().await;
     let mut fleetd = by_file(&place, "");
     fleetd.until_serving().await;
@@ -61,7 +61,7 @@ async fn a_reload_takes_what_it_can_names_the_rest_and_interrupts_nothing() {
 }
 
 #[tokio::test]
-async fn settings_that_cannot_be_used_change_nothing_and_nothing_that_comes_is_lost() {
+async fn unusable_settings_change_nothing_and_lose_no_signal() {
     let place = Place::new().await;
     let mut fleetd = by_file(&place, "");
     fleetd.until_serving().await;

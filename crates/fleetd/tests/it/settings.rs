@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::process::{Output, Stdio};
 
-use super::program::{fleetd, is_there};
+use super::local::is_there;
+use super::program::fleetd;
 
 fn run(args: &[&str], variables: &[(&str, &str)]) -> Output {
     let mut command = fleetd();
@@ -18,7 +19,7 @@ fn output_text(output: &Output) -> String {
 const NO_API: (&str, &str) = ("FLEET_DISABLE_API", "true");
 
 #[test]
-fn what_is_wrong_with_a_command_line_or_its_settings_ends_it_with_2() {
+fn invalid_arguments_and_settings_exit_with_2() {
     let folder = tempfile::tempdir().unwrap();
     let wrong = folder.path().join("wrong.conf");
     std::fs::write(&wrong, "token_limit=many").unwrap();
@@ -54,36 +55,6 @@ fn what_is_wrong_with_a_command_line_or_its_settings_ends_it_with_2() {
     let version = run(&["--version"], &[]).stdout;
     let expected = format!("fleetd version {}\n", env!("CARGO_PKG_VERSION"));
     assert_eq!(String::from_utf8(version).unwrap(), expected);
-}
-
-#[test]
-fn the_version_names_the_commit() {
-    let text = String::from_utf8(run(&["version"], &[]).stdout).unwrap();
-    let json = run(&["version", "-o", "json"], &[]).stdout;
-    let json: serde_json::Value = serde_json::from_slice(&json).unwrap();
-    let member = |name: &str| json[name].as_str().unwrap();
-    assert_eq!(member("version"), env!("CARGO_PKG_VERSION"));
-    let expected = format!(
-        "fleetd version {}\ncommit: {}\nbuilt: {}\n",
-        member("version"),
-        member("commit"),
-        member("build_time")
-    );
-    assert_eq!(text, expected);
-}
-
-#[test]
-fn a_note_without_a_reader_changes_no_exit_code() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("noted.conf");
-    std::fs::write(&file, "verify_units=true").unwrap();
-    let (reader, writer) = std::io::pipe().unwrap();
-    drop(reader);
-    let mut command = fleetd();
-    command.args(["config", "check", "--config", file.to_str().unwrap()]);
-    command.env("FLEET_MACHINE_ID", "m1").stdout(Stdio::null());
-    let status = command.stderr(writer).status().unwrap();
-    assert_eq!(status.code(), Some(0));
 }
 
 #[test]

@@ -114,7 +114,7 @@ async fn only_clients_with_a_valid_certificate_are_accepted() {
 }
 
 #[tokio::test]
-async fn tls_without_certificates_of_clients_lets_everybody_in_and_has_to_be_asked_for() {
+async fn tls_without_client_certificates_must_be_requested() {
     let place = Place::new().await;
     let (server, clients) = (Authority::new(), Authority::new());
     let files = Files::of(&place, &server, &clients);

@@ -82,7 +82,7 @@ fn an_operator_and_a_limit_of_all_let_everything_go() {
 }
 
 #[test]
-fn few_units_are_removed_at_once_and_after_a_start_all_resources_are_checked_first() {
+fn few_units_are_removed_at_once_and_none_before_the_check() {
     let mut brake = Brake::new(LIMIT);
     assert_eq!(ask(&mut brake, "a", 10, 10, seconds(0)), BrakeDecision::Go);
     let mut brake = Brake::new(LIMIT);

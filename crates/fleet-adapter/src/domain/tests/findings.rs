@@ -114,7 +114,7 @@ fn replicas_that_run_are_available() {
 }
 
 #[test]
-fn a_message_names_the_unit_the_machine_and_the_cause_and_the_worst_gives_the_reason() {
+fn a_message_names_unit_machine_cause_and_the_worst_reason() {
     let mut owned = [running(1), running(2), running(3), running(4)];
     owned[0].reports[0].active_for = Duration::from_secs(9);
     owned[1].reports[0].active = "failed".to_owned();
@@ -189,7 +189,7 @@ fn a_deletion_is_final_once_no_machine_has_a_unit() {
 }
 
 #[test]
-fn what_no_workload_applies_to_is_not_applicable_once_its_units_are_gone() {
+fn a_resource_without_workload_is_not_applicable_at_last() {
     let (report, text) = conditions_of(&[], &[], false);
     assert_eq!(text.matches("True NotApplicable").count(), 3, "{text}");
     assert_eq!(report.health.reason, "NotApplicable");

@@ -95,7 +95,7 @@ fn nothing_is_left_to_do_where_everything_runs() {
 }
 
 #[test]
-fn an_update_rolls_from_the_lowest_index_and_waits_for_each_replica() {
+fn an_update_rolls_from_the_lowest_index_one_by_one() {
     let desired = [workload("a", 3, "/new", 1)];
     let mut owned = all_running(&workload("a", 3, "/old", 1));
     let first = plan(&desired, &owned);
@@ -109,7 +109,7 @@ fn an_update_rolls_from_the_lowest_index_and_waits_for_each_replica() {
 }
 
 #[test]
-fn replicas_that_are_down_are_updated_first_and_use_the_budget_up() {
+fn failed_replicas_are_updated_first_and_use_the_budget() {
     let desired = [workload("a", 3, "/new", 1)];
     let mut owned = all_running(&workload("a", 3, "/old", 1));
     owned[2].reports[0].active = "failed".to_owned();
@@ -129,7 +129,7 @@ fn a_machine_that_still_has_the_older_file_does_not_count() {
 }
 
 #[test]
-fn surplus_units_stop_from_the_highest_index_and_go_once_no_machine_has_them() {
+fn surplus_units_stop_from_the_highest_index() {
     let desired = [workload("a", 1, "/x", 1)];
     let mut owned = all_running(&workload("a", 4, "/x", 1));
     owned[1].desired = DesiredState::Inactive;
@@ -151,7 +151,7 @@ fn a_unit_that_was_stopped_by_hand_is_launched_again() {
 }
 
 #[test]
-fn units_of_an_earlier_name_stop_once_their_successors_are_ready() {
+fn renamed_units_stop_once_their_successors_are_ready() {
     let desired = [workload("new", 2, "/x", 1)];
     let mut owned = all_running(&workload("old", 2, "/x", 1));
     let plan_of = |owned: &[OwnedUnit]| steps(&plan(&desired, owned));

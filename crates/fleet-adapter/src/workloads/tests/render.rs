@@ -146,7 +146,7 @@ fn no_spec_adds_an_option_an_argument_or_a_specifier() {
 }
 
 #[test]
-fn what_cannot_be_made_is_said_with_the_workload_and_the_expression() {
+fn an_error_names_the_workload_and_the_expression() {
     let systemd = |more: Value| {
         let mut spec = json!({"runtime": "systemd"});
         spec.as_object_mut()
@@ -277,7 +277,7 @@ fn faults_of_the_configuration_are_found_at_start() {
 }
 
 #[test]
-fn lines_that_go_on_are_one_line_and_the_current_state_is_not_seen() {
+fn continued_lines_are_one_and_states_are_left_out() {
     let config = WorkloadConfig {
         file: "[Service]\nExecStart=/x \\\n  ${resource.spec.label} \\\n  --sandbox\n".to_owned(),
         ..config()

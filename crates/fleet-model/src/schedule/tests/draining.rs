@@ -149,7 +149,7 @@ fn nothing_moves_together_with_a_pinned_unit() {
 }
 
 #[test]
-fn what_is_tied_to_a_unit_that_must_never_run_twice_stays_with_it() {
+fn units_tied_to_a_singleton_stay_with_it() {
     let mut cluster = cluster([
         machine("birch", ""),
         unavailable("alder", "", DRAINING),
@@ -163,7 +163,7 @@ fn what_is_tied_to_a_unit_that_must_never_run_twice_stays_with_it() {
 }
 
 #[test]
-fn a_unit_that_must_never_run_twice_is_placed_once_it_has_stopped() {
+fn a_singleton_is_placed_once_it_has_stopped() {
     let mut cluster = cluster([
         machine("birch", ""),
         unavailable("alder", "", DRAINING),

@@ -7,7 +7,7 @@ use crate::schedule::Cluster;
 use crate::unit::{DesiredState, UnitName};
 
 #[test]
-fn a_leader_and_its_followers_are_placed_in_one_plan_whatever_they_are_called() {
+fn a_leader_and_its_followers_are_placed_in_one_plan() {
     let plan = cluster([
         machine("alder", ""),
         launched("a", &["MachineOf=b"]),

@@ -294,7 +294,7 @@ fn unreadable_units_stay_and_no_plan_relies_on_their_leaving() {
 }
 
 #[test]
-fn states_and_unknown_keys_are_logged_once_and_counted_while_they_exist() {
+fn unreadable_states_are_logged_once_and_counted() {
     let mut world = World::new();
     let key = StateKey {
         unit: "a".into(),

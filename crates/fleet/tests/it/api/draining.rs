@@ -201,7 +201,7 @@ async fn an_agent_that_is_to_end_hands_its_units_over_first() {
 }
 
 #[tokio::test]
-async fn a_unit_that_must_never_run_twice_is_reported_before_it_is_started_or_not_at_all() {
+async fn a_singleton_is_reported_before_it_is_started() {
     let fleet = TestFleet::spawn().await;
     let mut reports = fleet.machine("m1").await;
     launch(&fleet, "one.service", &[("Singleton", "true")]).await;

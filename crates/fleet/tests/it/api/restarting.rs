@@ -26,7 +26,7 @@ fn restarts(machine: &SimulatedMachine, unit: &str) -> usize {
 }
 
 #[tokio::test]
-async fn every_machine_that_runs_a_unit_restarts_it_once_for_each_order() {
+async fn every_machine_restarts_a_unit_once_for_each_order() {
     let (fleet, mut machines) = fleet_of(&["m1", "m2"]).await;
     launch(&fleet, "a.service", &[]).await;
     launch(&fleet, "all.service", &[("Global", "true")]).await;
@@ -59,7 +59,7 @@ async fn every_machine_that_runs_a_unit_restarts_it_once_for_each_order() {
 }
 
 #[tokio::test]
-async fn a_unit_that_is_started_later_is_not_restarted_for_older_orders() {
+async fn a_later_unit_ignores_older_restart_orders() {
     let (fleet, machines) = fleet_of(&["m1", "m2"]).await;
     launch(&fleet, "a.service", &[]).await;
     until_on(&fleet, "a.service", "m1").await;

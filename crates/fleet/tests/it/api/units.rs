@@ -49,7 +49,7 @@ async fn a_unit_is_created_read_replaced_changed_and_destroyed() {
 }
 
 #[tokio::test]
-async fn the_media_type_is_asked_for_by_exactly_one_header_and_in_this_case() {
+async fn a_body_needs_exactly_one_content_type() {
     let fleet = TestFleet::spawn().await;
     let only = "only acceptable Content-Type is application/json";
     for (types, message) in [
@@ -111,7 +111,7 @@ async fn a_body_that_is_not_a_unit_is_refused_with_the_path() {
 }
 
 #[tokio::test]
-async fn names_are_checked_when_a_unit_is_set_and_not_when_it_is_asked_for() {
+async fn names_are_checked_by_writes_and_not_by_reads() {
     let fleet = TestFleet::spawn().await;
     for (name, message) in [
         ("a", "unit name must contain \".\""),
@@ -169,7 +169,7 @@ async fn the_largest_unit_is_taken_and_a_larger_body_is_not() {
 }
 
 #[tokio::test]
-async fn a_unit_that_runs_says_where_and_one_for_all_machines_does_not() {
+async fn a_running_unit_names_its_machine_and_a_global_none() {
     let fleet = TestFleet::spawn().await;
     let mut reports = fleet.machine("m1").await;
     let global = json!({"options": [{"section": "X-Fleet", "name": "Global", "value": "true"}], "desiredState": "launched"});

@@ -364,7 +364,7 @@ async fn clients_that_do_not_read_a_large_list_keep_no_others_out() {
 
 /// Their connections counted as requests in progress at the shutdown.
 #[tokio::test]
-async fn the_end_of_the_service_does_not_wait_for_those_that_read_nothing() {
+async fn a_stop_does_not_wait_for_unread_watches() {
     // Nothing else ends connections within the time of this test.
     let fleet = TestFleet::spawn_with_idle_time(PATIENCE * 10).await;
     for number in 0..30 {

@@ -1,6 +1,5 @@
 //! The engine on a real etcd, tested through the registry, as its users and agents see it.
 
-mod frozen;
 mod held;
 mod leading;
 mod placing;

@@ -240,7 +240,7 @@ async fn an_idle_engine_reacts_within_the_time_that_is_promised() {
 }
 
 #[tokio::test]
-async fn ten_thousand_units_are_placed_and_others_need_not_wait_for_them() {
+async fn ten_thousand_units_are_placed_without_delaying_others() {
     let world = world().await;
     for number in 0..100 {
         world.machine(&format!("m{number:03}"), &[]).await;

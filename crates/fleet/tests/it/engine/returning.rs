@@ -103,7 +103,7 @@ async fn a_machine_that_is_seen_to_go_loses_its_units_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn units_of_machines_that_return_after_a_silence_are_never_ordered_to_stop() {
+async fn units_of_returning_machines_are_never_stopped() {
     let scene = Scene::set().await;
     let engine = scene.engine();
     sleep(MACHINE_LEASE * 3).await;

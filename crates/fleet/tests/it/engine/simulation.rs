@@ -36,7 +36,7 @@ const UNITS: usize = 12;
 const MACHINES: [&str; 5] = ["m1", "m2", "m3", "m4", "m5"];
 
 #[test]
-fn whatever_happens_one_engine_decides_and_ends_with_nothing_to_do() {
+fn one_engine_decides_and_ends_with_nothing_to_do() {
     let seeds = match (variable("FLEET_SEED"), variable("FLEET_SEEDS")) {
         (Some(seed), _) => seed..seed + 1,
         (None, count) => 0..count.unwrap_or(SEEDS),

@@ -13,7 +13,7 @@ in_every_store! {
     of_two_creators_one_succeeds
     generations_count_changes
     what_changes_nothing_writes_nothing
-    a_unit_that_was_changed_is_changed_no_more_by_what_was_read_before
+    a_stale_read_does_not_change_a_unit
     of_replace_and_destroy_one_wins
     the_same_write_changes_the_machines_order
     a_destroyed_unit_leaves_nothing
@@ -97,9 +97,7 @@ async fn what_changes_nothing_writes_nothing<S: KeyStore>(world: World<S>) {
     assert_eq!(world.find("a.service").await, unit);
 }
 
-async fn a_unit_that_was_changed_is_changed_no_more_by_what_was_read_before<S: KeyStore>(
-    world: World<S>,
-) {
+async fn a_stale_read_does_not_change_a_unit<S: KeyStore>(world: World<S>) {
     let registry = &world.registry;
     let old = world.create("a.service").await;
     registry

@@ -6,8 +6,8 @@ use futures_util::StreamExt as _;
 use futures_util::stream;
 use hyperfleet_testkit::until;
 
-use super::super::fleet_socket::SLEEP;
 use super::cluster::{Cluster, busy_time, files, names, units_on};
+use super::fleet_socket::SLEEP;
 
 const UNITS: usize = 300;
 /// Parallel requests.

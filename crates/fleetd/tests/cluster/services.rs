@@ -53,7 +53,7 @@ async fn as_it_is_installed_fleetd_keeps_units_over_its_own_restarts() {
 }
 
 #[tokio::test]
-async fn a_reload_keeps_the_process_and_its_listeners_and_a_stop_after_it_is_clean() {
+async fn a_reload_keeps_the_process_and_a_later_stop_is_clean() {
     let Some(cluster) = Cluster::boot(1, &[]).await else {
         return;
     };
@@ -128,7 +128,7 @@ fn assert_ended_well(machine: &PrivateMachine) {
 }
 
 #[tokio::test]
-async fn with_etcd_away_fleetd_ends_in_time_whatever_becomes_of_its_units() {
+async fn fleetd_ends_in_time_without_etcd() {
     for (settings, state) in [(&[][..], "active"), (&STOPPING, "inactive")] {
         let Some(mut cluster) = Cluster::boot(1, settings).await else {
             return;
@@ -153,7 +153,7 @@ async fn with_etcd_away_fleetd_ends_in_time_whatever_becomes_of_its_units() {
 }
 
 #[tokio::test]
-async fn a_machine_that_leaves_takes_its_states_along_and_its_pairs_of_units_move_together() {
+async fn a_leaving_machine_removes_its_states_and_pairs_move() {
     let Some(cluster) = Cluster::boot(3, &STOPPING).await else {
         return;
     };

@@ -5,12 +5,12 @@ use std::time::{Duration, Instant};
 
 use hyperfleet_testkit::{PrivateMachine, until};
 
-use super::super::fleet_socket::SLEEP;
 use super::cluster::{AGENT_TTL, Cluster, Placed, busy_time, files, names, units_on};
 use super::command_line::fleetctl;
+use super::fleet_socket::SLEEP;
 
 #[tokio::test]
-async fn units_of_a_machine_that_dies_run_elsewhere_and_the_others_are_not_touched() {
+async fn units_of_a_dead_machine_run_elsewhere() {
     let Some(mut cluster) = Cluster::boot(3, &[]).await else {
         return;
     };
@@ -216,7 +216,7 @@ async fn a_machine_that_boots_again_at_once_runs_no_unit_twice() {
 }
 
 #[tokio::test]
-async fn a_second_machine_of_the_same_id_stays_out_until_the_first_is_gone() {
+async fn a_second_machine_with_an_id_waits_for_the_first() {
     let Some(mut cluster) = Cluster::boot(1, &[]).await else {
         return;
     };

@@ -100,7 +100,7 @@ async fn pass_on(client: TcpStream, server: UnixStream, journals: &Journals) {
 }
 
 #[tokio::test]
-async fn a_followed_journal_loses_no_line_and_repeats_none_over_connections_that_break() {
+async fn a_followed_journal_survives_broken_connections_line_by_line() {
     let Some(cluster) = Cluster::boot_with_peers(2).await else {
         return;
     };

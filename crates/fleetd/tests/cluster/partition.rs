@@ -94,7 +94,7 @@ async fn a_machine_alone_that_loses_etcd_stops_nothing() {
 }
 
 #[tokio::test]
-async fn a_machine_that_is_cut_off_goes_on_and_gives_way_when_it_is_back() {
+async fn a_partitioned_machine_runs_on_and_yields_after_healing() {
     let Some(mut cluster) = Cluster::boot_apart(3).await else {
         return;
     };
@@ -164,7 +164,7 @@ async fn a_machine_that_is_cut_off_goes_on_and_gives_way_when_it_is_back() {
 }
 
 #[tokio::test]
-async fn a_singleton_on_a_machine_that_is_cut_off_stops_before_another_starts() {
+async fn a_partitioned_singleton_stops_before_another_starts() {
     let Some(mut cluster) = Cluster::boot_apart(3).await else {
         return;
     };

@@ -8,11 +8,11 @@ use futures_util::future::join_all;
 use hyperfleet_testkit::{
     Authority, MachineSetup, PrivateMachine, PrivateNetwork, TestEtcd, until,
 };
+use reqwest::Method;
 use serde_json::Value;
 
-use super::super::fleet_socket::{FleetSocket, SLEEP};
-use super::super::inspect::free_port;
-use super::super::program::is_there;
+use super::fleet_socket::{FleetSocket, SLEEP};
+use super::local::{free_port, is_there};
 
 /// Short, so that a dead machine is noticed soon.
 pub(super) const AGENT_TTL: Duration = Duration::from_secs(5);
@@ -30,6 +30,19 @@ pub(super) struct Cluster {
     pub(super) network: Option<PrivateNetwork>,
     /// The machine whose API is used, unless a test names one.
     pub(super) endpoint: usize,
+}
+
+impl FleetSocket {
+    /// Sets the desired state of a unit that exists.
+    pub(super) async fn set(&self, unit: &str, desired: &str) {
+        self.put(unit, &[], desired).await;
+    }
+
+    /// Tells agents that have halted to go on.
+    pub(super) async fn resume(&self) {
+        let answer = self.request(Method::POST, "/fleet/v1/resume").await;
+        assert_eq!(answer.status().as_u16(), 204);
+    }
 }
 
 impl Cluster {

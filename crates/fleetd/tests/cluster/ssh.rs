@@ -6,9 +6,9 @@ use std::process::{Child, Command, Stdio};
 use hyperfleet_testkit::{PrivateMachine, until};
 use tempfile::TempDir;
 
-use super::super::inspect::free_port;
 use super::cluster::Cluster;
 use super::command_line::{Ran, program};
+use super::local::free_port;
 
 const SSHD: &str = "/usr/sbin/sshd";
 /// Its name has a backslash, which has to reach `systemctl` there through a shell.

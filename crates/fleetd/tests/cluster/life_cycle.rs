@@ -3,8 +3,8 @@
 use hyperfleet_testkit::until;
 use serde_json::Value;
 
-use super::super::fleet_socket::SLEEP;
 use super::cluster::{Cluster, names, text};
+use super::fleet_socket::SLEEP;
 
 const OTHER: [&str; 1] = ["Service ExecStart=/bin/sleep 2000"];
 

@@ -3,8 +3,8 @@
 use hyperfleet_testkit::{TestEtcd, until};
 use serde_json::Value;
 
-use super::super::fleet_socket::SLEEP;
 use super::cluster::{AGENT_TTL, Cluster, Placed, names, outage};
+use super::fleet_socket::SLEEP;
 
 #[tokio::test]
 async fn while_etcd_is_away_no_process_is_touched() {
@@ -29,7 +29,7 @@ async fn while_etcd_is_away_no_process_is_touched() {
 }
 
 #[tokio::test]
-async fn after_etcd_was_restored_nothing_healthy_stops_until_an_operator_says_resume() {
+async fn after_a_restore_no_process_changes_until_resume() {
     let Some(mut cluster) = Cluster::boot(3, &[]).await else {
         return;
     };
@@ -121,7 +121,7 @@ async fn an_etcd_that_was_restored_is_noticed_however_far_it_is() {
 }
 
 #[tokio::test]
-async fn an_etcd_that_was_restored_as_another_cluster_is_noticed_however_far_it_is() {
+async fn an_etcd_restored_as_another_cluster_is_noticed() {
     is_noticed_however_far_it_is(Some("restored")).await;
 }
 
@@ -182,7 +182,7 @@ async fn is_noticed_however_far_it_is(token: Option<&str>) {
 }
 
 #[tokio::test]
-async fn after_etcd_lost_everything_units_run_on_until_they_are_submitted_again() {
+async fn units_run_on_after_etcd_lost_everything() {
     let Some(mut cluster) = Cluster::boot(2, &[]).await else {
         return;
     };

@@ -52,7 +52,7 @@ async fn resources_of_the_api_become_services_on_machines() {
 }
 
 #[tokio::test]
-async fn an_adapter_that_crashes_at_any_step_goes_on_and_leaves_nothing() {
+async fn an_adapter_that_crashes_converges_and_leaves_nothing() {
     let Some(mut world) = World::start().await else {
         return;
     };
@@ -62,7 +62,7 @@ async fn an_adapter_that_crashes_at_any_step_goes_on_and_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn resources_are_reconciled_again_after_etcd_and_a_machine_failed() {
+async fn resources_are_reconciled_after_failures() {
     let Some(mut world) = World::start().await else {
         return;
     };
