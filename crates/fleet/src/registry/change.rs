@@ -3,7 +3,7 @@
 use super::key::{Key, LabelKey, Prefix, RunKey, StateKey};
 use super::record::{
     Body, Cordon, DesiredRecord, Drain, EngineVersion, Global, Label, LastReport, Leader,
-    MachineRecord, MoveOrder, Placement, Record, ReplacesOrder, Resume, Run, UnitState, Why, read,
+    MachineRecord, MoveOrder, Placement, Record, ReplacesOrder, Resume, Run, UnitState, read,
 };
 use crate::keys::{Entry, Event};
 
@@ -22,7 +22,6 @@ pub enum KeyChange {
     Move(String, Record<MoveOrder>),
     State(StateKey, Record<UnitState>),
     LastReport(String, Record<LastReport>),
-    Why(String, Record<Why>),
     Leader(Record<Leader>),
     EngineVersion(Record<EngineVersion>),
     ReplacesOrder(Record<ReplacesOrder>),
@@ -48,7 +47,7 @@ impl KeyChange {
         let Some(key) = prefix.read(name) else {
             return Self::Unknown {
                 name: String::from_utf8_lossy(name).into_owned(),
-                exists: entry.is_some(),
+                exists: entry.is_some() && !prefix.reasons().contains(name),
             };
         };
         match key {
@@ -64,7 +63,6 @@ impl KeyChange {
             Key::Move(name) => Self::Move(name, read(entry)),
             Key::State(key) => Self::State(key, read(entry)),
             Key::LastReport(id) => Self::LastReport(id, read(entry)),
-            Key::Why(name) => Self::Why(name, read(entry)),
             Key::Leader => Self::Leader(read(entry)),
             Key::EngineVersion => Self::EngineVersion(read(entry)),
             Key::ReplacesOrder => Self::ReplacesOrder(read(entry)),

@@ -38,8 +38,6 @@ pub enum Key {
     State(StateKey),
     /// `report/<id>`: the machine's last report. It outlives the machine's lease.
     LastReport(String),
-    /// `why/<name>`: why a unit is not placed.
-    Why(String),
     /// `engine/leader`: the leading engine.
     Leader,
     /// `engine/version`: the newest engine that ever led.
@@ -84,8 +82,7 @@ impl fmt::Display for StateKey {
 }
 
 impl Key {
-    /// The keys that make up a unit: all that are named after it alone, except the reason, which the engine
-    /// finds again.
+    /// The keys that make up a unit: all that are named after it alone.
     pub(super) fn own(unit: &str) -> [Self; 4] {
         [Self::Unit, Self::Desired, Self::Placement, Self::Global].map(|key| key(unit.to_owned()))
     }
@@ -97,7 +94,6 @@ impl Key {
             | Self::Desired(unit)
             | Self::Placement(unit)
             | Self::Global(unit)
-            | Self::Why(unit)
             | Self::Move(unit)
             | Self::Run(RunKey { unit, .. })
             | Self::State(StateKey { unit, .. }) => Some(unit),
@@ -131,10 +127,7 @@ pub(super) enum Family {
     Global,
     Machine,
     Label,
-    Cordon,
-    Drain,
     State,
-    Engine,
     Order,
 }
 
@@ -148,10 +141,7 @@ impl Family {
             Self::Global => "global/",
             Self::Machine => "machine/",
             Self::Label => "label/",
-            Self::Cordon => "cordon/",
-            Self::Drain => "drain/",
             Self::State => "state/",
-            Self::Engine => "engine/",
             Self::Order => "order/",
         }
     }
@@ -203,6 +193,11 @@ impl Prefix {
         Range::below(&self.0)
     }
 
+    /// Keys of earlier versions, which stored below `why/` why units were on no machine.
+    pub(super) fn reasons(&self) -> Range {
+        Range::below(&format!("{}why/", self.0))
+    }
+
     pub(super) fn family(&self, family: Family) -> Range {
         Range::below(&format!("{}{}", self.0, family.folder()))
     }
@@ -233,7 +228,6 @@ impl Prefix {
             Key::Move(name) => format!("{prefix}move/{name}"),
             Key::State(key) => format!("{prefix}state/{key}"),
             Key::LastReport(id) => format!("{prefix}report/{id}"),
-            Key::Why(name) => format!("{prefix}why/{name}"),
             Key::Leader => format!("{prefix}engine/leader"),
             Key::EngineVersion => format!("{prefix}engine/version"),
             Key::ReplacesOrder => format!("{prefix}order/replaces"),
@@ -257,7 +251,6 @@ impl Prefix {
             "global" => Key::Global(one(rest)?),
             "machine" => Key::Machine(one(rest)?),
             "report" => Key::LastReport(one(rest)?),
-            "why" => Key::Why(one(rest)?),
             "move" => Key::Move(one(rest)?),
             "cordon" => Key::Cordon(one(rest)?),
             "drain" => Key::Drain(one(rest)?),
@@ -326,8 +319,7 @@ mod tests {
                 unit: unit.clone(),
                 machine,
             }),
-            Key::Move(unit.clone()),
-            Key::Why(unit),
+            Key::Move(unit),
             Key::Leader,
             Key::EngineVersion,
             Key::ReplacesOrder,

@@ -6,7 +6,7 @@ use super::change::KeyChange;
 use super::key::{Key, LabelKey, RunKey, StateKey};
 use super::record::{
     Body, Cordon, DesiredRecord, Drain, EngineVersion, Global, Label, Leader, MachineRecord,
-    MoveOrder, Placement, Record, Resume, Run, Stored, UnitState, Why, is_newer,
+    MoveOrder, Placement, Record, Resume, Run, Stored, UnitState, is_newer,
 };
 use crate::keys::Revision;
 use hyperfleet_fleet_model::schedule::Availability;
@@ -42,8 +42,6 @@ pub struct Snapshot {
     pub moves: BTreeMap<String, Stored<MoveOrder>>,
     /// Reports, by unit and machine.
     pub states: BTreeMap<StateKey, Stored<UnitState>>,
-    /// Why units are not placed, by name.
-    pub whys: BTreeMap<String, Stored<Why>>,
     pub leader: Option<Stored<Leader>>,
     pub engine_version: Option<Stored<EngineVersion>>,
     /// The last order to resume after the registry went back in time.
@@ -102,9 +100,6 @@ impl Snapshot {
             }
             KeyChange::State(key, record) => {
                 store(&mut self.states, key, record, Key::State, unreadable)
-            }
-            KeyChange::Why(name, record) => {
-                store(&mut self.whys, name, record, Key::Why, unreadable)
             }
             KeyChange::LastReport(id, record) => {
                 let key = Key::LastReport(id);

@@ -24,6 +24,14 @@ pub struct UnitRecord {
     pub placement: Option<Stored<Placement>>,
 }
 
+impl UnitRecord {
+    /// The revision of its last change.
+    pub(crate) fn revision(&self) -> Revision {
+        let placement = self.placement.as_ref().map_or(0, |it| it.revision);
+        self.body.revision.max(self.desired.revision).max(placement)
+    }
+}
+
 /// The state of the order in which units are given `Replaces`. A write guarded by it was checked against all
 /// units that have `Replaces`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -182,7 +190,6 @@ impl<S: KeyStore> Registry<S> {
         then.extend(self.put_global(&unit.name, body, &desired));
         if body.global.is_some() {
             then.extend(self.delete_placement(unit));
-            then.push(self.delete(&Key::Why(unit.name.clone())));
         } else {
             if unit.body.value.global.is_some() {
                 then.push(self.delete(&Key::Global(unit.name.clone())));
@@ -241,7 +248,7 @@ impl<S: KeyStore> Registry<S> {
     /// # Errors
     /// [`Error::Unreadable`] if its `run/` is of a newer version.
     pub async fn destroy_unit(&self, unit: &UnitRecord) -> Result<Written, Error> {
-        let gone = [Key::Unit, Key::Desired, Key::Global, Key::Why];
+        let gone = [Key::Unit, Key::Desired, Key::Global];
         let gone = gone.map(|key| self.delete(&key(unit.name.clone())));
         let mut then = Vec::from(gone);
         then.extend(self.delete_placement(unit));

@@ -17,8 +17,6 @@ pub enum WatchScope {
     Globals,
     /// Metadata that users set for one machine.
     Labels { machine: String },
-    /// The leader and the newest engine: for engines that stand by.
-    Leader,
     /// The keys below `order/`, including the order to resume.
     Order,
 }
@@ -92,7 +90,6 @@ impl<S: KeyStore> Registry<S> {
         Ok(match scope {
             WatchScope::Everything => self.prefix.everything(),
             WatchScope::Globals => self.prefix.family(Family::Global),
-            WatchScope::Leader => self.prefix.family(Family::Engine),
             WatchScope::Order => self.prefix.family(Family::Order),
             WatchScope::Runs { machine } => {
                 check_part("machine id", machine)?;
