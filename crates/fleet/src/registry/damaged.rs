@@ -1,7 +1,8 @@
 //! Units with unreadable records, and leftover records of units that do not exist.
 
-use super::key::{Family, Key, RunKey, check_part};
+use super::key::{RunKey, check_part};
 use super::record::{Run, is_newer};
+use super::table::{Family, Key};
 use super::units::Written;
 use super::{Error, Registry};
 use crate::keys::{

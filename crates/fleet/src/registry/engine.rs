@@ -1,8 +1,9 @@
 //! The leader among engines. One engine at a time leads, on a lease. The revision that created its key is the
 //! epoch of its term, and every write of an engine is guarded by it.
 
-use super::key::{Key, check_part};
+use super::key::check_part;
 use super::record::{self, EngineVersion, Leader, Stored};
+use super::table::Key;
 use super::{Error, Registry};
 use crate::keys::{
     self, Entry, Guard, KeyOperation, KeyStore, Lease, Renewal, Revision,

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::change::KeyChange;
-use super::key::{Family, Key, LabelKey, UnusablePart, check_part};
+use super::key::{LabelKey, UnusablePart, check_part};
 use super::record::{self, Cordon, Drain, Label, MachineRecord, MoveOrder, Resume, Stored};
+use super::table::{Family, Key, KeyChange};
 use super::{Error, Registry};
 use crate::keys::{
     self, Guard, KeyOperation, KeyStore, Lease, Renewal, Revision, TRANSACTION_OPERATIONS_MAX,

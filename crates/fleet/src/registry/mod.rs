@@ -12,7 +12,6 @@
 //!
 //! The registry works on every [`KeyStore`]: etcd, and memory for simulations.
 
-mod change;
 mod damaged;
 mod engine;
 mod error;
@@ -24,14 +23,14 @@ mod record;
 mod reports;
 mod snapshot;
 mod steps;
+mod table;
 mod token;
 mod units;
 mod watch;
 
-pub use change::KeyChange;
 pub use engine::{Acquired, EngineGate, Leading};
 pub use error::Error;
-pub use key::{Key, LabelKey, PART_BYTES_MAX, Prefix, RunKey, StateKey, UnusablePart, is_part};
+pub use key::{LabelKey, PART_BYTES_MAX, Prefix, RunKey, StateKey, UnusablePart, is_part};
 pub use machines::{BriefDrain, KnownMachine, LABELS_MAX, Registered, Registration};
 pub use pages::{LISTED_MAX, ListedUnit, Page, ReportedState, StateFilter};
 pub use record::{
@@ -39,8 +38,8 @@ pub use record::{
     MoveOrder, Moved, Placement, Record, ReplacesOrder, Resume, Run, Stored, UnitState, is_newer,
 };
 pub use reports::Reports;
-pub use snapshot::{Snapshot, UnreadableKeys};
 pub use steps::Step;
+pub use table::{Key, KeyChange, Snapshot, UnreadableKeys};
 pub use token::{PageToken, TOKEN_CHARACTERS_MAX};
 pub use units::{BODY_BYTES_MAX, ReplacesTurn, UnitRecord, Written};
 pub use watch::{Watch, WatchScope, WatchUpdate};

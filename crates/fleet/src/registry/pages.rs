@@ -6,11 +6,11 @@
 use std::ops::Bound;
 
 use super::Error;
-use super::key::{Family, StateKey};
+use super::key::{KeyPart as _, StateKey};
 use super::machines::KnownMachine;
 use super::reading::PART_KEYS;
 use super::record::{Stored, UnitState};
-use super::snapshot::Snapshot;
+use super::table::{Family, Snapshot};
 use super::token::PageToken;
 use super::units::UnitRecord;
 use crate::keys::Revision;

@@ -4,9 +4,10 @@
 
 use std::collections::BTreeMap;
 
-use super::key::{Family, Key, StateKey, check_part};
+use super::key::{StateKey, check_part};
 use super::machines::Registration;
 use super::record::{self, LastReport, Stored, UnitState};
+use super::table::{Family, Key};
 use super::{Error, Registry};
 use crate::keys::{
     self, Entry, Guard, KeyOperation, KeyStore, Revision, TRANSACTION_OPERATIONS_MAX, Transaction,

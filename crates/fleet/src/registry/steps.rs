@@ -4,8 +4,9 @@
 use std::collections::BTreeSet;
 
 use super::engine::Leading;
-use super::key::{Key, check_part};
+use super::key::check_part;
 use super::record::{Moved, Placement, Run};
+use super::table::Key;
 use super::units::Written;
 use super::{Error, Registry};
 use crate::keys::{
@@ -18,6 +19,10 @@ const TRANSACTION_BYTES_MAX: usize = 1 << 20;
 
 /// One change of one unit, with the revisions that it was decided on.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly all steps are planned ones"
+)]
 pub enum Step {
     /// Places, moves or withdraws a unit. A moved unit is always placed somewhere. A task that was decided on because
     /// a machine is lost is stale once that machine is registered.

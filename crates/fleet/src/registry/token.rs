@@ -1,10 +1,10 @@
 //! Page tokens: after which key a list continues.
 
+use super::table::Family;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
 
 use super::Error;
-use super::key::Family;
 use crate::keys::Revision;
 
 /// Longest token that is parsed, in characters.

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::key::{Key, UnusablePart, check_part};
+use super::key::{UnusablePart, check_part};
 use super::record::{self, Body, DesiredRecord, Global, Placement, ReplacesOrder, Run, Stored};
+use super::table::Key;
 use super::{Error, Registry};
 use crate::keys::{Guard, KeyOperation, KeyStore, Revision, Transaction, TransactionOutcome};
 use hyperfleet_fleet_model::unit::DesiredState;

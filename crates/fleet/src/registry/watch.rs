@@ -1,8 +1,8 @@
 //! Watches of the registry.
 
-use super::change::KeyChange;
-use super::key::{Family, check_part};
+use super::key::check_part;
 use super::reading::Reading;
+use super::table::{Family, KeyChange};
 use super::{Error, Registry};
 use crate::keys::{self, KeyStore, KeyWatch as _, Range, ReadPosition, Revision};
 
@@ -90,7 +90,7 @@ impl<S: KeyStore> Registry<S> {
         Ok(match scope {
             WatchScope::Everything => self.prefix.everything(),
             WatchScope::Globals => self.prefix.family(Family::Global),
-            WatchScope::Order => self.prefix.family(Family::Order),
+            WatchScope::Order => self.prefix.orders(),
             WatchScope::Runs { machine } => {
                 check_part("machine id", machine)?;
                 self.prefix.part(Family::Run, machine)
