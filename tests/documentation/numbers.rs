@@ -43,7 +43,6 @@ const SEARCH: &str = "crates/domain/src/tsl/mod.rs";
 const TAIL: &str = "crates/service/src/app/watch/tail.rs";
 const KEYS: &str = "crates/auth/src/fetch.rs";
 const UNIT_FILE: &str = "crates/fleet-model/src/unit/malformed.rs";
-const REASONS: &str = "crates/fleet/src/engine/decider/reasons.rs";
 
 const DEPLOYMENT: &str = "docs/operations/deployment.md";
 const MONITORING: &str = "docs/operations/monitoring.md";
@@ -156,7 +155,7 @@ const CLAIMS: &[Claim] = &[
     says("docs/operations/fleetd.md", "for up to 110 s", &[("crates/fleetd/src/daemon.rs", "LEAVE_TIME_MAX")]),
     says("docs/internals/agent.md", "for up to 110 s", &[("crates/fleetd/src/daemon.rs", "LEAVE_TIME_MAX")]),
     says("docs/internals/engine.md", "at least 400 steps", &[("crates/fleet/src/engine/decider/steps.rs", "PORTION_STEPS_MIN")]),
-    says("docs/internals/engine.md", "up to 100,000 pairs of a unit and a machine", &[(REASONS, "JUDGED_PER_TICK")]),
+    says("docs/internals/lists.md", "its own writes within five seconds", &[("crates/fleet/src/mirror/mod.rs", "PATIENCE")]),
 ];
 
 #[test]

@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 
 use super::mirror::Picture;
+use super::reasons::Why;
 use super::view::marks;
 use super::{DrainView, Error, Fleet};
 use crate::keys::KeyStore;
-use hyperfleet_fleet_model::schedule::Availability;
+use hyperfleet_fleet_model::schedule::{Availability, Cluster};
 use hyperfleet_fleet_model::wire::LeftUnit;
 
 impl<S: KeyStore> Fleet<S> {
@@ -64,12 +65,11 @@ impl<S: KeyStore> Fleet<S> {
     /// # Errors
     /// [`Error::NoMachine`].
     pub async fn drain_progress(&self, id: &str) -> Result<DrainView, Error> {
-        let progress = |picture: &Picture| Ok(drain_view(picture, id, self.page_size));
-        match self.mirrored(None, progress).await? {
-            Some(Some(view)) => Ok(view),
-            Some(None) => Err(Error::NoMachine),
-            None => Err(Error::Unavailable(None)),
-        }
+        self.mirrored(|_| ()).await?;
+        let cluster = self.mirror.cluster().await;
+        let cluster = cluster.map_err(|_| Error::Unavailable(None))?;
+        let view = |picture: &Picture| drain_view(picture, &cluster, id, self.page_size);
+        self.mirrored(view).await?.ok_or(Error::NoMachine)
     }
 
     async fn expect_machine(&self, id: &str) -> Result<(), Error> {
@@ -83,7 +83,12 @@ impl<S: KeyStore> Fleet<S> {
 }
 
 /// The progress of a machine's drain, naming at most `units_max` units; `None` for an unknown machine.
-fn drain_view(picture: &Picture, machine: &str, units_max: usize) -> Option<DrainView> {
+fn drain_view(
+    picture: &Picture,
+    cluster: &Cluster,
+    machine: &str,
+    units_max: usize,
+) -> Option<DrainView> {
     let snapshot = &picture.snapshot;
     let availability = snapshot.availability(machine);
     if availability == Availability::Open && !snapshot.machines.contains_key(machine) {
@@ -100,14 +105,8 @@ fn drain_view(picture: &Picture, machine: &str, units_max: usize) -> Option<Drai
     let mut left = placed.clone();
     left.extend(reported.filter(|unit| !is_global(unit)));
     let unit = |name: &&str| {
-        let desired = snapshot
-            .desired
-            .get(*name)
-            .map(|desired| desired.value.generation);
-        let why = snapshot.whys.get(*name).map(|why| &why.value);
-        let why = why.filter(|why| draining && Some(why.generation) == desired);
         let reason = if placed.contains(name) {
-            why.map(|why| why.reason.clone())
+            Why::of(cluster, name).map(|why| why.reason)
         } else {
             Some("is stopping".to_owned())
         };

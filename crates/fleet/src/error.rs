@@ -87,7 +87,6 @@ fn named(key: &Key) -> String {
         | Key::Desired(unit)
         | Key::Placement(unit)
         | Key::Global(unit)
-        | Key::Why(unit)
         | Key::Move(unit)
         | Key::Run(RunKey { unit, .. }) => format!("unit {unit}"),
         Key::State(StateKey { unit, machine }) => {

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use super::mirror::Picture;
+use super::reasons::Why;
 use super::view::{current, unit_view};
 use super::{Error, ExplanationView, Fleet};
 use crate::keys::KeyStore;
-use crate::registry::{self, Key, Moved, RunKey, StateKey, UnitRecord, UnitState, Why};
+use crate::registry::{Key, Moved, RunKey, StateKey, UnitRecord, UnitState};
 use hyperfleet_fleet_model::schedule::{
     self, Availability, EXAMPLES_MAX, Job, MachineId, Refusal, globals_on,
 };
@@ -14,13 +15,16 @@ use hyperfleet_fleet_model::unit::{DesiredState, UnitName, unmet};
 
 impl<S: KeyStore> Fleet<S> {
     /// Explains why a unit is where it is, or on no machine. The unit itself is read from etcd, and other
-    /// machines and units from the mirror.
+    /// machines and units from the mirror, which is not older than the unit.
     ///
     /// # Errors
-    /// [`Error::NoUnit`].
+    /// [`Error::NoUnit`]; [`Error::Unavailable`] while the mirror is not connected or behind the unit.
     pub async fn explain(&self, name: &str) -> Result<ExplanationView, Error> {
         let unit = self.stored_unit(name).await?;
         let state = self.state_of(&unit).await?;
+        if !self.mirror.reaches(unit.revision()).await {
+            return Err(Error::Unavailable(None));
+        }
         let is_global = unit.body.value.global.is_some();
         let placement = unit
             .placement
@@ -29,9 +33,9 @@ impl<S: KeyStore> Fleet<S> {
         // Unreadable records come first: they overrule every other explanation.
         let stays = placement.and_then(|machine| self.stays(name, machine));
         let why = match (stays, unit.desired.value.state, placement) {
-            (Some(reason), ..) => passing(reason),
-            (None, DesiredState::Inactive, _) => passing(inactive(&unit)),
-            _ if is_global => passing(self.global(name).await),
+            (Some(reason), ..) => Why::passing(reason),
+            (None, DesiredState::Inactive, _) => Why::passing(inactive(&unit)),
+            _ if is_global => Why::passing(self.global(name).await),
             (None, _, Some(machine)) => {
                 let state = state.as_ref().map(|state| &state.value);
                 let is_blocked = state.is_some_and(|state| !state.error.is_empty());
@@ -41,17 +45,17 @@ impl<S: KeyStore> Fleet<S> {
                     format!("; moved from {from} ({reason})")
                 });
                 let reason = self.explain_placed(&unit, machine, state) + &moved;
-                let (reason, refusals) = match self.stuck(&unit, machine) {
+                let (reason, refusals) = match self.stuck(name, machine).await? {
                     Some(why) => (format!("{reason}; {}", why.reason), why.refusals),
                     None => (reason, Vec::new()),
                 };
                 Why {
                     is_blocked,
                     refusals,
-                    ..passing(reason)
+                    ..Why::passing(reason)
                 }
             }
-            (None, _, None) => self.unplaced(&unit).await?,
+            (None, _, None) => self.unplaced(name).await?,
         };
         let unit = unit_view((unit, state));
         Ok(ExplanationView {
@@ -61,7 +65,7 @@ impl<S: KeyStore> Fleet<S> {
             machine: unit.machine,
             name: unit.name,
             reason: why.reason,
-            refusals: why.refusals.into_iter().map(Into::into).collect(),
+            refusals: why.refusals,
         })
     }
 
@@ -95,43 +99,41 @@ impl<S: KeyStore> Fleet<S> {
         Some(format!("etcd key {:?}", self.registry.name(&run?)))
     }
 
-    /// The engine's stored reason, if it has one that can be read.
-    async fn unplaced(&self, unit: &UnitRecord) -> Result<Why, Error> {
-        if let Some(key) = self.unreadable_run(&unit.name) {
+    /// Why a unit is on no machine.
+    async fn unplaced(&self, unit: &str) -> Result<Why, Error> {
+        if let Some(key) = self.unreadable_run(unit) {
             let reason = format!(
                 "on no machine, and placed on none: this version of fleet cannot read {key}"
             );
-            return Ok(passing(reason));
+            return Ok(Why::passing(reason));
         }
-        let why = match self.registry.find_why(&unit.name).await {
-            Err(registry::Error::Unreadable { name, .. }) => {
-                let reason = format!(
-                    "on no machine: this version of fleet cannot read why, etcd key {name:?}"
-                );
-                return Ok(passing(reason));
-            }
-            found => found?.map(|why| why.value),
-        };
-        let generation = unit.desired.value.generation;
-        let why = why.filter(|why| why.generation == generation);
-        Ok(why.unwrap_or_else(|| passing(self.waiting())))
+        let why = self.why(unit).await?;
+        let is_led = self
+            .mirror
+            .read(|picture| picture.snapshot.leader.is_some());
+        // Without an engine nothing is about to happen.
+        let why = why.filter(|why| why.is_blocked || is_led);
+        Ok(why.unwrap_or_else(|| Why::passing(self.waiting())))
     }
 
-    /// Why a unit stays on a drained machine; `None` if it need not leave or may still do so.
-    fn stuck(&self, unit: &UnitRecord, machine: &str) -> Option<Why> {
-        self.mirror.read(|picture| {
-            let is_draining = picture.snapshot.availability(machine) == Availability::Draining;
-            let why = picture
-                .snapshot
-                .whys
-                .get(&unit.name)
-                .filter(|_| is_draining)?;
-            let is_of_now = why.value.generation == unit.desired.value.generation;
-            is_of_now.then(|| Why {
-                reason: format!("{machine} is being drained, but {}", why.value.reason),
-                ..why.value.clone()
-            })
-        })
+    /// Why a unit stays on a drained machine; `None` if it need not leave.
+    async fn stuck(&self, unit: &str, machine: &str) -> Result<Option<Why>, Error> {
+        let availability = |picture: &Picture| picture.snapshot.availability(machine);
+        if self.mirror.read(availability) != Availability::Draining {
+            return Ok(None);
+        }
+        let why = self.why(unit).await?;
+        Ok(why.map(|why| Why {
+            reason: format!("{machine} is being drained, but {}", why.reason),
+            ..why
+        }))
+    }
+
+    /// Why a unit needs another machine and has none, by the rules that place units.
+    async fn why(&self, unit: &str) -> Result<Option<Why>, Error> {
+        let cluster = self.mirror.cluster().await;
+        let cluster = cluster.map_err(|_| Error::Unavailable(None))?;
+        Ok(Why::of(&cluster, unit))
     }
 
     fn explain_placed(
@@ -250,16 +252,6 @@ impl<S: KeyStore> Fleet<S> {
                 format!("; it has {failure} on {of} of them ({some})")
             })
         })
-    }
-}
-
-/// A reason that needs no change elsewhere.
-fn passing(reason: String) -> Why {
-    Why {
-        generation: 0,
-        is_blocked: false,
-        reason,
-        refusals: Vec::new(),
     }
 }
 

@@ -71,8 +71,6 @@ impl Guard {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KeyOperation {
     Get(String),
-    /// Reads a key at an earlier revision; for transactions that only read.
-    GetAt(String, Revision),
     /// Puts a value, with or without a lease.
     Put(String, Vec<u8>, Option<Lease>),
     /// Deletes a key, if it exists.
@@ -82,7 +80,7 @@ pub enum KeyOperation {
 impl KeyOperation {
     pub fn key(&self) -> &str {
         match self {
-            Self::Get(key) | Self::GetAt(key, _) | Self::Put(key, ..) | Self::Delete(key) => key,
+            Self::Get(key) | Self::Put(key, ..) | Self::Delete(key) => key,
         }
     }
 }

@@ -2,18 +2,31 @@
 //! which explains.
 
 use crate::registry::{Key, Placement, Snapshot, StateKey, Stored, is_part};
-use hyperfleet_fleet_model::schedule::{ClusterChange, Job, Machine, MachineId};
+use hyperfleet_fleet_model::schedule::{Cluster, ClusterChange, Job, Machine, MachineId};
 use hyperfleet_fleet_model::unit::{DesiredState, Requirements, UnitName};
 
 /// Everything known, for an empty cluster. Takes time in proportion to the registry.
 pub(crate) fn changes(snapshot: &Snapshot) -> Vec<ClusterChange> {
     let machines = snapshot.machines.keys();
     let machines = machines.map(|id| ClusterChange::Machine(machine(snapshot, id)));
+    let unclear = snapshot.unreadable.keys().filter_map(|key| match key {
+        Key::Machine(id) => Some(ClusterChange::MachineUnclear(MachineId::new(id.as_str()))),
+        _ => None,
+    });
     let units = snapshot.bodies.keys().chain(snapshot.placements.keys());
     let units = units
         .filter_map(|name| job(snapshot, name))
         .map(ClusterChange::Unit);
-    machines.chain(units).collect()
+    machines.chain(unclear).chain(units).collect()
+}
+
+/// The cluster of these changes.
+pub(crate) fn cluster(changes: Vec<ClusterChange>) -> Cluster {
+    let mut cluster = Cluster::new();
+    for change in changes {
+        cluster.apply(change);
+    }
+    cluster
 }
 
 /// An existing machine.

@@ -28,6 +28,7 @@ mod machines;
 mod mirror;
 mod observe;
 mod older_client;
+mod reasons;
 pub mod registry;
 mod set_unit;
 pub mod settings;
@@ -44,7 +45,7 @@ use tokio::sync::{Semaphore, watch};
 pub use self::error::Error;
 pub use self::follow::{FollowUpdate, Followed, Follower, Item};
 pub use self::observe::{FleetReadiness, Observed};
-pub use self::registry::{Page, RefusalRecord, StateFilter, StateKey};
+pub use self::registry::{Page, StateFilter, StateKey};
 pub use self::set_unit::Set;
 pub use hyperfleet_fleet_model::wire::{
     DrainView, ExplanationView, MachineView, MetadataChange, MoveView, RebalanceView, SetUnit,
@@ -119,27 +120,15 @@ impl<S: KeyStore> Fleet<S> {
         self.mirror.is_connected()
     }
 
-    /// A page from the mirror; `None` if the registry must be read instead.
+    /// Reads the mirror, which has this process's writes.
     ///
-    /// The mirror has it if it is connected and has reached this process's writes, and, for a continued list,
-    /// if nothing has changed since the first page.
-    async fn mirrored<T>(
-        &self,
-        after: Option<&PageToken>,
-        list: impl FnOnce(&Picture) -> Result<T, registry::Error>,
-    ) -> Result<Option<T>, Error> {
-        let is_current = match after {
-            None => self.mirror.has_own_writes().await,
-            Some(_) => self.mirror.is_connected(),
-        };
-        if !is_current {
-            return Ok(None);
+    /// # Errors
+    /// [`Error::Unavailable`] while the mirror is not connected, or does not receive the writes.
+    async fn mirrored<T>(&self, read: impl FnOnce(&Picture) -> T) -> Result<T, Error> {
+        if !self.mirror.has_own_writes().await {
+            return Err(Error::Unavailable(None));
         }
-        let listed = self.mirror.read(|picture| {
-            let is_its = after.is_none_or(|token| token.revision() == picture.snapshot.revision);
-            is_its.then(|| list(picture)).transpose()
-        });
-        Ok(listed?)
+        Ok(self.mirror.read(read))
     }
 }
 

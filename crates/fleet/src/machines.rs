@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::mirror::Picture;
 use super::view::{machine_view, rebalance_view};
 use super::{
     Error, Fleet, MachineView, MetadataChange, MoveView, Page, RebalanceView, known_units,
@@ -10,24 +11,17 @@ use super::{
 };
 use crate::keys::KeyStore;
 use crate::registry::{MoveOrder, Registry};
-use hyperfleet_fleet_model::schedule::Cluster;
 
 impl<S: KeyStore> Fleet<S> {
-    /// Machines by id. All pages of a list show one moment.
+    /// Machines by id.
     ///
     /// # Errors
-    /// [`Error::Token`]; [`Error::Stale`] if the moment is too long ago.
+    /// [`Error::Token`]; [`Error::Unavailable`] while the mirror is not connected.
     pub async fn list_machines(&self, token: Option<&str>) -> Result<Page<MachineView>, Error> {
         let after = parse_token(token)?;
         let (after, limit) = (after.as_ref(), self.page_size);
-        let list = self.mirrored(after, |picture| {
-            picture.snapshot.list_machines(after, limit)
-        });
-        let page = match list.await? {
-            Some(page) => page,
-            None => self.registry.list_machines(after, limit).await?,
-        };
-        Ok(page.map(machine_view))
+        let list = |picture: &Picture| picture.snapshot.list_machines(after, limit);
+        Ok(self.mirrored(list).await??.map(machine_view))
     }
 
     /// Changes metadata of machines. Of two changes of the same key, the later one counts.
@@ -63,17 +57,12 @@ impl<S: KeyStore> Fleet<S> {
         // One at a time: a plan takes time in proportion to the registry.
         let permit = Arc::clone(&self.planning).try_acquire_owned();
         let permit = permit.map_err(|_| Error::Busy)?;
-        let changes = self
-            .mirrored(None, |picture| Ok(known_units::changes(&picture.snapshot)))
-            .await?;
-        let changes = changes.ok_or(Error::Unavailable(None))?;
+        let changes = |picture: &Picture| known_units::changes(&picture.snapshot);
+        let changes = self.mirrored(changes).await?;
         // On a thread of its own: with many units this takes a while.
         let planned = tokio::task::spawn_blocking(move || {
             let _permit = permit;
-            let mut cluster = Cluster::new();
-            for change in changes {
-                cluster.apply(change);
-            }
+            let mut cluster = known_units::cluster(changes);
             let before = cluster.loads();
             let (moves, after) = cluster.rebalance(moves_max);
             rebalance_view(before, moves, after)

@@ -33,10 +33,9 @@ impl<S: KeyStore> Fleet<S> {
     pub async fn observe(&self, names: &[String]) -> Result<BTreeMap<String, Observed>, Error> {
         let all = |picture: &Picture| {
             let observed = names.iter().map(|name| (name.clone(), of(picture, name)));
-            Ok(observed.collect())
+            observed.collect()
         };
-        let observed = self.mirrored(None, all).await?;
-        observed.ok_or(Error::Unavailable(None))
+        self.mirrored(all).await
     }
 
     /// The mirror's view of engines and machines. It is outdated while the mirror is not connected.

@@ -119,14 +119,11 @@ impl<S: KeyStore> Fleet<S> {
             let circle = picture.replacing.circle(name.as_str(), &patterns);
             circle.map(|units| circular(&units))
         };
-        let has_own_writes = self.mirror.has_own_writes().await;
         let last = turn.last.unwrap_or_default();
-        let refused = if has_own_writes && self.mirror.reaches(last).await {
-            self.mirror.read(circular)
-        } else {
-            circular(&Picture::of(self.registry.snapshot().await?))
-        };
-        match refused {
+        if !self.mirror.reaches(last).await {
+            return Err(Error::Unavailable(None));
+        }
+        match self.mirrored(circular).await? {
             Some(text) => Err(Error::Invalid(text)),
             None => Ok(Some(InTurn { turn, _own: own })),
         }

@@ -1,5 +1,6 @@
 //! Use cases of reported states.
 
+use super::mirror::Picture;
 use super::view::state_view;
 use super::{Error, Fleet, Page, StateView, parse_token};
 use crate::keys::KeyStore;
@@ -7,10 +8,10 @@ use crate::registry::StateFilter;
 
 impl<S: KeyStore> Fleet<S> {
     /// What machines report, by unit and then by machine. The filter holds full names; an empty name selects
-    /// all. All pages of a list show one moment and need the same filter.
+    /// all. All pages of a list need the same filter.
     ///
     /// # Errors
-    /// [`Error::Token`]; [`Error::Stale`] if the moment is too long ago.
+    /// [`Error::Token`]; [`Error::Unavailable`] while the mirror is not connected.
     pub async fn list_states(
         &self,
         filter: &StateFilter,
@@ -18,36 +19,22 @@ impl<S: KeyStore> Fleet<S> {
     ) -> Result<Page<StateView>, Error> {
         let after = parse_token(token)?;
         let (filter, after, limit) = (&without_empty(filter), after.as_ref(), self.page_size);
-        let list = self.mirrored(after, |picture| picture.list_states(filter, after, limit));
-        let page = match list.await? {
-            Some(page) => Ok(page),
-            None => self.registry.list_states(filter, after, limit).await,
-        };
-        match page {
-            Err(error) if Error::is_unusable_name(&error) => Ok(Page {
-                items: Vec::new(),
-                revision: 0,
-                next: None,
-            }),
-            page => Ok(page?.map(state_view)),
-        }
+        let list = |picture: &Picture| picture.list_states(filter, after, limit);
+        Ok(self.mirrored(list).await??.map(state_view))
     }
 
     /// The current report of a unit; of several machines, that with the lowest id.
     ///
     /// # Errors
-    /// [`Error::NoState`] if no machine reports it.
+    /// [`Error::NoState`] if no machine reports it; [`Error::Unavailable`] while the mirror is not connected.
     pub async fn find_state(&self, unit: &str) -> Result<StateView, Error> {
         let filter = StateFilter {
             unit: Some(unit.to_owned()),
             machine: None,
         };
-        match self.registry.list_states(&filter, None, 1).await {
-            Ok(page) => page.items.into_iter().next().map(state_view),
-            Err(error) if Error::is_unusable_name(&error) => None,
-            Err(error) => return Err(error.into()),
-        }
-        .ok_or(Error::NoState)
+        let list = |picture: &Picture| picture.list_states(&filter, None, 1);
+        let first = self.mirrored(list).await??.items.into_iter().next();
+        first.map(state_view).ok_or(Error::NoState)
     }
 }
 

@@ -149,18 +149,14 @@ impl<S: KeyStore> Fleet<S> {
         }
     }
 
-    /// Units by name. Unreadable ones are left out. All pages of a list show one moment.
+    /// Units by name. Unreadable ones are left out.
     ///
     /// # Errors
-    /// [`Error::Token`]; [`Error::Stale`] if the moment is too long ago.
+    /// [`Error::Token`]; [`Error::Unavailable`] while the mirror is not connected.
     pub async fn list_units(&self, token: Option<&str>) -> Result<Page<UnitView>, Error> {
         let after = parse_token(token)?;
         let (after, limit) = (after.as_ref(), self.page_size);
-        let list = self.mirrored(after, |picture| picture.snapshot.list_units(after, limit));
-        let page = match list.await? {
-            Some(page) => page,
-            None => self.registry.list_units(after, limit).await?,
-        };
-        Ok(page.map(unit_view))
+        let list = |picture: &Picture| picture.snapshot.list_units(after, limit);
+        Ok(self.mirrored(list).await??.map(unit_view))
     }
 }

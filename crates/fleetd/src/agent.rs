@@ -52,13 +52,13 @@ impl Agent {
             host: hardware::host(settings.state_directory.clone()),
         };
         agent::count_from_zero();
-        let registry = fleet.registry().clone();
         let status = watch::Sender::<Status>::default();
         let shown = status.subscribe();
         fleet.set_own_machine(machine_id, status.subscribe());
+        let fleet = fleet.clone();
         let (stop, stopping) = watch::channel(None);
         let task = tokio::spawn(supervise_until_done("run units", move || {
-            let agent = agent::Agent::new(registry.clone(), bus, told.clone());
+            let agent = agent::Agent::new(&fleet, bus, told.clone());
             let agent = agent.with_status(status.clone());
             let mut until = stopping.clone();
             async move {

@@ -6,12 +6,13 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
+use hyperfleet_fleet::Fleet;
 use hyperfleet_fleet::agent::{Agent, Host, Leave, Settings, Status};
 use hyperfleet_fleet::keys::KeyStore;
 use hyperfleet_fleet::registry::{MachineRecord, Registry};
 use tempfile::TempDir;
 use tokio::sync::{oneshot, watch};
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, JoinSet};
 
 use super::SimulatedSystemd;
 
@@ -43,11 +44,20 @@ impl RunningAgent {
         systemd: &SimulatedSystemd,
         settings: Settings,
     ) -> Self {
-        let agent = Agent::new(registry, systemd.clone(), settings);
+        let fleet = Fleet::new(registry, 1);
+        let agent = Agent::new(&fleet, systemd.clone(), settings);
         let status = agent.status();
         let (stop, stopped) = oneshot::channel();
         let task = tokio::spawn(async move {
-            let stop = async { stopped.await.unwrap_or(Leave::Running) };
+            // Many machines in one process would have as many mirrors, and only an agent that hands units over reads it.
+            let mut mirror = JoinSet::new();
+            let stop = async {
+                let leave = stopped.await.unwrap_or(Leave::Running);
+                if leave == Leave::Moved {
+                    mirror.spawn(fleet.run_mirror());
+                }
+                leave
+            };
             agent.run(stop).await.unwrap();
         });
         Self {

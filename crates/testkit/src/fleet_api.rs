@@ -18,7 +18,7 @@ use hyperfleet_fleet::registry::{
 use hyperfleet_fleet::{EtcdFleet, Fleet};
 use hyperfleet_server_kit::http::{Admission, Connection, Gate, Limits, Redaction};
 use rustix::net::sockopt::set_socket_send_buffer_size;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::time::timeout;
 
 use crate::{
@@ -232,22 +232,6 @@ impl TestFleet {
     pub async fn place(&self, unit: &str, machine: &str) {
         let found = self.registry.find_unit(unit).await.unwrap().unwrap();
         self.carry_out(crate::place(&found, machine)).await;
-    }
-
-    /// Stores why a unit is not placed, as an engine would.
-    pub async fn refuse(&self, unit: &str, requirement: &str, machine: &str) {
-        let found = self.registry.find_unit(unit).await.unwrap().unwrap();
-        let step = Step::Explain {
-            unit: unit.to_owned(),
-            why: serde_json::from_value(json!({
-                "generation": found.desired.value.generation,
-                "reason": "no machine can run it",
-                "refusals": [{"requirement": requirement, "count": 1, "machines": [machine]}],
-            }))
-            .unwrap(),
-            desired: found.desired.revision,
-        };
-        self.carry_out(step).await;
     }
 
     async fn carry_out(&self, step: Step) {

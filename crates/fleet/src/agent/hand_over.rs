@@ -1,11 +1,14 @@
 //! Moves the units of a machine to others before its agent stops, by a drain that ends with it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::{sleep, timeout};
 
-use crate::keys::KeyStore;
-use crate::registry::{BriefDrain, Error, Registry, UnitState};
+use crate::keys::{KeyStore, Revision};
+use crate::mirror::Mirror;
+use crate::registry::{BriefDrain, Registry, Snapshot, UnitState};
+use hyperfleet_fleet_model::schedule::{Cluster, Explanation};
 use hyperfleet_fleet_model::unit::DesiredState;
 use hyperfleet_server_kit::causes::chain;
 
@@ -19,6 +22,7 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// if the machine is already drained.
 pub(super) async fn hand_over<S: KeyStore>(
     registry: Registry<S>,
+    mirror: Arc<Mirror>,
     machine: String,
     units: Vec<String>,
 ) -> Option<BriefDrain> {
@@ -31,56 +35,51 @@ pub(super) async fn hand_over<S: KeyStore>(
         }
     };
     tracing::info!(units = units.len(), "handing units over");
-    if timeout(TIME_MAX, wait_until_moved(&registry, &machine, units))
-        .await
-        .is_err()
-    {
+    let after = drain.as_ref().map_or(0, |drain| drain.revision);
+    let moved = wait_until_moved(&mirror, after, &machine, units);
+    if timeout(TIME_MAX, moved).await.is_err() {
         tracing::warn!("units not handed over in time: stopping the rest");
     }
     drain
 }
 
-async fn wait_until_moved<S: KeyStore>(
-    registry: &Registry<S>,
+/// Waits until the mirror, which has reached a revision, says so of all units.
+async fn wait_until_moved(
+    mirror: &Arc<Mirror>,
+    after: Revision,
     machine: &str,
     mut units: Vec<String>,
 ) {
     while !units.is_empty() {
-        let mut left = Vec::new();
-        for unit in units {
-            // While etcd is away the answer is unknown.
-            if !has_moved(registry, machine, &unit).await.unwrap_or(false) {
-                left.push(unit);
-            }
+        // While etcd is away the answer is unknown.
+        mirror.wait_for_revision(after).await;
+        if let Ok(cluster) = mirror.cluster().await {
+            mirror.read(|picture| {
+                units.retain(|unit| !has_moved(&picture.snapshot, &cluster, machine, unit));
+            });
         }
-        units = left;
         sleep(PAUSE).await;
     }
 }
 
 /// Whether a unit has reached its desired state on another machine, must not run, or fits no other machine.
-async fn has_moved<S: KeyStore>(
-    registry: &Registry<S>,
-    machine: &str,
-    unit: &str,
-) -> Result<bool, Error> {
-    let Some(found) = registry.find_unit(unit).await? else {
-        return Ok(true);
+fn has_moved(snapshot: &Snapshot, cluster: &Cluster, machine: &str, unit: &str) -> bool {
+    let Some((found, state)) = snapshot.unit(unit) else {
+        return !snapshot.is_unreadable(unit);
     };
-    let desired = &found.desired.value;
-    if !desired.state.is_active() {
-        return Ok(true);
+    let desired = found.desired.value.state;
+    if !desired.is_active() {
+        return true;
     }
     if let Some(placement) = &found.placement
         && placement.value.machine != machine
     {
-        let state = registry.find_state(unit, &placement.value.machine).await?;
-        let is_launched =
-            |state: &UnitState| state.launched || desired.state == DesiredState::Loaded;
-        return Ok(state.is_some_and(|state| is_launched(&state.value)));
+        let is_launched = |state: &UnitState| state.launched || desired == DesiredState::Loaded;
+        return state.is_some_and(|state| is_launched(&state.value));
     }
-    // A unit that is placed nowhere may only be waiting for this machine to stop it.
-    let why = registry.find_why(unit).await?.map(|why| why.value);
-    let why = why.filter(|why| why.generation == desired.generation);
-    Ok(why.is_some_and(|why| found.placement.is_some() || !why.refusals.is_empty()))
+    // Otherwise it is about to move, or waits for a machine, or for this machine to stop it.
+    matches!(
+        cluster.explain(unit),
+        Some(Explanation::Refused(_) | Explanation::Tied(_))
+    )
 }

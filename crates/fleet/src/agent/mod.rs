@@ -31,6 +31,7 @@ mod work;
 use std::future::Future;
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -39,7 +40,9 @@ pub use self::dbus::{Bus, DbusSystemd};
 pub use self::systemd::{Connect, Error, Origin, Systemd, SystemdSignal, SystemdState};
 pub use self::telemetry::{METRICS, count_from_zero};
 use self::work::Work;
+use crate::Fleet;
 use crate::keys::KeyStore;
+use crate::mirror::Mirror;
 use crate::registry::{MachineRecord, Registry};
 
 #[derive(Debug, Clone)]
@@ -96,15 +99,18 @@ pub struct Status {
 
 pub struct Agent<S, C> {
     registry: Registry<S>,
+    mirror: Arc<Mirror>,
     connect: C,
     settings: Settings,
     status: watch::Sender<Status>,
 }
 
 impl<S: KeyStore, C: Connect> Agent<S, C> {
-    pub fn new(registry: Registry<S>, connect: C, settings: Settings) -> Self {
+    /// An agent on the registry of `fleet`, whose mirror the caller must [keep](Fleet::run_mirror).
+    pub fn new(fleet: &Fleet<S>, connect: C, settings: Settings) -> Self {
         Self {
-            registry,
+            registry: fleet.registry.clone(),
+            mirror: Arc::clone(&fleet.mirror),
             connect,
             settings,
             status: watch::Sender::default(),

@@ -18,9 +18,7 @@ use super::systemd::{Connect, Error};
 use super::units::Units;
 use super::{Agent, Leave, hand_over, telemetry};
 use crate::keys::{KeyStore, Revision};
-use crate::registry::{
-    self, BriefDrain, Key, LISTED_MAX, MachineRecord, Registration, Reports, StateFilter,
-};
+use crate::registry::{self, BriefDrain, Key, MachineRecord, Registration, Reports};
 use hyperfleet_fleet_model::schedule::{self, MachineId};
 use hyperfleet_fleet_model::unit::{DesiredState, Options};
 use hyperfleet_server_kit::causes::chain;
@@ -176,10 +174,10 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
     fn hand_over_if_ordered(&mut self) {
         if self.leave() == Some(Leave::Moved) && self.handing_over.is_empty() && !self.is_leaving()
         {
-            let registry = self.agent.registry.clone();
+            let (registry, mirror) = (self.agent.registry.clone(), self.agent.mirror.clone());
             let (id, units) = (self.agent.settings.id.clone(), self.duties.placed_here());
             self.handing_over
-                .spawn(hand_over::hand_over(registry, id, units));
+                .spawn(hand_over::hand_over(registry, mirror, id, units));
         }
     }
 
@@ -547,23 +545,10 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
 
     /// Reads this machine's states in the registry: an older etcd may have brought some back.
     async fn recall_states(&mut self) -> Result<(), registry::Error> {
-        let filter = StateFilter {
-            unit: None,
-            machine: Some(self.agent.settings.id.clone()),
-        };
+        let machine = &self.agent.settings.id;
+        let reported = self.agent.registry.reported_by(machine).await?;
         let mut units = self.units.memory.reported.clone();
-        let mut next = None;
-        loop {
-            let registry = &self.agent.registry;
-            let page = registry
-                .list_states(&filter, next.as_ref(), LISTED_MAX)
-                .await?;
-            units.extend(page.items.into_iter().map(|(key, _)| key.unit));
-            next = page.next;
-            if next.is_none() {
-                break;
-            }
-        }
+        units.extend(reported);
         self.units.may_be_reported(units);
         let registration = self.lease.borrow().registration.clone();
         self.resume_reports(registration, 0);

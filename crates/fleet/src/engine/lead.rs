@@ -12,7 +12,7 @@ use super::decider::{Agenda, Decider};
 use super::outage::Part;
 use super::term::Term;
 use super::{Engine, Stopping, VERSION, telemetry};
-use crate::keys::{self, KeyStore, Revision};
+use crate::keys::{KeyStore, Revision};
 use crate::registry::{Error, Step, Written};
 
 #[derive(Debug)]
@@ -67,7 +67,7 @@ impl<S: KeyStore> Engine<S> {
             Ok(mut lead) => {
                 let seconds = begun.elapsed().as_secs_f64();
                 tracing::info!(seconds, "registry loaded");
-                lead.work().await
+                lead.serve().await
             }
             Err(error) => Err(error),
         };
@@ -86,22 +86,12 @@ impl<'a, S: KeyStore> Lead<'a, S> {
         term: &'a Term,
         stopping: &'a Stopping,
     ) -> Result<Self, Error> {
-        let mirror = &engine.fleet.mirror;
         let epoch = term.leading.epoch;
-        let came = tokio::time::timeout(engine.lease(), mirror.wait_for_revision(epoch));
-        let came = tokio::select! {
-            came = came => came.is_ok(),
+        tokio::select! {
+            reached = engine.mirror_reaches(epoch, stopping) => reached?,
             () = term.end() => return Err(Error::Deposed),
-            // The caller stops as soon as this returns.
-            () = stopping.due() => true,
-        };
-        if !came {
-            return Err(Error::Store(keys::Error::Unavailable {
-                doing: "list all keys",
-                source: "the mirror is not connected".into(),
-            }));
         }
-        let decider = Decider::new(epoch, mirror);
+        let decider = Decider::new(epoch, &engine.fleet.mirror);
         let mut ticks = tokio::time::interval(engine.settings.interval);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Ok(Self {
@@ -117,6 +107,12 @@ impl<'a, S: KeyStore> Lead<'a, S> {
             stale_until: None,
             ticks,
         })
+    }
+
+    async fn serve(&mut self) -> Result<End, Error> {
+        let registry = &self.engine.fleet.registry;
+        registry.remove_reasons(&self.term.leading).await?;
+        self.work().await
     }
 
     async fn work(&mut self) -> Result<End, Error> {
@@ -142,12 +138,7 @@ impl<'a, S: KeyStore> Lead<'a, S> {
                 continue;
             }
             self.engine.outages.is_well(Part::Work);
-            match self.decider.explain() {
-                Some(slice) if !slice.is_empty() => self.carry_out(&slice).await?,
-                // Other tasks may have waited for the thread.
-                Some(_) => tokio::task::yield_now().await,
-                None => self.wait().await,
-            }
+            self.wait().await;
         }
     }
 
@@ -199,9 +190,6 @@ impl<'a, S: KeyStore> Lead<'a, S> {
         let mut is_stale = false;
         for (step, carried) in steps.iter().zip(&carried) {
             match carried {
-                // Removing a reason that is already gone changes nothing, and no watch will report its
-                // revision.
-                Written::At(_) if matches!(step, Step::Unexplain { .. }) => {}
                 Written::At(revision) => self.written = self.written.max(*revision),
                 Written::Stale => is_stale = true,
             }
@@ -235,10 +223,7 @@ impl<'a, S: KeyStore> Lead<'a, S> {
     async fn wait(&mut self) {
         tokio::select! {
             () = self.decider.next() => self.term.contact.answered(),
-            _ = self.ticks.tick() => {
-                self.decider.tick();
-                self.set_gauges();
-            }
+            _ = self.ticks.tick() => self.set_gauges(),
             () = self.term.end() => {}
             () = self.stopping.due() => {}
         }

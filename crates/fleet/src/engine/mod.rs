@@ -1,7 +1,7 @@
 //! The engine: the leader among all engines decides which unit runs where, and writes that to the registry.
 //!
 //! ```text
-//! run ─▶ standby ──▶ term ──▶ lead ──▶ decider        what to do, and why
+//! run ─▶ standby ──▶ term ──▶ lead ──▶ decider        what to do
 //!           ▲        lease     │  │
 //!           └── the term ends ─┘  └──▶ registry       every write guarded by the term's epoch
 //! ```
@@ -26,7 +26,7 @@ use self::outage::{Outages, Part};
 pub use self::telemetry::{METRICS, count_from_zero};
 use self::term::Term;
 use crate::Fleet;
-use crate::keys::{self, KeyStore};
+use crate::keys::{self, KeyStore, Revision};
 use crate::registry::Error;
 use hyperfleet_server_kit::clock::Clock;
 
@@ -46,8 +46,7 @@ pub struct Settings {
     /// Time of machines' leases. At the start of a term, and after the store was silent, a missing machine has
     /// this long to return before it counts as gone.
     pub machine_lease: Duration,
-    /// How often the engine checks everything without a cause, at most every 100 ms. Reasons are renewed and
-    /// gauges set then.
+    /// How often the engine checks everything without a cause, at most every 100 ms. Gauges are set then.
     pub interval: Duration,
 }
 
@@ -150,6 +149,24 @@ impl<S: KeyStore> Engine<S> {
                 return;
             }
         }
+    }
+
+    /// Waits until the mirror is connected and has reached a revision, or the engine must stop.
+    async fn mirror_reaches(&self, revision: Revision, stopping: &Stopping) -> Result<(), Error> {
+        let reached = self.fleet.mirror.wait_for_revision(revision);
+        let reached = tokio::time::timeout(self.lease(), reached);
+        let is_there = tokio::select! {
+            reached = reached => reached.is_ok(),
+            // The caller stops as soon as this returns.
+            () = stopping.due() => true,
+        };
+        if is_there {
+            return Ok(());
+        }
+        Err(Error::Store(keys::Error::Unavailable {
+            doing: "list all keys",
+            source: "the mirror is not connected".into(),
+        }))
     }
 
     async fn back_off(&self, part: Part, error: &Error, stopping: &Stopping) {

@@ -8,9 +8,7 @@ use super::outage::Part;
 use super::term::Term;
 use super::{Engine, Stopping, VERSION, telemetry};
 use crate::keys::KeyStore;
-use crate::registry::{
-    Acquired, EngineGate, Error, Key, Leader, Snapshot, WatchScope, WatchUpdate,
-};
+use crate::registry::{Acquired, EngineGate, Error, Key, Leader, Snapshot};
 
 /// Why an engine does not lead. Changes are logged.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,45 +47,38 @@ impl<S: KeyStore> Engine<S> {
         stopping: &Stopping,
         logged: &mut Option<StandbyReason>,
     ) -> Result<Option<Term>, Error> {
+        let mirror = &self.fleet.mirror;
+        let mut progress = mirror.subscribe();
         loop {
-            let (found, position) = self.fleet.registry.list(&WatchScope::Leader).await?;
-            let mut snapshot = Snapshot::of(position.revision, found);
-            let mut watch = self.fleet.registry.watch(&WatchScope::Leader, position)?;
-            // Checked again after a while, in case the watch is broken without an error.
-            let next_check = Instant::now() + self.lease();
-            loop {
-                if stopping.is_due() {
-                    return Ok(None);
-                }
-                match standby_reason(&snapshot) {
-                    None => {
-                        if let Some(term) = self.campaign().await? {
-                            *logged = None;
-                            self.outages.is_well(Part::Leadership);
-                            return Ok(Some(term));
-                        }
-                    }
-                    reason => {
+            self.mirror_reaches(0, stopping).await?;
+            if stopping.is_due() {
+                return Ok(None);
+            }
+            progress.borrow_and_update();
+            match mirror.read(|picture| standby_reason(&picture.snapshot)) {
+                None => {
+                    if let Some(term) = self.campaign().await? {
+                        *logged = None;
                         self.outages.is_well(Part::Leadership);
-                        if *logged != reason {
-                            reason.as_ref().inspect(|s| log_reason(logged.as_ref(), s));
-                            *logged = reason;
-                        }
+                        return Ok(Some(term));
                     }
                 }
-                tokio::select! {
-                    touched_keys = watch.next() => match touched_keys? {
-                        WatchUpdate::Changes { changes, .. } => snapshot.extend(changes),
-                        WatchUpdate::Relisted { revision, found } => snapshot = Snapshot::of(revision, found),
-                    },
-                    () = stopping.due() => return Ok(None),
-                    () = tokio::time::sleep_until(next_check) => break,
+                reason => {
+                    self.outages.is_well(Part::Leadership);
+                    if *logged != reason {
+                        reason.as_ref().inspect(|s| log_reason(logged.as_ref(), s));
+                        *logged = reason;
+                    }
                 }
+            }
+            tokio::select! {
+                _ = progress.changed() => {}
+                () = stopping.due() => {}
             }
         }
     }
 
-    /// Campaigns. `None` if another engine was faster: the watch shows which.
+    /// Campaigns. `None` if another engine was faster: the mirror will show which.
     async fn campaign(&self) -> Result<Option<Term>, Error> {
         // A write in progress is completed: otherwise this engine could lead without knowing.
         if let EngineGate::Closed { .. } = self.fleet.registry.pass_gate(VERSION).await? {

@@ -37,7 +37,6 @@ const PLACE: &str = "attemptscheduleunit";
 const WITHDRAW: &str = "unscheduleunit";
 const MACHINE_AWAY: &str = "machine_away";
 const RUN: &str = "run";
-const SCHEDULE: &str = "schedule";
 
 #[rustfmt::skip]
 pub const METRICS: MetricTable = &[
@@ -62,7 +61,7 @@ pub const METRICS: MetricTable = &[
     Metric::new(PASSES, Counter, &[],
         "Plans with something to do."),
     Metric::new(PASS_FAILURES, Counter, &["type"],
-        "Units that the engine moved off a missing machine (machine_away), or off one that could no longer run them (run); reasons that it stored for units without a machine (schedule)."),
+        "Units that the engine moved off a missing machine (machine_away), or off one that could no longer run them (run)."),
     Metric::new(PASS_SECONDS, Histogram(&[0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0]), &[],
         "Time to make and write plans with something to do."),
 ];
@@ -74,7 +73,7 @@ pub fn count_from_zero() {
             counter!(name, "type" => kind).absolute(0);
         }
     }
-    for why in [MACHINE_AWAY, RUN, SCHEDULE] {
+    for why in [MACHINE_AWAY, RUN] {
         counter!(PASS_FAILURES, "type" => why).absolute(0);
     }
     counter!(PASSES).absolute(0);
@@ -227,12 +226,7 @@ pub(super) fn carried(step: &Step, carried: Written, pass: Option<&mut Pass>) {
     let is_stale = carried == Written::Stale;
     let task = match step {
         Step::Planned { task, .. } => task,
-        Step::Explain { unit, why, .. } if !is_stale => {
-            counter!(PASS_FAILURES, "type" => SCHEDULE).increment(1);
-            tracing::debug!(unit, reason = why.reason, "no machine for a unit");
-            return;
-        }
-        Step::Explain { .. } | Step::Unmove { .. } | Step::Unexplain { .. } => return,
+        Step::Unmove { .. } => return,
     };
     let (places, withdraws) = (task.to.is_some(), task.from.is_some());
     let name = if is_stale { TASK_FAILURES } else { TASKS };

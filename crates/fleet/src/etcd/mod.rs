@@ -282,7 +282,6 @@ fn compare(guard: Guard) -> Compare {
 fn operation(operation: KeyOperation) -> TxnOp {
     match operation {
         KeyOperation::Get(key) => TxnOp::get(key, None),
-        KeyOperation::GetAt(key, at) => TxnOp::get(key, Some(GetOptions::new().with_revision(at))),
         KeyOperation::Put(key, value, lease) => {
             let options = lease.map(|lease| PutOptions::new().with_lease(lease.0));
             TxnOp::put(key, value, options)

@@ -1,6 +1,7 @@
 //! The whole registry in the memory of this process, kept current by one watch. Lists, followers and the engine
 //! read it.
 
+mod cluster;
 mod picture;
 mod run;
 mod touched;
@@ -10,14 +11,14 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
 
+use self::cluster::Built;
 pub(super) use self::picture::{Picture, touches_of};
 pub(super) use self::touched::{Since, Touch};
 use crate::keys::Revision;
 use crate::registry::{Key, KeyChange, Snapshot};
 
-/// How long a list waits for this process's own writes. They return through the watch within milliseconds,
-/// unless etcd is in trouble.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// How long a read waits for writes. They return through the watch within milliseconds, unless etcd is in trouble.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The picture of the registry, and its followers.
 #[derive(Debug, Default)]
@@ -29,6 +30,7 @@ pub(super) struct Mirror {
     followers: Mutex<Vec<mpsc::UnboundedSender<KeysTouched>>>,
     /// Newest revision that this process has written.
     written: watch::Sender<Revision>,
+    built: Built,
 }
 
 /// Keys that were touched. Followers look the records up.
@@ -170,7 +172,7 @@ impl Mirror {
 mod tests {
     use super::*;
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn what_was_written_here_is_waited_for_and_not_for_ever() {
         let mirror = Mirror::default();
         assert!(!mirror.has_own_writes().await, "nothing was listed");
@@ -188,7 +190,7 @@ mod tests {
         assert!(!has, "there is nothing to wait for");
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn what_a_restored_store_has_lost_is_not_waited_for() {
         let mirror = Mirror::default();
         mirror.replace(Snapshot::of(9, []));

@@ -18,6 +18,8 @@ pub struct Picture {
     /// Machines and the units that they report: the reverse index of `snapshot.states`.
     by_machine: BTreeSet<(String, String)>,
     pub(crate) replacing: Replacing,
+    /// Changes with every record that decisions depend on.
+    pub(super) inputs: u64,
     touched: Touched,
 }
 
@@ -27,6 +29,7 @@ impl Picture {
         let (mut touches, mut keys) = (BTreeSet::new(), Vec::new());
         for change in changes {
             self.touch(&change, &mut touches);
+            self.inputs += u64::from(self.is_input(&change));
             self.index(&change);
             keys.extend(self.snapshot.apply(change));
         }
@@ -39,6 +42,7 @@ impl Picture {
     pub(super) fn next(&self, snapshot: Snapshot) -> Self {
         let revision = snapshot.revision;
         let mut next = Self::of(snapshot);
+        next.inputs = self.inputs + 1;
         if self.snapshot.revision > 0 && revision >= self.snapshot.revision {
             next.touched = self.touched.clone();
             next.touched
@@ -57,8 +61,37 @@ impl Picture {
         Self {
             by_machine: by_machine.collect(),
             replacing,
+            inputs: 0,
             touched: Touched::since_now(snapshot.revision),
             snapshot,
+        }
+    }
+
+    /// Whether decisions depend on a change. Of reports, they depend on those of units without a machine: a singleton may
+    /// still have to stop.
+    fn is_input(&self, change: &KeyChange) -> bool {
+        match change {
+            KeyChange::State(key, _) => {
+                let body = self.snapshot.bodies.get(&key.unit);
+                let is_global = body.is_some_and(|body| body.value.global.is_some());
+                !is_global && !self.snapshot.placements.contains_key(&key.unit)
+            }
+            KeyChange::Unit(..)
+            | KeyChange::Desired(..)
+            | KeyChange::Placement(..)
+            | KeyChange::Run(..)
+            | KeyChange::Global(..)
+            | KeyChange::Machine(..)
+            | KeyChange::Label(..)
+            | KeyChange::Cordon(..)
+            | KeyChange::Drain(..) => true,
+            KeyChange::Move(..)
+            | KeyChange::LastReport(..)
+            | KeyChange::Leader(_)
+            | KeyChange::EngineVersion(_)
+            | KeyChange::ReplacesOrder(_)
+            | KeyChange::Resume(_)
+            | KeyChange::Unknown { .. } => false,
         }
     }
 
@@ -161,7 +194,6 @@ pub(crate) fn touches_of(change: &KeyChange) -> impl Iterator<Item = Touch> + us
         | KeyChange::Cordon(..)
         | KeyChange::Drain(..)
         | KeyChange::Move(..)
-        | KeyChange::Why(..)
         | KeyChange::LastReport(..)
         | KeyChange::Leader(_)
         | KeyChange::EngineVersion(_)

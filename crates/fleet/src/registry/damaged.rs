@@ -1,7 +1,8 @@
 //! Units with unreadable records, and leftover records of units that do not exist.
 
-use super::key::{Family, Key, RunKey, check_part};
+use super::key::{RunKey, check_part};
 use super::record::{Run, is_newer};
+use super::table::{Family, Key};
 use super::units::Written;
 use super::{Error, Registry};
 use crate::keys::{
@@ -39,10 +40,7 @@ impl<S: KeyStore> Registry<S> {
                 return Ok(Written::Stale);
             }
         }
-        let gone = Key::own(name)
-            .into_iter()
-            .chain([Key::Why(name.to_owned())]);
-        let gone = gone.map(|key| self.delete(&key)).collect();
+        let gone = Key::own(name).iter().map(|key| self.delete(key)).collect();
         Ok(self.commit(own, gone).await?.into())
     }
 
@@ -63,10 +61,9 @@ impl<S: KeyStore> Registry<S> {
         if let Some((key, version)) = known.unreadable_key(name) {
             return Err(self.unreadable_error(key, version));
         }
-        let delete = |key: fn(String) -> Key| self.delete(&key(name.to_owned()));
-        then.extend([delete(Key::Placement), delete(Key::Why)]);
+        then.push(self.delete(&Key::Placement(name.to_owned())));
         if !is_global {
-            then.push(delete(Key::Global));
+            then.push(self.delete(&Key::Global(name.to_owned())));
         }
         let mut guards = self.guard_unit_keys(name, found);
         if let Some(placement) = known.placements.get(name) {

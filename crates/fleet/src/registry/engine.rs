@@ -1,10 +1,14 @@
 //! The leader among engines. One engine at a time leads, on a lease. The revision that created its key is the
 //! epoch of its term, and every write of an engine is guarded by it.
 
-use super::key::{Key, check_part};
+use super::key::check_part;
 use super::record::{self, EngineVersion, Leader, Stored};
+use super::table::Key;
 use super::{Error, Registry};
-use crate::keys::{self, Guard, KeyStore, Lease, Renewal, Revision, TransactionOutcome};
+use crate::keys::{
+    self, Entry, Guard, KeyOperation, KeyStore, Lease, Renewal, Revision,
+    TRANSACTION_OPERATIONS_MAX, TransactionOutcome,
+};
 
 /// A term as leader. It may have ended without the engine's knowledge: its writes then change nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -95,6 +99,25 @@ impl<S: KeyStore> Registry<S> {
     /// Ends the term, so that another engine can lead at once.
     pub async fn resign(&self, leading: Leading) -> Result<(), Error> {
         Ok(self.store.revoke(leading.lease).await?)
+    }
+
+    /// Removes what engines of earlier versions stored below `why/`. Agents of those versions believe it, and stop units
+    /// that could move. No such engine writes while this one leads.
+    ///
+    /// # Errors
+    /// [`Error::Deposed`] once the term has ended.
+    pub async fn remove_reasons(&self, leading: &Leading) -> Result<(), Error> {
+        let mut found = Vec::new();
+        let take = |entry: Entry| found.extend(String::from_utf8(entry.key).ok());
+        self.read_each(self.prefix.reasons(), None, take).await?;
+        for some in found.chunks(TRANSACTION_OPERATIONS_MAX) {
+            let deleted = some.iter().cloned().map(KeyOperation::Delete).collect();
+            let outcome = self.commit(vec![self.leads(leading)], deleted).await?;
+            if !outcome.succeeded {
+                return Err(Error::Deposed);
+            }
+        }
+        Ok(())
     }
 
     /// The guard of every write of an engine.

@@ -1,4 +1,5 @@
-use super::key::{Key, UnusablePart};
+use super::key::UnusablePart;
+use super::table::Key;
 use crate::keys::{self, Revision};
 
 #[derive(Debug, thiserror::Error)]

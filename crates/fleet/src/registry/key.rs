@@ -9,45 +9,24 @@ use crate::keys::Range;
 pub const PART_BYTES_MAX: usize = 256;
 /// Separates a unit's name from the machine's id in the key of a state. It sorts before every character of a
 /// name and `/`, so states are in the order of their units' names.
-const BEFORE_MACHINE: char = ',';
+pub(super) const BEFORE_MACHINE: char = ',';
 
-/// A parsed key below the prefix.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Key {
-    /// `unit/<name>`: the unit's file.
-    Unit(String),
-    /// `want/<name>`: its desired state.
-    Desired(String),
-    /// `place/<name>`: its machine.
-    Placement(String),
-    /// `run/<machine>/<name>`: an order to one agent.
-    Run(RunKey),
-    /// `global/<name>`: an order to every matching agent.
-    Global(String),
-    /// `machine/<id>`: a registered machine.
-    Machine(String),
-    /// `label/<id>/<key>`: metadata that users set.
-    Label(LabelKey),
-    /// `cordon/<id>`: no further units are placed on the machine.
-    Cordon(String),
-    /// `drain/<id>`: the machine's units must leave.
-    Drain(String),
-    /// `move/<name>`: an order to move a unit.
-    Move(String),
-    /// `state/<name>,<machine>`: what a machine reports of a unit.
-    State(StateKey),
-    /// `report/<id>`: the machine's last report. It outlives the machine's lease.
-    LastReport(String),
-    /// `why/<name>`: why a unit is not placed.
-    Why(String),
-    /// `engine/leader`: the leading engine.
-    Leader,
-    /// `engine/version`: the newest engine that ever led.
-    EngineVersion,
-    /// `order/replaces`: the last unit that was given `Replaces`.
-    ReplacesOrder,
-    /// `order/resume`: the order to resume after the registry went back in time.
-    Resume,
+/// What follows the folder in the name of a key.
+pub(super) trait KeyPart: fmt::Display + Sized {
+    /// Parses it; `None` for what is no key of ours.
+    fn parse(text: &str) -> Option<Self>;
+}
+
+impl KeyPart for String {
+    fn parse(text: &str) -> Option<Self> {
+        is_part(text).then(|| text.to_owned())
+    }
+}
+
+/// Two parts with a separator between them.
+fn parse_two(text: &str, separator: char) -> Option<[String; 2]> {
+    let (first, second) = text.split_once(separator)?;
+    Some([KeyPart::parse(first)?, KeyPart::parse(second)?])
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -69,10 +48,35 @@ pub struct StateKey {
     pub machine: String,
 }
 
-impl StateKey {
-    pub(super) fn parse(text: &str) -> Option<Self> {
-        let (unit, machine) = text.split_once(BEFORE_MACHINE)?;
-        let (unit, machine) = (unit.to_owned(), machine.to_owned());
+impl KeyPart for RunKey {
+    fn parse(text: &str) -> Option<Self> {
+        let [machine, unit] = parse_two(text, '/')?;
+        Some(Self { machine, unit })
+    }
+}
+
+impl fmt::Display for RunKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.machine, self.unit)
+    }
+}
+
+impl KeyPart for LabelKey {
+    fn parse(text: &str) -> Option<Self> {
+        let [machine, key] = parse_two(text, '/')?;
+        Some(Self { machine, key })
+    }
+}
+
+impl fmt::Display for LabelKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.machine, self.key)
+    }
+}
+
+impl KeyPart for StateKey {
+    fn parse(text: &str) -> Option<Self> {
+        let [unit, machine] = parse_two(text, BEFORE_MACHINE)?;
         Some(Self { unit, machine })
     }
 }
@@ -80,80 +84,6 @@ impl StateKey {
 impl fmt::Display for StateKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}{BEFORE_MACHINE}{}", self.unit, self.machine)
-    }
-}
-
-impl Key {
-    /// The keys that make up a unit: all that are named after it alone, except the reason, which the engine
-    /// finds again.
-    pub(super) fn own(unit: &str) -> [Self; 4] {
-        [Self::Unit, Self::Desired, Self::Placement, Self::Global].map(|key| key(unit.to_owned()))
-    }
-
-    /// The unit that the key is about, if any.
-    pub(crate) fn unit(&self) -> Option<&str> {
-        match self {
-            Self::Unit(unit)
-            | Self::Desired(unit)
-            | Self::Placement(unit)
-            | Self::Global(unit)
-            | Self::Why(unit)
-            | Self::Move(unit)
-            | Self::Run(RunKey { unit, .. })
-            | Self::State(StateKey { unit, .. }) => Some(unit),
-            Self::Machine(_)
-            | Self::LastReport(_)
-            | Self::Label(_)
-            | Self::Cordon(_)
-            | Self::Drain(_)
-            | Self::Leader
-            | Self::EngineVersion
-            | Self::ReplacesOrder
-            | Self::Resume => None,
-        }
-    }
-
-    pub(crate) fn run(machine: &str, unit: &str) -> Self {
-        Self::Run(RunKey {
-            machine: machine.to_owned(),
-            unit: unit.to_owned(),
-        })
-    }
-}
-
-/// The family of keys that a name belongs to, for ranges.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Family {
-    Unit,
-    Desired,
-    Placement,
-    Run,
-    Global,
-    Machine,
-    Label,
-    Cordon,
-    Drain,
-    State,
-    Engine,
-    Order,
-}
-
-impl Family {
-    const fn folder(self) -> &'static str {
-        match self {
-            Self::Unit => "unit/",
-            Self::Desired => "want/",
-            Self::Placement => "place/",
-            Self::Run => "run/",
-            Self::Global => "global/",
-            Self::Machine => "machine/",
-            Self::Label => "label/",
-            Self::Cordon => "cordon/",
-            Self::Drain => "drain/",
-            Self::State => "state/",
-            Self::Engine => "engine/",
-            Self::Order => "order/",
-        }
     }
 }
 
@@ -198,87 +128,28 @@ impl Prefix {
         Ok(Self(format!("{text}/")))
     }
 
+    pub(super) fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The name of a key.
+    pub(super) fn below(&self, key: &str) -> String {
+        format!("{}{key}", self.0)
+    }
+
+    /// The keys below `order/`.
+    pub(super) fn orders(&self) -> Range {
+        Range::below(&self.below("order/"))
+    }
+
     /// All keys below the prefix.
     pub(super) fn everything(&self) -> Range {
         Range::below(&self.0)
     }
 
-    pub(super) fn family(&self, family: Family) -> Range {
-        Range::below(&format!("{}{}", self.0, family.folder()))
-    }
-
-    /// The `run/` or `label/` keys of one machine, or the states of one unit.
-    pub(super) fn part(&self, family: Family, part: &str) -> Range {
-        let end = if family == Family::State {
-            BEFORE_MACHINE
-        } else {
-            '/'
-        };
-        Range::below(&format!("{}{}{part}{end}", self.0, family.folder()))
-    }
-
-    /// The key's name in the store.
-    pub(super) fn name(&self, key: &Key) -> String {
-        let prefix = &self.0;
-        match key {
-            Key::Unit(name) => format!("{prefix}unit/{name}"),
-            Key::Desired(name) => format!("{prefix}want/{name}"),
-            Key::Placement(name) => format!("{prefix}place/{name}"),
-            Key::Run(RunKey { machine, unit }) => format!("{prefix}run/{machine}/{unit}"),
-            Key::Global(name) => format!("{prefix}global/{name}"),
-            Key::Machine(id) => format!("{prefix}machine/{id}"),
-            Key::Label(LabelKey { machine, key }) => format!("{prefix}label/{machine}/{key}"),
-            Key::Cordon(id) => format!("{prefix}cordon/{id}"),
-            Key::Drain(id) => format!("{prefix}drain/{id}"),
-            Key::Move(name) => format!("{prefix}move/{name}"),
-            Key::State(key) => format!("{prefix}state/{key}"),
-            Key::LastReport(id) => format!("{prefix}report/{id}"),
-            Key::Why(name) => format!("{prefix}why/{name}"),
-            Key::Leader => format!("{prefix}engine/leader"),
-            Key::EngineVersion => format!("{prefix}engine/version"),
-            Key::ReplacesOrder => format!("{prefix}order/replaces"),
-            Key::Resume => format!("{prefix}order/resume"),
-        }
-    }
-
-    /// Parses a name of the store; `None` for unknown keys.
-    pub(super) fn read(&self, name: &[u8]) -> Option<Key> {
-        let rest = std::str::from_utf8(name).ok()?.strip_prefix(&self.0)?;
-        let (folder, rest) = rest.split_once('/')?;
-        let one = |part: &str| is_part(part).then(|| part.to_owned());
-        let two = |separator| {
-            let (first, second) = rest.split_once(separator)?;
-            Some((one(first)?, one(second)?))
-        };
-        Some(match folder {
-            "unit" => Key::Unit(one(rest)?),
-            "want" => Key::Desired(one(rest)?),
-            "place" => Key::Placement(one(rest)?),
-            "global" => Key::Global(one(rest)?),
-            "machine" => Key::Machine(one(rest)?),
-            "report" => Key::LastReport(one(rest)?),
-            "why" => Key::Why(one(rest)?),
-            "move" => Key::Move(one(rest)?),
-            "cordon" => Key::Cordon(one(rest)?),
-            "drain" => Key::Drain(one(rest)?),
-            "run" => {
-                let (machine, unit) = two('/')?;
-                Key::Run(RunKey { machine, unit })
-            }
-            "label" => {
-                let (machine, key) = two('/')?;
-                Key::Label(LabelKey { machine, key })
-            }
-            "state" => {
-                let (unit, machine) = two(BEFORE_MACHINE)?;
-                Key::State(StateKey { unit, machine })
-            }
-            "engine" if rest == "leader" => Key::Leader,
-            "engine" if rest == "version" => Key::EngineVersion,
-            "order" if rest == "replaces" => Key::ReplacesOrder,
-            "order" if rest == "resume" => Key::Resume,
-            _ => return None,
-        })
+    /// Keys of earlier versions, which stored below `why/` why units were on no machine.
+    pub(super) fn reasons(&self) -> Range {
+        Range::below(&self.below("why/"))
     }
 }
 
@@ -306,67 +177,6 @@ mod tests {
 
     use super::*;
 
-    fn keys() -> Vec<Key> {
-        let (unit, machine) = ("a@1.service".to_owned(), "m1".to_owned());
-        vec![
-            Key::Unit(unit.clone()),
-            Key::Desired(unit.clone()),
-            Key::Placement(unit.clone()),
-            Key::run(&machine, &unit),
-            Key::Global(unit.clone()),
-            Key::Machine(machine.clone()),
-            Key::Label(LabelKey {
-                machine: machine.clone(),
-                key: "zone".to_owned(),
-            }),
-            Key::Cordon(machine.clone()),
-            Key::Drain(machine.clone()),
-            Key::LastReport(machine.clone()),
-            Key::State(StateKey {
-                unit: unit.clone(),
-                machine,
-            }),
-            Key::Move(unit.clone()),
-            Key::Why(unit),
-            Key::Leader,
-            Key::EngineVersion,
-            Key::ReplacesOrder,
-            Key::Resume,
-        ]
-    }
-
-    #[test]
-    fn a_key_that_is_written_is_read_as_the_same() {
-        for prefix in [Prefix::default(), Prefix::new("/my/fleet").unwrap()] {
-            for key in keys() {
-                assert_eq!(prefix.read(prefix.name(&key).as_bytes()), Some(key));
-            }
-        }
-    }
-
-    #[test]
-    fn what_is_not_ours_is_no_key() {
-        let prefix = Prefix::default();
-        for name in [
-            "/fleet/v3/",
-            "/fleet/v3/unit",
-            "/fleet/v3/unit/",
-            "/fleet/v3/unit/a/b",
-            "/fleet/v4/unit/a",
-            "/fleet/v3/run/m1",
-            "/fleet/v3/run/m1/",
-            "/fleet/v3/state/a.service",
-            "/fleet/v3/engine/lead",
-            "/fleet/v3/unit/a b",
-            "/fleet/v3/unit/a,b",
-            "/fleet/v3/zzz/a",
-            "",
-        ] {
-            assert_eq!(prefix.read(name.as_bytes()), None, "{name}");
-        }
-        assert_eq!(prefix.read(b"/fleet/v3/unit/\xff"), None);
-    }
-
     #[test]
     fn what_is_refused_says_what_may_stand_there() {
         let text = check_part("machine id", "m 1").unwrap_err().to_string();
@@ -379,26 +189,6 @@ mod tests {
             text.starts_with("unusable machine id: expect 1 to 256 "),
             "{text}"
         );
-    }
-
-    #[test]
-    fn states_sort_by_unit_then_machine() {
-        let prefix = Prefix::default();
-        let mut names = Vec::new();
-        for unit in [
-            "a-b.service",
-            "a.service",
-            "a.service-x.service",
-            "a@1.service",
-        ] {
-            for machine in ["m1", "m2"] {
-                names.push(prefix.name(&Key::State(StateKey {
-                    unit: unit.to_owned(),
-                    machine: machine.to_owned(),
-                })));
-            }
-        }
-        assert!(names.is_sorted(), "{names:?}");
     }
 
     #[test]

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::key::{Key, LabelKey, UnusablePart, check_part};
+use super::key::{LabelKey, UnusablePart, check_part};
 use super::record::{self, Cordon, Drain, Label, MachineRecord, MoveOrder, Resume, Stored};
+use super::table::{Family, Key, KeyChange};
 use super::{Error, Registry};
 use crate::keys::{
     self, Guard, KeyOperation, KeyStore, Lease, Renewal, Revision, TRANSACTION_OPERATIONS_MAX,
@@ -37,7 +38,7 @@ impl Registration {
 /// A drain that an agent has started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BriefDrain {
-    revision: Revision,
+    pub(crate) revision: Revision,
     lease: Lease,
 }
 
@@ -392,13 +393,16 @@ impl<S: KeyStore> Registry<S> {
     /// [`Error::Unreadable`] if it is unreadable.
     pub async fn find_machine(&self, id: &str) -> Result<Option<KnownMachine>, Error> {
         check_part("machine id", id)?;
-        let key = Key::Machine(id.to_owned());
-        let found = self.get(std::slice::from_ref(&key)).await?;
-        if self.read_record::<MachineRecord>(&found, key)?.is_none() {
+        let keys = [Key::Machine, Key::Cordon, Key::Drain].map(|key| key(id.to_owned()));
+        let found = self.get(&keys).await?;
+        let machine = self.read_record::<MachineRecord>(&found, keys[0].clone())?;
+        if machine.is_none() {
             return Ok(None);
         }
         let mut known = self.snapshot_of(&found);
-        self.read_about_machines(&mut known, id, id).await?;
+        let take = |entry| _ = known.apply(KeyChange::of_entry(&self.prefix, &entry));
+        let labels = self.prefix.part(Family::Label, id);
+        self.read_each(labels, Some(found.revision), take).await?;
         Ok(known.machine(id))
     }
 }

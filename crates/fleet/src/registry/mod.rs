@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! users  ─▶ unit/ want/ global/          desired states
-//! engine ─▶ place/ run/ why/             decisions, every write guarded by the leader's term
+//! engine ─▶ place/ run/                  decisions, every write guarded by the leader's term
 //! agents ─▶ machine/ state/              reports, on the machine's lease
 //! ```
 //!
@@ -12,12 +12,10 @@
 //!
 //! The registry works on every [`KeyStore`]: etcd, and memory for simulations.
 
-mod change;
 mod damaged;
 mod engine;
 mod error;
 mod key;
-mod lists;
 mod machines;
 mod pages;
 mod reading;
@@ -25,24 +23,23 @@ mod record;
 mod reports;
 mod snapshot;
 mod steps;
+mod table;
 mod token;
 mod units;
 mod watch;
 
-pub use change::KeyChange;
 pub use engine::{Acquired, EngineGate, Leading};
 pub use error::Error;
-pub use key::{Key, LabelKey, PART_BYTES_MAX, Prefix, RunKey, StateKey, UnusablePart, is_part};
-pub use lists::{LISTED_MAX, ListedUnit, Page, ReportedState, StateFilter};
+pub use key::{LabelKey, PART_BYTES_MAX, Prefix, RunKey, StateKey, UnusablePart, is_part};
 pub use machines::{BriefDrain, KnownMachine, LABELS_MAX, Registered, Registration};
+pub use pages::{LISTED_MAX, ListedUnit, Page, ReportedState, StateFilter};
 pub use record::{
-    Body, DesiredRecord, EngineVersion, Global, GlobalRule, Label, Leader, MachineRecord,
-    MoveOrder, Moved, Placement, Record, RefusalRecord, ReplacesOrder, Resume, Run, Stored,
-    UnitState, Why, is_newer,
+    Body, DesiredRecord, Drain, EngineVersion, Global, GlobalRule, Label, Leader, MachineRecord,
+    MoveOrder, Moved, Placement, Record, ReplacesOrder, Resume, Run, Stored, UnitState, is_newer,
 };
 pub use reports::Reports;
-pub use snapshot::{Snapshot, UnreadableKeys};
 pub use steps::Step;
+pub use table::{Key, KeyChange, Snapshot, UnreadableKeys};
 pub use token::{PageToken, TOKEN_CHARACTERS_MAX};
 pub use units::{BODY_BYTES_MAX, ReplacesTurn, UnitRecord, Written};
 pub use watch::{Watch, WatchScope, WatchUpdate};

@@ -1,18 +1,62 @@
-//! Pages of lists from a snapshot: the same as the registry's, with the same tokens, at the snapshot's
-//! revision.
+//! Lists in pages, from a snapshot, in the order of keys.
 //!
-//! There is one difference: if all records of a page are unreadable, the registry returns an empty page with a token.
-//! Pages from a snapshot leave unreadable records out, and are not empty.
+//! The token of a page is its last key, and the next page has the keys after it as they are then. So an item that exists
+//! all the time is in the list once. Unreadable records are left out.
 
 use std::ops::Bound;
 
 use super::Error;
-use super::key::{Family, StateKey};
-use super::lists::{ListedUnit, Page, ReportedState, StateFilter};
+use super::key::{KeyPart as _, StateKey};
 use super::machines::KnownMachine;
-use super::snapshot::Snapshot;
+use super::reading::PART_KEYS;
+use super::record::{Stored, UnitState};
+use super::table::{Family, Snapshot};
 use super::token::PageToken;
 use super::units::UnitRecord;
+use crate::keys::Revision;
+
+/// Largest page.
+pub const LISTED_MAX: usize = PART_KEYS;
+
+/// A page of a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Page<T> {
+    /// In order.
+    pub items: Vec<T>,
+    /// The page shows this revision. The next page may show a later one.
+    pub revision: Revision,
+    /// Token of the next page; `None` at the end.
+    pub next: Option<PageToken>,
+}
+
+impl<T> Page<T> {
+    /// The same page with mapped items.
+    pub(crate) fn map<R>(self, item: impl Fn(T) -> R) -> Page<R> {
+        Page {
+            items: self.items.into_iter().map(item).collect(),
+            revision: self.revision,
+            next: self.next,
+        }
+    }
+
+    /// The opaque token for clients; `None` at the end.
+    pub fn token(&self) -> Option<String> {
+        self.next.as_ref().map(PageToken::text)
+    }
+}
+
+/// A unit, with the report of the machine where it is placed.
+pub type ListedUnit = (UnitRecord, Option<Stored<UnitState>>);
+
+/// What a machine reports of a unit.
+pub type ReportedState = (StateKey, Stored<UnitState>);
+
+/// Selects states. The default selects all.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StateFilter {
+    pub unit: Option<String>,
+    pub machine: Option<String>,
+}
 
 impl Snapshot {
     /// A unit, with the report of the machine where it is placed; `None` if it is unreadable.
@@ -50,8 +94,7 @@ impl Snapshot {
         })
     }
 
-    /// Units by name, as [`Registry::list_units`](super::Registry::list_units) lists them. The token's revision
-    /// is ignored, here and below.
+    /// Units by name, each with the report of the machine where it is placed.
     ///
     /// # Errors
     /// [`Error::Token`] for a token of another list.
@@ -138,7 +181,7 @@ impl Snapshot {
     }
 
     /// A page, with its token if the list continues.
-    pub(super) fn page<T>(&self, family: Family, items: Vec<T>, last: Option<String>) -> Page<T> {
+    fn page<T>(&self, family: Family, items: Vec<T>, last: Option<String>) -> Page<T> {
         let revision = self.revision;
         Page {
             items,

@@ -4,7 +4,8 @@
 //! parts. Therefore keys with small values are read in few large parts.
 
 use super::Registry;
-use super::key::{Family, Prefix};
+use super::key::Prefix;
+use super::table::Family;
 use crate::keys::{Entry, Error, KeyStore, LastChange, Range, ReadPosition, Revision};
 
 /// Keys per part. With the largest values a part still fits the store client's limit.

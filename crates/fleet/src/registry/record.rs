@@ -10,7 +10,6 @@ use crate::keys::{Entry, Lease, Revision};
 use hyperfleet_fleet_model::unit::{
     DesiredState, FleetSection, Glob, NameParts, Options, Requirements, UnitName, UnitOption,
 };
-use hyperfleet_fleet_model::wire::RefusalView;
 
 /// Version of every value that this program writes.
 const VERSION: u64 = 1;
@@ -225,46 +224,6 @@ pub struct UnitState {
     /// Why a failed unit has failed, as systemd names it, such as `exit-code`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub result: String,
-}
-
-/// Why a unit is not placed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Why {
-    /// Generation of the unit for which this was found.
-    pub generation: u64,
-    /// Whether the unit stays unplaced until a machine, a unit or its file changes. Otherwise the engine is about to
-    /// place it.
-    #[serde(
-        default,
-        rename = "blocked",
-        skip_serializing_if = "std::ops::Not::not"
-    )]
-    pub is_blocked: bool,
-    /// The full text, for people.
-    #[serde(default)]
-    pub reason: String,
-    /// How many machines refuse for which requirement; empty if the reason is another.
-    pub refusals: Vec<RefusalRecord>,
-}
-
-/// Machines that refuse a unit for the same requirement.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RefusalRecord {
-    pub requirement: String,
-    /// How many machines refuse.
-    pub count: u64,
-    /// Some of them, by id.
-    pub machines: Vec<String>,
-}
-
-impl From<RefusalRecord> for RefusalView {
-    fn from(refusal: RefusalRecord) -> Self {
-        Self {
-            count: refusal.count,
-            machines: refusal.machines,
-            requirement: refusal.requirement,
-        }
-    }
 }
 
 /// The leading engine.

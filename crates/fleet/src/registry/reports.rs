@@ -4,12 +4,13 @@
 
 use std::collections::BTreeMap;
 
-use super::key::{Key, StateKey, check_part};
+use super::key::{StateKey, check_part};
 use super::machines::Registration;
-use super::record::{self, LastReport, UnitState};
+use super::record::{self, LastReport, Stored, UnitState};
+use super::table::{Family, Key};
 use super::{Error, Registry};
 use crate::keys::{
-    self, Guard, KeyOperation, KeyStore, Revision, TRANSACTION_OPERATIONS_MAX, Transaction,
+    self, Entry, Guard, KeyOperation, KeyStore, Revision, TRANSACTION_OPERATIONS_MAX, Transaction,
 };
 
 /// What an agent has reported under one registration. A new registration starts empty.
@@ -20,6 +21,38 @@ pub struct Reports {
     written: BTreeMap<String, Option<UnitState>>,
     /// Revision of the machine's last known report under any registration; 0 for none.
     last: Revision,
+}
+
+impl<S: KeyStore> Registry<S> {
+    /// What a machine reports of a unit.
+    ///
+    /// # Errors
+    /// [`Error::Unreadable`] if it is unreadable.
+    pub async fn find_state(
+        &self,
+        unit: &str,
+        machine: &str,
+    ) -> Result<Option<Stored<UnitState>>, Error> {
+        check_part("unit name", unit)?;
+        check_part("machine id", machine)?;
+        let (unit, machine) = (unit.to_owned(), machine.to_owned());
+        self.find(Key::State(StateKey { unit, machine })).await
+    }
+
+    /// The units that a machine reports, readable or not. All states are read to find them.
+    pub async fn reported_by(&self, machine: &str) -> Result<Vec<String>, Error> {
+        let mut units = Vec::new();
+        let take = |entry: Entry| {
+            if let Some(Key::State(key)) = self.prefix.read(&entry.key)
+                && key.machine == machine
+            {
+                units.push(key.unit);
+            }
+        };
+        let states = self.prefix.family(Family::State);
+        self.read_each(states, None, take).await?;
+        Ok(units)
+    }
 }
 
 impl Reports {

@@ -1,57 +1,12 @@
-//! The whole registry at one revision, and its updates.
+//! Questions to the whole registry at one revision.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use super::change::KeyChange;
-use super::key::{Key, LabelKey, RunKey, StateKey};
-use super::record::{
-    Body, Cordon, DesiredRecord, Drain, EngineVersion, Global, Label, Leader, MachineRecord,
-    MoveOrder, Placement, Record, Resume, Run, Stored, UnitState, Why, is_newer,
-};
+use super::key::{LabelKey, RunKey};
+use super::record::is_newer;
+use super::table::{Key, KeyChange, Snapshot};
 use crate::keys::Revision;
 use hyperfleet_fleet_model::schedule::Availability;
-
-/// Unreadable keys, with the version that each names.
-pub type UnreadableKeys = BTreeMap<Key, Option<u64>>;
-
-/// Every record at one revision. Unreadable ones are only named.
-///
-/// A snapshot to which later changes were applied equals the snapshot of the later revision.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Snapshot {
-    pub revision: Revision,
-    /// Unit files by name.
-    pub bodies: BTreeMap<String, Stored<Body>>,
-    /// Desired states by name.
-    pub desired: BTreeMap<String, Stored<DesiredRecord>>,
-    /// By unit.
-    pub placements: BTreeMap<String, Stored<Placement>>,
-    /// Orders to agents, by machine and unit.
-    pub runs: BTreeMap<RunKey, Stored<Run>>,
-    /// Orders to every matching agent, by unit.
-    pub globals: BTreeMap<String, Stored<Global>>,
-    /// Registered machines by id.
-    pub machines: BTreeMap<String, Stored<MachineRecord>>,
-    /// Metadata that users set, by machine and key.
-    pub labels: BTreeMap<LabelKey, Stored<Label>>,
-    /// Machines that take no further units, by id.
-    pub cordons: BTreeMap<String, Stored<Cordon>>,
-    /// Machines whose units must leave, by id.
-    pub drains: BTreeMap<String, Stored<Drain>>,
-    /// Ordered moves, by unit.
-    pub moves: BTreeMap<String, Stored<MoveOrder>>,
-    /// Reports, by unit and machine.
-    pub states: BTreeMap<StateKey, Stored<UnitState>>,
-    /// Why units are not placed, by name.
-    pub whys: BTreeMap<String, Stored<Why>>,
-    pub leader: Option<Stored<Leader>>,
-    pub engine_version: Option<Stored<EngineVersion>>,
-    /// The last order to resume after the registry went back in time.
-    pub resume: Option<Stored<Resume>>,
-    pub unreadable: UnreadableKeys,
-    /// Unknown keys below the prefix.
-    pub unknown: BTreeSet<String>,
-}
 
 impl Snapshot {
     /// The snapshot of these records at a revision.
@@ -62,83 +17,6 @@ impl Snapshot {
         };
         snapshot.extend(found);
         snapshot
-    }
-
-    /// Applies a change. Returns its key; `None` for an unknown one.
-    pub fn apply(&mut self, change: KeyChange) -> Option<Key> {
-        let unreadable = &mut self.unreadable;
-        Some(match change {
-            KeyChange::Unit(name, record) => {
-                store(&mut self.bodies, name, record, Key::Unit, unreadable)
-            }
-            KeyChange::Desired(name, record) => {
-                store(&mut self.desired, name, record, Key::Desired, unreadable)
-            }
-            KeyChange::Placement(name, record) => store(
-                &mut self.placements,
-                name,
-                record,
-                Key::Placement,
-                unreadable,
-            ),
-            KeyChange::Run(key, record) => store(&mut self.runs, key, record, Key::Run, unreadable),
-            KeyChange::Global(name, record) => {
-                store(&mut self.globals, name, record, Key::Global, unreadable)
-            }
-            KeyChange::Machine(id, record) => {
-                store(&mut self.machines, id, record, Key::Machine, unreadable)
-            }
-            KeyChange::Label(key, record) => {
-                store(&mut self.labels, key, record, Key::Label, unreadable)
-            }
-            KeyChange::Cordon(id, record) => {
-                store(&mut self.cordons, id, record, Key::Cordon, unreadable)
-            }
-            KeyChange::Drain(id, record) => {
-                store(&mut self.drains, id, record, Key::Drain, unreadable)
-            }
-            KeyChange::Move(name, record) => {
-                store(&mut self.moves, name, record, Key::Move, unreadable)
-            }
-            KeyChange::State(key, record) => {
-                store(&mut self.states, key, record, Key::State, unreadable)
-            }
-            KeyChange::Why(name, record) => {
-                store(&mut self.whys, name, record, Key::Why, unreadable)
-            }
-            KeyChange::LastReport(id, record) => {
-                let key = Key::LastReport(id);
-                record_unreadable(unreadable, &key, &record);
-                key
-            }
-            KeyChange::Leader(record) => {
-                record_unreadable(unreadable, &Key::Leader, &record);
-                self.leader = record.into_stored();
-                Key::Leader
-            }
-            KeyChange::EngineVersion(record) => {
-                record_unreadable(unreadable, &Key::EngineVersion, &record);
-                self.engine_version = record.into_stored();
-                Key::EngineVersion
-            }
-            KeyChange::ReplacesOrder(record) => {
-                record_unreadable(unreadable, &Key::ReplacesOrder, &record);
-                Key::ReplacesOrder
-            }
-            KeyChange::Resume(record) => {
-                record_unreadable(unreadable, &Key::Resume, &record);
-                self.resume = record.into_stored();
-                Key::Resume
-            }
-            KeyChange::Unknown { name, exists } => {
-                if exists {
-                    self.unknown.insert(name);
-                } else {
-                    self.unknown.remove(&name);
-                }
-                return None;
-            }
-        })
     }
 
     /// The key that makes a unit unreadable: one of `unit/`, `want/`, `place/` and `global/`, or `want/` where
@@ -246,29 +124,5 @@ impl Extend<KeyChange> for Snapshot {
         for change in changes {
             let _ = self.apply(change);
         }
-    }
-}
-
-/// Stores the state of a key. Returns the key.
-fn store<K: Ord + Clone, T>(
-    map: &mut BTreeMap<K, Stored<T>>,
-    name: K,
-    record: Record<T>,
-    key: fn(K) -> Key,
-    unreadable: &mut UnreadableKeys,
-) -> Key {
-    let key = key(name.clone());
-    record_unreadable(unreadable, &key, &record);
-    match record.into_stored() {
-        Some(stored) => _ = map.insert(name, stored),
-        None => _ = map.remove(&name),
-    }
-    key
-}
-
-fn record_unreadable<T>(unreadable: &mut UnreadableKeys, key: &Key, record: &Record<T>) {
-    match record {
-        Record::Unreadable { version } => _ = unreadable.insert(key.clone(), *version),
-        Record::Present(_) | Record::Absent => _ = unreadable.remove(key),
     }
 }

@@ -4,8 +4,9 @@
 use std::collections::BTreeSet;
 
 use super::engine::Leading;
-use super::key::{Key, check_part};
-use super::record::{Moved, Placement, Run, Why};
+use super::key::check_part;
+use super::record::{Moved, Placement, Run};
+use super::table::Key;
 use super::units::Written;
 use super::{Error, Registry};
 use crate::keys::{
@@ -18,6 +19,10 @@ const TRANSACTION_BYTES_MAX: usize = 1 << 20;
 
 /// One change of one unit, with the revisions that it was decided on.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly all steps are planned ones"
+)]
 pub enum Step {
     /// Places, moves or withdraws a unit. A moved unit is always placed somewhere. A task that was decided on because
     /// a machine is lost is stale once that machine is registered.
@@ -36,21 +41,12 @@ pub enum Step {
         /// Revision of `run/` on the machine that it goes to; `None` if absent.
         run_to: Option<Revision>,
     },
-    /// Stores why a unit is not placed. Placing it removes the reason.
-    Explain {
-        unit: String,
-        why: Why,
-        /// Revision of the desired state that was decided on.
-        desired: Revision,
-    },
     /// Removes an order to move a unit.
     Unmove {
         unit: String,
         /// Revision of the order.
         order: Revision,
     },
-    /// Removes the reason of a unit, as when it no longer needs a machine.
-    Unexplain { unit: String },
 }
 
 /// A step in its written form.
@@ -65,9 +61,7 @@ impl Step {
     pub fn unit(&self) -> &str {
         match self {
             Self::Planned { task, .. } => task.unit.as_str(),
-            Self::Explain { unit, .. } | Self::Unmove { unit, .. } | Self::Unexplain { unit } => {
-                unit
-            }
+            Self::Unmove { unit, .. } => unit,
         }
     }
 }
@@ -159,7 +153,6 @@ impl<S: KeyStore> Registry<S> {
         let unit = step.unit();
         let placement_key = Key::Placement(unit.to_owned());
         let at = |key: &Key, revision: Revision| Guard::Modified(self.name(key), revision);
-        let wanted = |revision: Revision| at(&Key::Desired(unit.to_owned()), revision);
         let (guards, then) = match step {
             Step::Planned {
                 task,
@@ -174,7 +167,8 @@ impl<S: KeyStore> Registry<S> {
                     Some(_) => at(&placement_key, *placement),
                     None => Guard::Absent(self.name(&placement_key)),
                 };
-                let mut guards = vec![placed, wanted(*desired)];
+                let desired = at(&Key::Desired(unit.to_owned()), *desired);
+                let mut guards = vec![placed, desired];
                 if let Some(lost) = task.lost_machine() {
                     let machine_key = Key::Machine(lost.to_string());
                     guards.push(Guard::Absent(self.name(&machine_key)));
@@ -206,11 +200,6 @@ impl<S: KeyStore> Registry<S> {
                 let key = Key::Move(unit.to_owned());
                 (vec![at(&key, *order)], vec![self.delete(&key)])
             }
-            Step::Explain { why, desired, .. } => {
-                let why = self.put(&Key::Why(unit.to_owned()), why);
-                (vec![wanted(*desired)], vec![why])
-            }
-            Step::Unexplain { .. } => (Vec::new(), vec![self.delete(&Key::Why(unit.to_owned()))]),
         };
         Write {
             index,
@@ -233,7 +222,6 @@ impl<S: KeyStore> Registry<S> {
         vec![
             self.put(&Key::Placement(unit.to_owned()), placement),
             self.put(&Key::run(&placement.machine, unit), &run),
-            self.delete(&Key::Why(unit.to_owned())),
         ]
     }
 }
@@ -262,8 +250,6 @@ fn fitting(steps: &[Write<'_>]) -> usize {
 fn size(operation: &KeyOperation) -> usize {
     match operation {
         KeyOperation::Put(key, value, _) => key.len() + value.len(),
-        KeyOperation::Get(key) | KeyOperation::GetAt(key, _) | KeyOperation::Delete(key) => {
-            key.len()
-        }
+        KeyOperation::Get(key) | KeyOperation::Delete(key) => key.len(),
     }
 }

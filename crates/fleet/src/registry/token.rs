@@ -1,10 +1,10 @@
-//! Page tokens: after which key and at which revision a list continues.
+//! Page tokens: after which key a list continues.
 
+use super::table::Family;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
 
 use super::Error;
-use super::key::Family;
 use crate::keys::Revision;
 
 /// Longest token that is parsed, in characters.
@@ -17,7 +17,8 @@ const FORM: u8 = 1;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PageToken {
     list: u8,
-    pub(super) revision: Revision,
+    /// Of the page. Only servers of earlier versions read it: they continue the list at this revision.
+    revision: Revision,
     /// The last key of the previous page, without the folder of its list.
     pub(super) last: String,
 }
@@ -29,10 +30,6 @@ impl PageToken {
             revision,
             last,
         }
-    }
-
-    pub fn revision(&self) -> Revision {
-        self.revision
     }
 
     /// The text for clients.

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::key::{Key, UnusablePart, check_part};
+use super::key::{UnusablePart, check_part};
 use super::record::{self, Body, DesiredRecord, Global, Placement, ReplacesOrder, Run, Stored};
+use super::table::Key;
 use super::{Error, Registry};
 use crate::keys::{Guard, KeyOperation, KeyStore, Revision, Transaction, TransactionOutcome};
 use hyperfleet_fleet_model::unit::DesiredState;
@@ -22,6 +23,14 @@ pub struct UnitRecord {
     pub desired: Stored<DesiredRecord>,
     /// Never set for a global unit.
     pub placement: Option<Stored<Placement>>,
+}
+
+impl UnitRecord {
+    /// The revision of its last change.
+    pub(crate) fn revision(&self) -> Revision {
+        let placement = self.placement.as_ref().map_or(0, |it| it.revision);
+        self.body.revision.max(self.desired.revision).max(placement)
+    }
 }
 
 /// The state of the order in which units are given `Replaces`. A write guarded by it was checked against all
@@ -182,7 +191,6 @@ impl<S: KeyStore> Registry<S> {
         then.extend(self.put_global(&unit.name, body, &desired));
         if body.global.is_some() {
             then.extend(self.delete_placement(unit));
-            then.push(self.delete(&Key::Why(unit.name.clone())));
         } else {
             if unit.body.value.global.is_some() {
                 then.push(self.delete(&Key::Global(unit.name.clone())));
@@ -241,7 +249,7 @@ impl<S: KeyStore> Registry<S> {
     /// # Errors
     /// [`Error::Unreadable`] if its `run/` is of a newer version.
     pub async fn destroy_unit(&self, unit: &UnitRecord) -> Result<Written, Error> {
-        let gone = [Key::Unit, Key::Desired, Key::Global, Key::Why];
+        let gone = [Key::Unit, Key::Desired, Key::Global];
         let gone = gone.map(|key| self.delete(&key(unit.name.clone())));
         let mut then = Vec::from(gone);
         then.extend(self.delete_placement(unit));

@@ -1,8 +1,8 @@
 //! Watches of the registry.
 
-use super::change::KeyChange;
-use super::key::{Family, check_part};
+use super::key::check_part;
 use super::reading::Reading;
+use super::table::{Family, KeyChange};
 use super::{Error, Registry};
 use crate::keys::{self, KeyStore, KeyWatch as _, Range, ReadPosition, Revision};
 
@@ -17,8 +17,6 @@ pub enum WatchScope {
     Globals,
     /// Metadata that users set for one machine.
     Labels { machine: String },
-    /// The leader and the newest engine: for engines that stand by.
-    Leader,
     /// The keys below `order/`, including the order to resume.
     Order,
 }
@@ -92,8 +90,7 @@ impl<S: KeyStore> Registry<S> {
         Ok(match scope {
             WatchScope::Everything => self.prefix.everything(),
             WatchScope::Globals => self.prefix.family(Family::Global),
-            WatchScope::Leader => self.prefix.family(Family::Engine),
-            WatchScope::Order => self.prefix.family(Family::Order),
+            WatchScope::Order => self.prefix.orders(),
             WatchScope::Runs { machine } => {
                 check_part("machine id", machine)?;
                 self.prefix.part(Family::Run, machine)

@@ -375,10 +375,10 @@ async fn followers_receive_what_a_new_list_changed() {
         .report(&mut reports, &[("d.service", state("active", true))])
         .await;
     store.compact(Revision::MAX);
-    let expected = everything(&Fleet::new(world.registry.clone(), 100)).await;
     let FollowUpdate::Changed { items, .. } = client.next().await else {
         panic!("it was listed");
     };
+    let expected = everything(&world.beside().await.fleet).await;
     assert_eq!(items.len(), 3, "what is as it was is not told: {items:?}");
     client.until_it_is(&expected.units).await;
     reported.until_it_is(&expected.states).await;
@@ -435,8 +435,12 @@ async fn a_follower_catches_up_from_the_history() {
 
 async fn all_states<S: KeyStore>(world: &Mirrored<S>) -> Vec<StateView> {
     let fleet = Fleet::new(world.registry.clone(), 256);
+    let mirror = tokio::spawn(fleet.clone().run_mirror());
+    hyperfleet_testkit::until("the mirror is connected", async || fleet.is_connected()).await;
     let filter = StateFilter::default();
-    all(async |token| fleet.list_states(&filter, token).await).await
+    let states = all(async |token| fleet.list_states(&filter, token).await).await;
+    mirror.abort();
+    states
 }
 
 /// Clients that are fast, slow, or resume, while much happens.

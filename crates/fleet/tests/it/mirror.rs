@@ -1,15 +1,15 @@
-//! Lists from memory: the same as those of etcd, current, and of one moment.
+//! Lists from memory: the same as what is in etcd, and current.
 
 use std::time::{Duration, Instant};
 
 use hyperfleet_fleet::keys::{KeyStore, Revision};
-use hyperfleet_fleet::registry::{Leading, PageToken, Reports};
+use hyperfleet_fleet::registry::{Leading, Reports};
 use hyperfleet_fleet::{Error, Fleet, StateFilter};
 use hyperfleet_fleet_model::unit::DesiredState;
 use hyperfleet_testkit::MemoryKeys;
 use rustix::process::Signal;
 
-use super::mirrored::{Mirrored, PAGE, all, compact, everything, on, on_shared, request, state};
+use super::mirrored::{Mirrored, all, compact, everything, on, on_shared, request, state};
 use hyperfleet_testkit::{Random, TestEtcd, fresh_prefix, until};
 
 /// Few, so that random choices repeat.
@@ -28,88 +28,6 @@ async fn names<S: KeyStore>(
     let next = page.token();
     let names = page.items.into_iter().map(|unit| unit.name);
     (names.collect(), next)
-}
-
-#[tokio::test]
-async fn pages_and_their_tokens_are_those_of_the_registry() {
-    let world = on_shared().await;
-    let mut reports = Vec::new();
-    for id in ["m1", "m2", "m3", "m4", "m5", "m6", "m7"] {
-        reports.push(Reports::new(world.register(id, &[]).await));
-    }
-    let leading = world.lead("m1").await;
-    for number in 0..10 {
-        world.create(&name(number), &[SLEEP], "launched").await;
-        world.place(&leading, &name(number), "m1").await;
-    }
-    for reports in &mut reports[..4] {
-        let names: Vec<_> = (0..5).map(name).collect();
-        let states: Vec<_> = names
-            .iter()
-            .map(|n| (n.as_str(), state("active", true)))
-            .collect();
-        world.report(reports, &states).await;
-    }
-    world.settle().await;
-    // This one has no keeper: it reads etcd.
-    let read = Fleet::new(world.registry.clone(), PAGE);
-    let at = |fleet: &Fleet<_>, token: Option<String>| {
-        let fleet = fleet.clone();
-        async move { fleet.list_units(token.as_deref()).await.unwrap() }
-    };
-    let revision = |token: &str| PageToken::parse(token).unwrap().revision();
-    let mut token = None;
-    let mut pages = 0;
-    loop {
-        let here = at(&world.fleet, token.clone()).await;
-        let there = at(&read, token.clone()).await;
-        assert_eq!(here.items, there.items);
-        pages += 1;
-        let (Some(ours), Some(theirs)) = (here.token(), there.token()) else {
-            assert_eq!(here.token(), there.token());
-            break;
-        };
-        if token.is_some() {
-            assert_eq!(ours, theirs, "the same text from both");
-        } else {
-            // The registry's first page may be of a later moment on a shared server.
-            assert!(revision(&ours) <= revision(&theirs));
-        }
-        token = here.token();
-    }
-    assert_eq!(pages, 4);
-    for (unit, machine) in [
-        (None, None),
-        (Some(name(1)), None),
-        (None, Some("m2".to_owned())),
-    ] {
-        let filter = StateFilter { unit, machine };
-        let list = async |fleet: &Fleet<_>| {
-            all(async |token| fleet.list_states(&filter, token).await).await
-        };
-        let (here, there) = (list(&world.fleet).await, list(&read).await);
-        assert!(here == there && here.len() > PAGE, "{filter:?}: {here:?}");
-        // A list started in one is continued in the other.
-        let first = world
-            .fleet
-            .list_states(&filter, None)
-            .await
-            .unwrap()
-            .token();
-        let here = world
-            .fleet
-            .list_states(&filter, first.as_deref())
-            .await
-            .unwrap();
-        let there = read.list_states(&filter, first.as_deref()).await.unwrap();
-        assert_eq!(here, there, "{filter:?}");
-    }
-    assert_eq!(
-        all(async |token| world.fleet.list_machines(token).await)
-            .await
-            .len(),
-        7
-    );
 }
 
 #[tokio::test]
@@ -135,23 +53,21 @@ async fn a_token_is_for_the_list_that_gave_it() {
         .unwrap()
         .token()
         .unwrap();
-    let read = Fleet::new(world.registry.clone(), PAGE);
     let other = StateFilter {
         unit: Some(name(7)),
         machine: None,
     };
-    for fleet in [&world.fleet, &read] {
-        for wrong in ["", "ZAABAA==", "!", &states] {
-            let list = fleet.list_units(Some(wrong)).await;
-            assert!(matches!(list, Err(Error::Token)), "{wrong}: {list:?}");
-            let list = fleet.list_machines(Some(wrong)).await;
-            assert!(matches!(list, Err(Error::Token)), "{wrong}: {list:?}");
-        }
-        let list = fleet.list_states(&everything, Some(&units)).await;
-        assert!(matches!(list, Err(Error::Token)), "{list:?}");
-        let list = fleet.list_states(&other, Some(&states)).await;
-        assert!(matches!(list, Err(Error::Token)), "{list:?}");
+    let fleet = &world.fleet;
+    for wrong in ["", "ZAABAA==", "!", &states] {
+        let list = fleet.list_units(Some(wrong)).await;
+        assert!(matches!(list, Err(Error::Token)), "{wrong}: {list:?}");
+        let list = fleet.list_machines(Some(wrong)).await;
+        assert!(matches!(list, Err(Error::Token)), "{wrong}: {list:?}");
     }
+    let list = fleet.list_states(&everything, Some(&units)).await;
+    assert!(matches!(list, Err(Error::Token)), "{list:?}");
+    let list = fleet.list_states(&other, Some(&states)).await;
+    assert!(matches!(list, Err(Error::Token)), "{list:?}");
 }
 
 #[tokio::test]
@@ -174,7 +90,7 @@ async fn a_writer_reads_its_own_writes() {
 }
 
 #[tokio::test]
-async fn a_list_is_of_one_moment_however_it_changes_meanwhile() {
+async fn a_list_has_once_what_exists_all_the_time() {
     let world = on_shared().await;
     for number in [1, 3, 5, 7, 9] {
         world.create(&name(number), &[SLEEP], "").await;
@@ -183,43 +99,35 @@ async fn a_list_is_of_one_moment_however_it_changes_meanwhile() {
     assert_eq!(first, [name(1), name(3), name(5)]);
     world.create(&name(0), &[SLEEP], "").await;
     world.create(&name(8), &[SLEEP], "").await;
-    world.fleet.destroy_unit(&name(7)).await.unwrap();
+    // Also the unit that the token names.
+    for gone in [5, 7] {
+        world.fleet.destroy_unit(&name(gone)).await.unwrap();
+    }
     // Here and on another server.
     let beside = world.beside().await;
     for fleet in [&world.fleet, &beside.fleet] {
         let (second, end) = names(fleet, token.as_deref()).await;
-        assert_eq!((second, end), (vec![name(7), name(9)], None));
+        assert_eq!((second, end), (vec![name(8), name(9)], None));
         assert_eq!(names(fleet, None).await.0, [name(0), name(1), name(3)]);
     }
 }
 
 #[tokio::test]
-async fn a_compacted_list_is_stale_once_something_has_changed() {
+async fn a_list_goes_on_whatever_etcd_has_forgotten() {
     let server = TestEtcd::start().await;
     let world = on(&server).await;
-    for number in 0..7 {
+    for number in 0..4 {
         world.create(&name(number), &[SLEEP], "").await;
     }
     let (_, token) = names(&world.fleet, None).await;
-    // Other tests use the server, too, and their history is compacted with ours.
-    let store = &world.store;
-    let elsewhere = Mirrored::start(store.clone(), fresh_prefix()).await;
-    let last = elsewhere.put("x", "y").await;
-    compact(&server, last).await;
-    let (second, token) = names(&world.fleet, token.as_deref()).await;
-    assert_eq!(
-        second,
-        [name(3), name(4), name(5)],
-        "nothing of ours has changed"
-    );
     world.create("zz.service", &[SLEEP], "").await;
-    until("it has come", async || {
-        names(&world.fleet, None).await.0.len() == 3
-    })
-    .await;
-    let stale = world.fleet.list_units(token.as_deref()).await.unwrap_err();
-    assert!(matches!(stale, Error::Stale), "{stale:?}");
-    assert!(stale.to_string().contains("start over"));
+    let last = world.put("x", "y").await;
+    compact(&server, last).await;
+    let (second, end) = names(&world.fleet, token.as_deref()).await;
+    assert_eq!(
+        (second, end),
+        (vec![name(3), "zz.service".to_owned()], None)
+    );
 }
 
 /// A random change.
@@ -306,13 +214,17 @@ async fn whatever_happens_the_mirror_is_what_is_there() {
             }
         }
         world.settle().await;
-        let read = Fleet::new(world.registry.clone(), PAGE);
+        let snapshot = world.registry.snapshot().await.unwrap();
         for machine in ["m0", "m1", "m2"] {
-            let (unit, machine) = (None, Some(machine.to_owned()));
-            let filter = StateFilter { unit, machine };
-            let here = world.fleet.list_states(&filter, None).await.unwrap();
-            let there = read.list_states(&filter, None).await.unwrap();
-            assert_eq!(here, there, "{filter:?}, seed {seed}");
+            let filter = StateFilter {
+                unit: None,
+                machine: Some(machine.to_owned()),
+            };
+            let here = all(async |token| world.fleet.list_states(&filter, token).await).await;
+            let here: Vec<_> = here.into_iter().map(|state| state.unit).collect();
+            let there = snapshot.states.keys().filter(|key| key.machine == machine);
+            let there: Vec<_> = there.map(|key| key.unit.clone()).collect();
+            assert_eq!(here, there, "{machine}, seed {seed}");
         }
         let beside = world.beside().await;
         let (here, there) = (
@@ -393,9 +305,12 @@ async fn a_mirror_that_is_not_kept_is_not_connected() {
     world.create("a.service", &[SLEEP], "").await;
     world.stop();
     until("it is not", async || !world.fleet.is_connected()).await;
-    // It asks etcd then.
     world.create("b.service", &[SLEEP], "").await;
-    assert_eq!(names(&world.fleet, None).await.0.len(), 2);
+    let listed = world.fleet.list_units(None).await;
+    assert!(
+        matches!(listed, Err(Error::Unavailable(None))),
+        "{listed:?}"
+    );
     let follow = world.fleet.follow_units(None).await;
     assert!(matches!(follow, Err(Error::Unavailable(None))));
     world.keep().await;

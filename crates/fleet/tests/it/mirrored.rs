@@ -153,9 +153,9 @@ impl<S: KeyStore> Mirrored<S> {
 
     /// Waits until the mirror has reached the current revision.
     pub(crate) async fn settle(&self) {
-        let read = Fleet::new(self.registry.clone(), PAGE);
+        let beside = self.beside().await;
         until("the mirror has come to the present", async || {
-            everything(&self.fleet).await == everything(&read).await
+            everything(&self.fleet).await == everything(&beside.fleet).await
         })
         .await;
     }

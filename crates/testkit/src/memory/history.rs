@@ -85,7 +85,7 @@ impl History {
         let operations = if succeeded { then } else { otherwise };
         let puts_on = |operation: &KeyOperation| match operation {
             KeyOperation::Put(_, _, lease) => *lease,
-            KeyOperation::Get(_) | KeyOperation::GetAt(..) | KeyOperation::Delete(_) => None,
+            KeyOperation::Get(_) | KeyOperation::Delete(_) => None,
         };
         if operations.iter().filter_map(puts_on).any(|l| !lives(l)) {
             return Err(Error::LeaseGone { doing: "put a key" });
@@ -95,10 +95,6 @@ impl History {
         for operation in operations {
             match operation {
                 KeyOperation::Get(key) => found.extend(self.entry(key.as_bytes(), revision)),
-                KeyOperation::GetAt(key, at) => {
-                    self.check_revision(at)?;
-                    found.extend(self.entry(key.as_bytes(), at));
-                }
                 KeyOperation::Put(key, value, lease) => self.put(key, value, lease, revision),
                 KeyOperation::Delete(key) => self.delete(key.as_bytes(), revision),
             }
@@ -252,6 +248,6 @@ fn check(guards: &[Guard], then: &[KeyOperation], otherwise: &[KeyOperation]) ->
 fn written(operation: &KeyOperation) -> Option<&String> {
     match operation {
         KeyOperation::Put(key, ..) | KeyOperation::Delete(key) => Some(key),
-        KeyOperation::Get(_) | KeyOperation::GetAt(..) => None,
+        KeyOperation::Get(_) => None,
     }
 }

@@ -5,15 +5,13 @@
 //!    │               │
 //!    └── records ──▶ Cluster     the input of decisions
 //!                    ▼
-//!            decide   ─▶ steps     a plan as steps, in a valid order
-//!            explain  ─▶ reasons   why units are on no machine, in slices
+//!            decide ─▶ steps       a plan as steps, in a valid order
 //! ```
 //!
 //! All records come from the mirror, also those that this engine wrote. `lead` waits until the mirror has all earlier
 //! writes. So nothing is decided twice, and there is one order of events: the store's. The mirror may be ahead of
 //! the cluster. A step about such a newer record has a guard that always fails.
 
-mod reasons;
 mod steps;
 #[cfg(test)]
 mod tests;
@@ -23,7 +21,6 @@ use std::sync::Arc;
 
 use tokio::sync::mpsc::UnboundedReceiver;
 
-use self::reasons::Reasons;
 pub(super) use self::steps::Agenda;
 use crate::keys::Revision;
 use crate::known_units;
@@ -47,7 +44,8 @@ pub(super) struct Decider {
     /// Changes since the cluster was last updated.
     changed_units: BTreeSet<String>,
     changed_machines: BTreeSet<String>,
-    changed_whys: BTreeSet<String>,
+    /// Units that need a machine and have none.
+    unplaced: BTreeSet<String>,
     /// Units with a file and no desired state: damage, as after a partial restore of a backup.
     missing_desired_state: BTreeSet<String>,
     /// Units whose place names an impossible machine.
@@ -57,7 +55,6 @@ pub(super) struct Decider {
     /// Unreadable keys that were logged.
     logged: UnreadableKeys,
     logged_unknown: BTreeSet<String>,
-    reasons: Reasons,
     /// Whether later changes may have invalidated the last decision.
     is_outdated: bool,
     /// Whether missing machines are expected to return.
@@ -76,13 +73,12 @@ impl Decider {
             cluster: Cluster::new(),
             changed_units: BTreeSet::new(),
             changed_machines: BTreeSet::new(),
-            changed_whys: BTreeSet::new(),
+            unplaced: BTreeSet::new(),
             missing_desired_state: BTreeSet::new(),
             misplaced: BTreeSet::new(),
             stopping: BTreeSet::new(),
             logged: UnreadableKeys::new(),
             logged_unknown: BTreeSet::new(),
-            reasons: Reasons::default(),
             is_outdated: true,
             awaits_machines: false,
         };
@@ -99,7 +95,7 @@ impl Decider {
     fn start_over(&mut self, snapshot: &Snapshot) {
         self.cluster = Cluster::new();
         self.cluster.await_machines(self.awaits_machines);
-        self.reasons = Reasons::default();
+        self.unplaced.clear();
         self.missing_desired_state.clear();
         self.misplaced.clear();
         self.stopping.clear();
@@ -110,7 +106,7 @@ impl Decider {
         let machines = snapshot.machines.keys().chain(unreadable);
         self.changed_machines = machines.cloned().collect();
         let units = snapshot.bodies.keys().chain(snapshot.placements.keys());
-        self.changed_units = units.chain(snapshot.whys.keys()).cloned().collect();
+        self.changed_units = units.cloned().collect();
         self.is_outdated = true;
     }
 
@@ -160,7 +156,6 @@ impl Decider {
                 self.changed_units.insert(name);
             }
             Key::Move(_) => self.is_outdated = true,
-            Key::Why(name) => _ = self.changed_whys.insert(name),
             Key::Machine(id)
             | Key::Label(LabelKey { machine: id, .. })
             | Key::Cordon(id)
@@ -275,7 +270,7 @@ impl Decider {
 
     /// How many units need a machine and have none.
     pub(super) fn unplaced_count(&self) -> usize {
-        self.reasons.unplaced_count()
+        self.unplaced.len()
     }
 
     /// What must be done now.
@@ -317,27 +312,6 @@ impl Decider {
         self.agenda(snapshot, &tasks).with(void)
     }
 
-    /// The next slice of reasons to store or remove; `None` if there is nothing more to check for now. Call it
-    /// when nothing has to be decided.
-    pub(super) fn explain(&mut self) -> Option<Vec<Step>> {
-        self.read(|decider, snapshot| {
-            decider.update_cluster(snapshot);
-            let mut reasons = std::mem::take(&mut decider.reasons);
-            let is_unreadable = |name: &str| {
-                let why = Key::Why(name.to_owned());
-                known_units::is_pinned(snapshot, name) || snapshot.unreadable.contains_key(&why)
-            };
-            let slice = reasons.slice(snapshot, &decider.cluster, is_unreadable);
-            decider.reasons = reasons;
-            slice
-        })
-    }
-
-    /// Schedules a check of some stored reasons, which may be outdated.
-    pub(super) fn tick(&mut self) {
-        self.reasons.tick();
-    }
-
     /// Updates the cluster with every unit and machine that has changed.
     fn update_cluster(&mut self, snapshot: &Snapshot) {
         self.drain(snapshot);
@@ -346,9 +320,6 @@ impl Decider {
             let is_there = snapshot.machines.contains_key(&id);
             let machine = is_there.then(|| known_units::machine(snapshot, &id));
             let is_unclear = snapshot.unreadable.contains_key(&Key::Machine(id.clone()));
-            // A new or ended drain changes the reasons of the machine's units.
-            let units = self.cluster.units_on(&id);
-            self.changed_whys.extend(units.map(ToString::to_string));
             // Units that wait for a machine to stop them stop waiting when it is gone.
             self.changed_units.append(&mut self.stopping);
             let id = MachineId::new(id);
@@ -357,15 +328,9 @@ impl Decider {
                 None if is_unclear => schedule::ClusterChange::MachineUnclear(id),
                 None => schedule::ClusterChange::MachineGone(id),
             });
-            self.reasons.everything_changed();
         }
         for name in std::mem::take(&mut self.changed_units) {
             self.update_unit(snapshot, &name);
-            self.reasons.everything_changed();
-            self.changed_whys.insert(name);
-        }
-        for name in std::mem::take(&mut self.changed_whys) {
-            self.reasons.update(&name, snapshot, &self.cluster);
         }
     }
 
@@ -382,6 +347,10 @@ impl Decider {
             Some(job) => schedule::ClusterChange::Unit(job),
             None => schedule::ClusterChange::UnitGone(UnitName::stored(name)),
         });
+        let job = self.cluster.job(name);
+        let is_unplaced =
+            job.is_some_and(|job| job.placed_on.is_none()) && self.cluster.needs_machine(name);
+        mark(&mut self.unplaced, name, is_unplaced);
     }
 }
 

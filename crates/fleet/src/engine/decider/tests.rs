@@ -8,10 +8,11 @@ use proptest::prelude::*;
 
 use super::{Agenda, Decider};
 use crate::keys::Revision;
+use crate::known_units;
 use crate::mirror::Mirror;
 use crate::registry::{
-    Body, DesiredRecord, Key, KeyChange, Label, LabelKey, Leader, MachineRecord, Placement, Record,
-    Snapshot, StateKey, Step, Stored, Why,
+    Body, DesiredRecord, Drain, Key, KeyChange, Label, LabelKey, Leader, MachineRecord, Placement,
+    Record, Snapshot, StateKey, Step, Stored,
 };
 use hyperfleet_fleet_model::schedule::{MachineId, Reason};
 use hyperfleet_fleet_model::unit::{DesiredState, Requirements, UnitOption, unmet};
@@ -127,12 +128,7 @@ impl World {
                     None => self.see(KeyChange::Placement(unit.to_owned(), Record::Absent)),
                 }
             }
-            Step::Explain { unit, why, .. } => {
-                let why = self.stored(why.clone());
-                self.see(KeyChange::Why(unit.clone(), why));
-            }
             Step::Unmove { unit, .. } => self.see(KeyChange::Move(unit.clone(), Record::Absent)),
-            Step::Unexplain { unit } => self.see(KeyChange::Why(unit.clone(), Record::Absent)),
         }
     }
 
@@ -156,17 +152,15 @@ impl World {
         panic!("it does not come to an end: {done:?}");
     }
 
-    fn explain(&mut self) -> BTreeMap<String, String> {
-        let mut reasons = BTreeMap::new();
-        while let Some(slice) = self.decider.explain() {
-            for step in slice {
-                if let Step::Explain { unit, why, .. } = &step {
-                    reasons.insert(unit.clone(), why.reason.clone());
-                }
-                self.carry_out(&step);
-            }
-        }
-        reasons
+    /// The reason that users see, from the mirror.
+    fn explain(&self, unit: &str) -> String {
+        let changes = self
+            .mirror
+            .read(|picture| known_units::changes(&picture.snapshot));
+        let cluster = known_units::cluster(changes);
+        cluster
+            .explain(unit)
+            .map_or_else(String::new, |why| why.to_string())
     }
 
     /// Pairs on one machine that exclude each other. Global units are not the engine's.
@@ -198,9 +192,7 @@ fn shown(step: &Step) -> String {
             (Some(from), None) => format!("-{}@{from}", task.unit),
             (None, machine) => format!("+{}@{}", task.unit, machine.as_ref().unwrap()),
         },
-        Step::Explain { unit, .. } | Step::Unmove { unit, .. } | Step::Unexplain { unit } => {
-            format!("?{unit}")
-        }
+        Step::Unmove { unit, .. } => format!("?{unit}"),
     }
 }
 
@@ -279,7 +271,7 @@ fn unreadable_units_stay_and_no_plan_relies_on_their_leaving() {
     assert_eq!(world.decider.left_alone().0, []);
     let refused =
         "no machine can run it: MachineID=m1: 1 machine (m2); Conflicts: 1 machine (m1: a)";
-    assert_eq!(world.explain()["b"], refused);
+    assert_eq!(world.explain("b"), refused);
     // Nor is it placed where a machine is unreadable or gone, and its followers stay with it.
     world.see(KeyChange::Machine(
         "m1".into(),
@@ -460,87 +452,27 @@ fn a_step_about_what_is_newer_than_the_plan_is_stale() {
 }
 
 #[test]
-fn reasons_are_stored_once_and_renewed_when_there_is_time() {
+fn unplaced_units_are_counted_and_those_on_a_drained_machine_are_not() {
     let mut world = World::new();
     world.launch("a", &[]);
     world.launch("b", &["MachineOf=a"]);
     world.unit("c", &[], DesiredState::Inactive);
     world.settle();
-    let reasons = world.explain();
-    assert_eq!(reasons.len(), 2);
-    assert_eq!(reasons["a"], "there are no machines");
     assert_eq!(world.decider.unplaced_count(), 2);
-    world.machine("m1", &[("zone", "a")]);
-    world.launch("a", &["MachineMetadata=zone=b"]);
+    assert_eq!(world.explain("a"), "there are no machines");
+    assert_eq!(world.explain("c"), "");
+    world.machine("m1", &[]);
     world.settle();
-    // Outdated reasons are renewed at once, the others at a tick.
-    let reasons = world.explain();
-    assert_eq!(reasons.keys().collect::<Vec<_>>(), ["a"]);
-    world.decider.tick();
-    let reasons = world.explain();
-    assert_eq!(reasons["b"], "waits for a, which is on no machine");
-    world.decider.tick();
-    assert_eq!(world.explain().len(), 0, "nothing has changed");
+    assert_eq!(world.decider.unplaced_count(), 0);
+    let drain = world.stored(Drain::default());
+    world.see(KeyChange::Drain("m1".into(), drain));
+    world.settle();
+    assert_eq!(world.decider.unplaced_count(), 0);
+    assert!(world.explain("a").starts_with("no machine can run it: "));
     world.set_desired("a", DesiredState::Inactive);
     world.settle();
-    let slice = world
-        .decider
-        .explain()
-        .expect("a reason is to be taken back");
-    assert_eq!(slice[0], Step::Unexplain { unit: "a".into() });
-}
-
-#[test]
-fn one_slice_of_reasons_is_short_however_many_there_are() {
-    let mut world = World::new();
-    for number in 0..1_000 {
-        world.machine(&format!("m{number}"), &[]);
-    }
-    for number in 0..100 {
-        world.launch(&format!("u{number}"), &["MachineID=none"]);
-    }
-    world.settle();
-    let slice = world.decider.explain().expect("there are a hundred");
-    assert_eq!(slice.len(), 20);
-    let rest = world.explain();
-    assert_eq!(rest.len(), 80);
-    // A change affects all units, but only some are checked between two ticks.
-    world.machine("m1000", &[]);
-    world.settle();
-    assert_eq!(world.explain().len(), 0);
-    world.decider.tick();
-    let first = world.explain().len();
-    world.decider.tick();
-    let second = world.explain().len();
-    assert!(
-        (90..=100).contains(&first) && first + second == 100,
-        "{first} {second}"
-    );
-}
-
-#[test]
-fn a_reason_has_an_end() {
-    let mut world = World::new();
-    world.machine("m1", &[]);
-    for number in 0..1_000 {
-        let leader = format!("MachineOf=a-unit-with-a-name-{}", (number + 1) % 1_000);
-        world.launch(&format!("a-unit-with-a-name-{number}"), &[&leader]);
-    }
-    world.settle();
-    let slice = world.decider.explain().expect("nobody can be placed");
-    let Step::Explain { why, .. } = &slice[0] else {
-        panic!("{:?}", slice[0]);
-    };
-    let Why { reason, .. } = why;
-    assert!(
-        reason.starts_with("follows itself: a-unit-with-a-name-0 → "),
-        "{reason}"
-    );
-    assert!(
-        reason.ends_with('…') && reason.len() < 4_200,
-        "{}",
-        reason.len()
-    );
+    assert_eq!(world.decider.unplaced_count(), 1);
+    assert_eq!(world.explain("b"), "waits for a, which is on no machine");
 }
 
 /// A unit: its number, its requirement, the other unit in it, and its desired state.

@@ -200,12 +200,9 @@ async fn a_running_unit_names_its_machine_and_a_global_none() {
 async fn explain_says_why_a_unit_is_nowhere_and_where_it_is() {
     let fleet = TestFleet::spawn().await;
     fleet.machine("m1").await;
-    let mut wanted = unit("1");
-    wanted["desiredState"] = json!("launched");
-    assert_eq!(fleet.put("/units/a.service", &wanted).await.status, 201);
-    fleet
-        .refuse("a.service", "MachineMetadata=zone=west", "m1")
-        .await;
+    let west = json!({"options": [{"section": "X-Fleet", "name": "MachineMetadata", "value": "zone=west"}],
+        "desiredState": "launched"});
+    assert_eq!(fleet.put("/units/a.service", &west).await.status, 201);
     let why = fleet.get("/fleet/v1/units/a.service/explain").await.body;
     let reason = why["reason"].as_str().unwrap();
     assert!(!reason.is_empty() && !reason.contains('\n'), "{reason}");
@@ -215,6 +212,7 @@ async fn explain_says_why_a_unit_is_nowhere_and_where_it_is() {
         "currentState": "inactive",
         "desiredState": "launched",
         "name": "a.service",
+        "blocked": true,
         "reason": reason,
         "refusals": refusals,
     });

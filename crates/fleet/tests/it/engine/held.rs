@@ -117,7 +117,7 @@ impl<S: KeyStore> Held<S> {
     fn check(transaction: &Transaction) {
         let writes = |operation: &KeyOperation| match operation {
             KeyOperation::Put(key, ..) | KeyOperation::Delete(key) => !key.contains("/engine/"),
-            KeyOperation::Get(_) | KeyOperation::GetAt(..) => false,
+            KeyOperation::Get(_) => false,
         };
         let guard = |guard: &Guard| term(guard).is_some();
         assert!(

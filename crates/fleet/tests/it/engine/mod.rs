@@ -10,6 +10,7 @@ mod simulation;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use hyperfleet_fleet::Fleet;
 use hyperfleet_fleet::engine::Settings;
 use hyperfleet_fleet::etcd::EtcdKeys;
 use hyperfleet_fleet::keys::{KeyOperation, KeyStore, Revision, Transaction};
@@ -190,12 +191,16 @@ impl<S: KeyStore> World<S> {
             .map(|moved| (moved.from, moved.reason))
     }
 
+    /// Waits until another server explains a unit like this.
     pub(super) async fn until_explained(&self, unit: &str, reason: &str) {
+        let fleet = Fleet::new(self.registry.clone(), 1);
+        let mirror = tokio::spawn(fleet.clone().run_mirror());
         until(&format!("{unit}: {reason}"), async || {
-            let why = self.registry.find_why(unit).await.unwrap();
-            why.is_some_and(|why| why.value.reason == reason)
+            let why = fleet.explain(unit).await;
+            why.is_ok_and(|why| why.reason == reason)
         })
         .await;
+        mirror.abort();
     }
 
     /// The leader and its term.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use hyperfleet_fleet::keys::KeyStore;
-use hyperfleet_fleet::registry::{Acquired, EngineGate, Error, RefusalRecord, Step, Why, Written};
+use hyperfleet_fleet::registry::{Acquired, EngineGate, Error, MoveOrder, Step, Written};
 use hyperfleet_fleet_model::unit::DesiredState;
 
 use super::{World, in_every_store, leader};
@@ -25,7 +25,7 @@ in_every_store! {
     batches_of_any_size_are_carried_out
     one_stale_step_holds_up_no_other
     steps_about_one_unit_follow_each_other
-    reasons_stand_until_the_unit_is_placed;
+    reasons_of_an_earlier_version_are_removed_by_the_leader;
     own
 }
 
@@ -106,8 +106,9 @@ async fn a_deposed_leader_changes_nothing<S: KeyStore>(world: World<S>) {
         let steps = [
             place(&unit, "m1"),
             withdraw(&placed),
-            Step::Unexplain {
+            Step::Unmove {
                 unit: "a.service".into(),
+                order: 1,
             },
         ];
         for step in steps {
@@ -366,58 +367,37 @@ async fn one_stale_step_holds_up_no_other<S: KeyStore>(world: World<S>) {
 async fn steps_about_one_unit_follow_each_other<S: KeyStore>(world: World<S>) {
     let leading = world.lead("m1").await;
     let unit = world.create("a.service").await;
-    let explain = Step::Explain {
-        unit: "a.service".into(),
-        why: why(),
-        desired: unit.desired.revision,
+    let order = MoveOrder {
+        from: "m2".into(),
+        to: "m1".into(),
     };
-    let steps = [explain, place(&unit, "m1")];
+    let orders = [("a.service".to_owned(), order)].into();
+    let unmove = Step::Unmove {
+        unit: "a.service".into(),
+        order: world.registry.order_moves(&orders).await.unwrap(),
+    };
+    let steps = [unmove, place(&unit, "m1")];
     let carried = world.registry.carry_out(&leading, &steps).await.unwrap();
     assert!(matches!(carried[..], [Written::At(first), Written::At(second)] if first < second));
-    assert_eq!(world.registry.find_why("a.service").await.unwrap(), None);
 }
 
-fn why() -> Why {
-    Why {
-        generation: 1,
-        is_blocked: true,
-        reason: "no machine can run it".into(),
-        refusals: vec![RefusalRecord {
-            requirement: "MachineMetadata=zone=west".into(),
-            count: 2,
-            machines: vec!["m1".into(), "m2".into()],
-        }],
+async fn reasons_of_an_earlier_version_are_removed_by_the_leader<S: KeyStore>(world: World<S>) {
+    let old = world.lead("m1").await;
+    world.registry.resign(old.clone()).await.unwrap();
+    let leading = world.lead("m2").await;
+    for number in 0..150 {
+        world.put(&format!("why/a{number}.service"), "{}").await;
     }
-}
-
-async fn reasons_stand_until_the_unit_is_placed<S: KeyStore>(world: World<S>) {
-    let registry = &world.registry;
-    let leading = world.lead("m1").await;
-    let unit = world.create("a.service").await;
-    let explain = |desired| Step::Explain {
-        unit: "a.service".into(),
-        why: why(),
-        desired,
-    };
-    let carried = registry
-        .carry_out(&leading, &[explain(unit.desired.revision - 1)])
-        .await;
-    assert_eq!(carried.unwrap(), [Written::Stale]);
-    registry
-        .carry_out(&leading, &[explain(unit.desired.revision)])
-        .await
-        .unwrap();
-    let found = registry.find_why("a.service").await.unwrap().unwrap();
-    assert_eq!(found.value, why());
-    let unexplain = Step::Unexplain {
-        unit: "a.service".into(),
-    };
-    registry.carry_out(&leading, &[unexplain]).await.unwrap();
-    assert_eq!(registry.find_why("a.service").await.unwrap(), None);
-    registry
-        .carry_out(&leading, &[explain(unit.desired.revision)])
-        .await
-        .unwrap();
-    world.place(&leading, &unit, "m1").await;
-    assert_eq!(registry.find_why("a.service").await.unwrap(), None);
+    // They are no records, and no unknown keys either.
+    let snapshot = world.registry.snapshot().await.unwrap();
+    assert!(snapshot.unreadable.is_empty() && snapshot.unknown.is_empty());
+    let refused = world.registry.remove_reasons(&old).await;
+    assert!(matches!(refused, Err(Error::Deposed)), "{refused:?}");
+    assert!(world.get("why/a0.service").await.is_some());
+    world.registry.remove_reasons(&leading).await.unwrap();
+    for number in 0..150 {
+        let left = world.get(&format!("why/a{number}.service")).await;
+        assert_eq!(left, None, "{number}");
+    }
+    world.registry.remove_reasons(&leading).await.unwrap();
 }

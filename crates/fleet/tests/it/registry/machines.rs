@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use hyperfleet_fleet::keys::KeyStore;
-use hyperfleet_fleet::registry::{Error, LABELS_MAX, Registered, Reports, StateFilter, UnitState};
+use hyperfleet_fleet::registry::{Error, LABELS_MAX, Registered, Reports, UnitState};
 
 use super::{World, in_every_store, machine, state, strings};
 use hyperfleet_testkit::until;
@@ -60,12 +60,12 @@ async fn when_a_lease_runs_out_all_of_the_machine_is_gone<S: KeyStore>(world: Wo
         registry.find_machine("m1").await.unwrap().is_none()
     })
     .await;
-    let left = registry
-        .list_states(&StateFilter::default(), None, 10)
-        .await
-        .unwrap();
-    let left: Vec<_> = left.items.into_iter().map(|(key, _)| key.machine).collect();
+    let left = registry.snapshot().await.unwrap().states.into_keys();
+    let left: Vec<_> = left.map(|key| key.machine).collect();
     assert_eq!(left, ["m2"]);
+    for (machine, units) in [("m1", vec![]), ("m2", vec!["a.service"])] {
+        assert_eq!(registry.reported_by(machine).await.unwrap(), units);
+    }
     // No further write uses the lease.
     let kept = registry.renew_machine(&registration).await;
     assert!(matches!(kept, Err(Error::Unregistered)), "{kept:?}");

@@ -4,7 +4,6 @@
 mod engine;
 mod faults;
 mod keys;
-mod lists;
 mod machines;
 pub(crate) mod secure;
 mod units;

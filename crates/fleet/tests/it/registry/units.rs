@@ -2,13 +2,14 @@
 
 use hyperfleet_fleet::keys::KeyStore;
 use hyperfleet_fleet::registry::{
-    BODY_BYTES_MAX, Body, Error, GlobalRule, PART_BYTES_MAX, Snapshot, Written,
+    BODY_BYTES_MAX, Body, Error, GlobalRule, LISTED_MAX, PART_BYTES_MAX, Snapshot, Written,
 };
 use hyperfleet_fleet_model::unit::DesiredState;
 
 use super::{World, body, in_every_store};
 
 in_every_store! {
+    a_snapshot_of_more_than_one_part_has_everything
     a_unit_is_created_once
     of_two_creators_one_succeeds
     generations_count_changes
@@ -22,6 +23,18 @@ in_every_store! {
     names_that_would_be_other_keys_are_refused
     units_that_are_too_large_are_refused;
     own
+}
+
+async fn a_snapshot_of_more_than_one_part_has_everything<S: KeyStore>(world: World<S>) {
+    let count = LISTED_MAX + 5;
+    for number in 0..count {
+        world.create(&format!("a{number:04}.service")).await;
+    }
+    let snapshot = world.registry.snapshot().await.unwrap();
+    assert_eq!(
+        (snapshot.bodies.len(), snapshot.desired.len()),
+        (count, count)
+    );
 }
 
 async fn a_unit_is_created_once<S: KeyStore>(world: World<S>) {
@@ -252,14 +265,14 @@ async fn unreadable_records_are_not_changed<S: KeyStore>(world: World<S>) {
     assert_eq!(created.await.unwrap(), Written::Stale);
     assert_eq!(world.get("want/a.service").await.as_deref(), Some(newer));
     assert_eq!(world.get("unit/b.service").await.as_deref(), Some(newer));
-    let page = world.registry.list_units(None, 10).await.unwrap();
+    let snapshot = world.registry.snapshot().await.unwrap();
+    let page = snapshot.list_units(None, 10).unwrap();
     let listed: Vec<_> = page
         .items
         .iter()
         .map(|(unit, _)| unit.name.as_str())
         .collect();
     assert_eq!(listed, [""; 0]);
-    let snapshot = world.registry.snapshot().await.unwrap();
     assert!(snapshot.is_unreadable("a.service") && snapshot.is_unreadable("b.service"));
     assert!(snapshot.is_unreadable("c.service"));
     assert!(!snapshot.is_unreadable("d.service"));

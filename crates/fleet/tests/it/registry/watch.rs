@@ -15,8 +15,7 @@ in_every_store! {
     a_snapshot_and_what_changes_is_the_next_snapshot
     an_agent_sees_only_its_own_orders
     unreadable_keys_are_named
-    a_watch_that_is_given_up_loses_nothing
-    a_standby_engine_watches_only_leaders_and_versions;
+    a_watch_that_is_given_up_loses_nothing;
     own
     after_a_compaction_everything_is_listed_again
 }
@@ -200,30 +199,4 @@ async fn after_a_compaction_everything_is_listed_again<S: KeyStore>(world: World
     // From there it continues.
     let last = world.create("d.service").await.desired.revision;
     assert_eq!(changes(changes_until(&mut watch, last).await).len(), 2);
-}
-
-async fn a_standby_engine_watches_only_leaders_and_versions<S: KeyStore>(world: World<S>) {
-    let first = world.lead("m1").await;
-    let (found, revision) = world.registry.list(&WatchScope::Leader).await.unwrap();
-    assert!(
-        matches!(&found[..], [KeyChange::Leader(Record::Present(leader))] if leader.created == first.epoch),
-        "{found:?}"
-    );
-    let mut watch = world.registry.watch(&WatchScope::Leader, revision).unwrap();
-    world.create("a.service").await;
-    world.registry.resign(first).await.unwrap();
-    world.registry.pass_gate(1).await.unwrap();
-    let second = world.lead("m2").await;
-    let told = changes(changes_until(&mut watch, second.epoch).await);
-    assert!(
-        matches!(
-            &told[..],
-            [
-                KeyChange::Leader(Record::Absent),
-                KeyChange::EngineVersion(Record::Present(_)),
-                KeyChange::Leader(Record::Present(leader)),
-            ] if leader.value.id == "m2"
-        ),
-        "{told:?}"
-    );
 }
