@@ -21,7 +21,7 @@ async fn line_of(fleetd: &Fleetd, path: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_line_is_short_whatever_its_path_and_names_nobody_who_was_not_asked_for_a_name() {
+async fn log_lines_shorten_the_path_and_name_no_unknown_caller() {
     let place = Place::new().await;
     let fleetd = place.start_as("m1", &[("log_format", "json")]);
     fleetd.until_serving().await;
