@@ -2,11 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, UdpSocket};
-use std::ops::ControlFlow;
 use std::time::Duration;
 
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
+use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use super::BUILD;
@@ -14,7 +13,7 @@ use crate::{hardware, settings};
 use hyperfleet_fleet::EtcdFleet;
 use hyperfleet_fleet::agent::{self, Leave, Status};
 use hyperfleet_fleet::registry::MachineRecord;
-use hyperfleet_server_kit::supervise::supervise_until_done;
+use hyperfleet_server_kit::supervise::StoppableTask;
 
 /// Addresses of the internet that are in no use (RFC 5737, RFC 3849), each with any address of its kind. Nothing is sent to
 /// them: the route to them selects this machine's own address.
@@ -23,14 +22,12 @@ const ELSEWHERE: [(&str, &str); 2] = [("0.0.0.0:0", "192.0.2.1:9"), ("[::]:0", "
 const ADDRESS_PAUSE: Duration = Duration::from_secs(10);
 
 pub(super) struct Agent {
-    stop: watch::Sender<Option<Leave>>,
-    /// Ends with this.
-    task: JoinHandle<()>,
+    task: StoppableTask<Leave>,
     leave: Leave,
     /// The machine's description.
     machine: watch::Sender<MachineRecord>,
     /// Keeps the machine's address up to date, unless it is configured. Ends with this.
-    following: Option<JoinHandle<()>>,
+    following: JoinSet<()>,
     status: watch::Receiver<Status>,
 }
 
@@ -43,47 +40,34 @@ impl Agent {
         machine_id: &str,
     ) -> Self {
         let bus = settings.bus();
-        let described = watch::Sender::new(machine(settings));
-        let told = agent::Settings {
+        let machine = watch::Sender::new(machine(settings));
+        let agent_settings = agent::Settings {
             id: machine_id.to_owned(),
-            machine: described.subscribe(),
+            machine: machine.subscribe(),
             lease,
             units_directory: settings.units_directory.clone(),
             host: hardware::host(settings.state_directory.clone()),
         };
         agent::count_from_zero();
-        let status = watch::Sender::<Status>::default();
-        let shown = status.subscribe();
-        fleet.set_own_machine(machine_id, status.subscribe());
         let fleet = fleet.clone();
-        let (stop, stopping) = watch::channel(None);
-        let task = tokio::spawn(supervise_until_done("run units", move || {
-            let agent = agent::Agent::new(&fleet, bus, told.clone());
-            let agent = agent.with_status(status.clone());
-            let mut until = stopping.clone();
+        let status_sender = watch::Sender::<Status>::default();
+        let status = status_sender.subscribe();
+        fleet.set_own_machine(machine_id, status.clone());
+        let task = StoppableTask::start("run units", move |stop| {
+            let agent = agent::Agent::new(&fleet, bus, agent_settings.clone());
+            let agent = agent.with_status(status_sender.clone());
             async move {
-                let stop = async {
-                    let told = until.wait_for(Option::is_some).await;
-                    told.ok().and_then(|told| *told).unwrap_or(Leave::Running)
-                };
-                let ended = Box::pin(agent.run(stop)).await;
-                if let Err(error) = &ended {
+                if let Err(error) = agent.run(stop).await {
                     tracing::error!(%error, "the agent cannot use units_directory");
                 }
-                if until.borrow().is_some() {
-                    ControlFlow::Break(())
-                } else {
-                    ControlFlow::Continue(())
-                }
             }
-        }));
+        });
         Self {
-            stop,
             task,
             leave: settings.leave(),
-            following: follow_address(settings, &described),
-            machine: described,
-            status: shown,
+            following: follow_address(settings, &machine),
+            machine,
+            status,
         }
     }
 
@@ -101,9 +85,7 @@ impl Agent {
     /// the stop.
     pub(super) fn apply(&mut self, settings: &settings::AgentSettings) {
         self.leave = settings.leave();
-        if let Some(before) = self.following.take() {
-            before.abort();
-        }
+        self.following.abort_all();
         let mut now = machine(settings);
         self.machine.send_if_modified(|before| {
             if now.ip.is_empty() {
@@ -117,19 +99,8 @@ impl Agent {
     }
 
     /// Stops it in the configured way, and waits for its end.
-    pub(super) async fn leave(mut self) {
-        self.stop.send_replace(Some(self.leave));
-        // Fails only if the agent has ended by a panic of its supervisor.
-        let _ = (&mut self.task).await;
-    }
-}
-
-impl Drop for Agent {
-    fn drop(&mut self) {
-        self.task.abort();
-        if let Some(following) = &self.following {
-            following.abort();
-        }
+    pub(super) async fn leave(self) {
+        self.task.stop(self.leave).await;
     }
 }
 
@@ -148,14 +119,14 @@ fn machine(settings: &settings::AgentSettings) -> MachineRecord {
     }
 }
 
-/// Updates the machine's address when it changes; `None` if it is configured. While the machine has no address, as without
-/// a network, the last one stays.
+/// Updates the machine's address when it changes; does nothing if it is configured. While the machine has no address, as
+/// without a network, the last one stays.
 fn follow_address(
     settings: &settings::AgentSettings,
     machine: &watch::Sender<MachineRecord>,
-) -> Option<JoinHandle<()>> {
-    let machine = settings.public_ip.is_empty().then(|| machine.clone())?;
-    Some(tokio::spawn(async move {
+) -> JoinSet<()> {
+    let machine = settings.public_ip.is_empty().then(|| machine.clone());
+    JoinSet::from_iter(machine.map(|machine| async move {
         loop {
             sleep(ADDRESS_PAUSE).await;
             let Some(ip) = own_address() else {

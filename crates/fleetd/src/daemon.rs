@@ -10,7 +10,7 @@ use tokio::time::timeout;
 
 use super::BUILD;
 use super::agent::Agent;
-use super::engine::Engine;
+use super::engine::start_engine;
 use super::listen::{self, Doors};
 use super::plan::Plan;
 use super::reload::Running;
@@ -27,6 +27,7 @@ use hyperfleet_server_kit::manager::{self, Watchdog};
 use hyperfleet_server_kit::server::{Listener, Serving};
 use hyperfleet_server_kit::shutdown::{self, Times};
 use hyperfleet_server_kit::signals::{SignalRequest, SignalRequests, Signals};
+use hyperfleet_server_kit::supervise::StoppableTask;
 use hyperfleet_server_kit::telemetry::{self, MetricTable, Telemetry, TelemetrySettings};
 use hyperfleet_server_kit::tls;
 use hyperfleet_server_kit::unix_socket::SocketFile;
@@ -101,7 +102,7 @@ struct Daemon {
     gate: Gate,
     /// `None` if the API is disabled.
     serving: Option<Serving>,
-    engine: Option<Engine>,
+    engine: Option<StoppableTask<()>>,
     agent: Option<Agent>,
     /// Aborted when dropped.
     beside: JoinSet<()>,
@@ -140,7 +141,7 @@ impl Daemon {
         let has_engine = !settings.engine.is_disabled;
         let engine = has_engine.then(|| {
             let fleet = prepared.fleet.clone();
-            Engine::start(fleet, &settings.engine, &plan.machine_id)
+            start_engine(fleet, &settings.engine, &plan.machine_id)
         });
         let has_agent = !settings.agent.is_disabled;
         let agent = has_agent.then(|| {
@@ -240,7 +241,7 @@ impl Daemon {
                 let _ = may_resign.await;
             }
             if let Some(engine) = engine
-                && timeout(RESIGN_TIME_MAX, engine.resign()).await.is_err()
+                && timeout(RESIGN_TIME_MAX, engine.stop(())).await.is_err()
             {
                 tracing::warn!("stopping: the engine could not resign; its lease will expire");
             }

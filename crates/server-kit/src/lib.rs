@@ -2,6 +2,7 @@
 //! and shutdown. It depends on no product. Its metrics have the prefix of the API's existing dashboards.
 
 pub mod activation;
+pub mod backoff;
 pub mod causes;
 pub mod check;
 pub mod clock;

@@ -51,14 +51,14 @@ pub(super) async fn list_forever<A>(
 ) {
     let settings = &shared.settings;
     let mut schedule = Schedule::new(following);
-    let (mut pause, mut is_told) = (PAUSE, false);
+    let (mut pause, mut is_logged) = (PAUSE, false);
     while !sender.is_closed() {
         let pass = schedule.next().await;
         let listed = list(shared, kind, pass, sender).await;
         telemetry::listed(&settings.kinds[kind].plural, pass.name(), listed.is_ok());
         match listed {
             Ok(()) => {
-                if std::mem::take(&mut is_told) {
+                if std::mem::take(&mut is_logged) {
                     tracing::info!(kind = settings.kinds[kind].plural, "API reachable again");
                 }
                 pause = PAUSE;
@@ -68,7 +68,7 @@ pub(super) async fn list_forever<A>(
             }
             Err(error) => {
                 let asked = error.again_after().unwrap_or_default();
-                if !std::mem::replace(&mut is_told, true) {
+                if !std::mem::replace(&mut is_logged, true) {
                     let (error, kind) = (
                         format!("{:#}", anyhow::Error::from(error)),
                         &settings.kinds[kind].plural,

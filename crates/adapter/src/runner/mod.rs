@@ -113,7 +113,7 @@ pub struct Runner<A> {
     wakes: mpsc::UnboundedReceiver<String>,
     workers: JoinSet<anyhow::Result<Done>>,
     /// The resource of each worker, and since when.
-    under_way: HashMap<Id, (Key, Instant)>,
+    in_progress: HashMap<Id, (Key, Instant)>,
 }
 
 impl<A: Adapter> Runner<A> {
@@ -158,7 +158,7 @@ impl<A: Adapter> Runner<A> {
             known: KnownResources::default(),
             wakes: mpsc::unbounded_channel().1,
             workers: JoinSet::new(),
-            under_way: HashMap::new(),
+            in_progress: HashMap::new(),
         }
     }
 
@@ -218,7 +218,7 @@ impl<A: Adapter> Runner<A> {
                 "adapter standing by: another copy may work"
             );
             self.workers.shutdown().await;
-            self.under_way.clear();
+            self.in_progress.clear();
             self.queue.clear();
             self.known = KnownResources::default();
         }
@@ -289,7 +289,7 @@ impl<A: Adapter> Runner<A> {
             let href = key.href.clone();
             let work = async move { work::work_on(&shared, &href, last).await };
             let id = self.workers.spawn(work).id();
-            self.under_way.insert(id, (key, now));
+            self.in_progress.insert(id, (key, now));
         }
     }
 
@@ -319,7 +319,7 @@ impl<A: Adapter> Runner<A> {
             // The panic itself is logged with its location.
             Err(error) => (error.id(), Err(anyhow!("the work panicked"))),
         };
-        let Some((key, since)) = self.under_way.remove(&id) else {
+        let Some((key, since)) = self.in_progress.remove(&id) else {
             return;
         };
         let (now, took) = (Instant::now(), since.elapsed());

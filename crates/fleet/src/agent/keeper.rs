@@ -12,6 +12,7 @@ use super::disk::{SavedRegistration, StateFile};
 use super::kept_registration::KeptRegistration;
 use crate::keys::{self, KEPT_PER_LEASE, KeyStore};
 use crate::registry::{Error, Key, MachineRecord, Registered, Registration, Registry};
+use hyperfleet_server_kit::backoff::Backoff;
 use hyperfleet_server_kit::causes::chain;
 
 /// One keep-alive in this many also checks the machine's key, because an operator can delete it while the lease
@@ -20,9 +21,11 @@ const KEPT_PER_LOOK: u32 = 6;
 /// After this part of a lease without an answer, units that must never run twice are stopped. The rest of the
 /// lease is the time to stop them before other machines may start them.
 const HELD_PARTS: (u32, u32) = (2, 3);
-/// First and longest pause after failures.
+/// First and longest pause after a failed registration.
 const PAUSE: Duration = Duration::from_millis(200);
 const PAUSE_MAX: Duration = Duration::from_secs(10);
+/// Longest pause after a failed renewal.
+const RENEWAL_PAUSE: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Clone)]
 pub(super) struct MachineLease {
@@ -111,7 +114,7 @@ impl<S: KeyStore> RegistrationKeeper<S> {
 
     async fn register(&mut self) -> Registration {
         let seconds = u32::try_from(self.lease.as_secs()).unwrap_or(u32::MAX);
-        let (mut pause, mut is_logged) = (PAUSE, false);
+        let mut backoff = Backoff::new(PAUSE, PAUSE_MAX);
         loop {
             let asked_at = Instant::now();
             let machine = self.record();
@@ -142,22 +145,23 @@ impl<S: KeyStore> RegistrationKeeper<S> {
                 }
                 Err(error) => chain(&error),
             };
-            if !std::mem::replace(&mut is_logged, true) {
+            if !backoff.is_failing() {
                 tracing::warn!(
                     machine = self.id,
                     error = cause,
                     "machine not registered: retrying"
                 );
             }
-            sleep(pause).await;
-            pause = (pause * 2).min(PAUSE_MAX);
+            sleep(backoff.next_pause()).await;
         }
     }
 
     /// Renews a registration until its lease expires or it is void.
     async fn renew_until_void(&mut self, registration: Registration, is_described: bool) {
         let usual = self.lease / KEPT_PER_LEASE;
-        let (mut next, mut is_described, mut is_logged) = (Instant::now(), is_described, false);
+        let retry_pause = usual.min(RENEWAL_PAUSE);
+        let mut backoff = Backoff::new(retry_pause, retry_pause);
+        let (mut next, mut is_described) = (Instant::now(), is_described);
         let mut count = 0;
         loop {
             tokio::select! {
@@ -190,7 +194,8 @@ impl<S: KeyStore> RegistrationKeeper<S> {
             });
             next = match kept {
                 Ok(()) => {
-                    (is_described, is_logged) = (true, false);
+                    is_described = true;
+                    backoff.reset();
                     count += 1;
                     self.record_renewal(&registration, asked_at);
                     asked_at + usual
@@ -200,11 +205,11 @@ impl<S: KeyStore> RegistrationKeeper<S> {
                     break;
                 }
                 Err(error) => {
-                    if !std::mem::replace(&mut is_logged, true) {
+                    if !backoff.is_failing() {
                         let error = chain(&error);
                         tracing::warn!(error, "machine lease lost: units keep running");
                     }
-                    Instant::now() + usual.min(PAUSE * 5)
+                    Instant::now() + backoff.next_pause()
                 }
             };
         }

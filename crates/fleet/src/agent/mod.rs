@@ -2,15 +2,15 @@
 //! reports what became of them.
 //!
 //! ```text
-//! registry ─▶ duties ─▶ orders ─┐
-//!                               ├─▶ tasks (fleet-model) ─▶ units, execute ─▶ systemd
-//! disk, memory ─▶ units ────────┘                            │                   │ signals
-//!                                                            ▼                   ▼
-//! registry ◀────────────── reports ◀───────────────────── states ◀───────────────┘
-//! registry ◀────────────── keeper      the machine's lease, beside all of it
+//! registry ─▶ duties ─▶ order_watch ─┐
+//!                                    ├─▶ tasks (fleet-model) ─▶ units, execute ─▶ systemd
+//! disk, memory ─▶ units ─────────────┘                            │                   │ signals
+//!                                                                 ▼                   ▼
+//! registry ◀────────────── reporter ◀────────────────────────── states ◀──────────────┘
+//! registry ◀────────────── membership, keeper: the machine's lease, beside all of it
 //! ```
 //!
-//! `work` checks everything each time it wakes: after a change in the registry, after a signal of systemd, when
+//! `work` is the loop. It checks everything each time it wakes: after a change in the registry, after a signal of systemd, when
 //! a failed unit is due for a retry, and once a minute. Without the registry it follows its last
 //! orders. It stops only units with `Singleton=true`, when the lease was not renewed for two thirds of `agent_ttl`
 //! (`docs/internals/agent.md`).
@@ -18,13 +18,16 @@
 mod dbus;
 mod disk;
 mod duties;
-mod hand_over;
 mod keeper;
 mod kept_registration;
+mod leaving;
+mod membership;
+mod order_watch;
+mod reporter;
 mod signals;
 mod systemd;
 mod telemetry;
-mod troubles;
+mod unit_backoff;
 mod units;
 mod work;
 
@@ -133,15 +136,15 @@ impl<S: KeyStore, C: Connect> Agent<S, C> {
     pub async fn run(self, stop: impl Future<Output = Leave> + Send) -> io::Result<()> {
         let (order, ordered) = watch::channel(None);
         let mut work = Work::begin(self, ordered)?;
-        let telling = async {
+        let ordering = async {
             order.send_replace(Some(stop.await));
-            std::future::pending::<()>().await;
+            std::future::pending().await
         };
-        tokio::select! {
-            () = work.serve() => {}
-            () = telling => {}
-        }
-        work.end().await;
+        let served = tokio::select! {
+            served = work.serve() => served,
+            never = ordering => never,
+        };
+        work.end(served).await;
         Ok(())
     }
 }

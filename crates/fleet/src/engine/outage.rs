@@ -1,11 +1,13 @@
 //! Failures of the store: logged once per outage, with growing pauses between attempts.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
 use crate::registry::Error;
+use hyperfleet_server_kit::backoff::Backoff;
 use hyperfleet_server_kit::causes;
 
 /// Pause after the first failure.
@@ -14,7 +16,7 @@ const PAUSE_MIN: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(5);
 
 /// A kind of request to the store. Each can fail on its own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Part {
     /// Leading, or watching who leads.
     Leadership,
@@ -30,8 +32,8 @@ pub(super) struct Outages(Arc<Mutex<State>>);
 
 #[derive(Debug, Default)]
 struct State {
-    /// Failures of each part since its last success.
-    failures: [u32; 3],
+    /// Of each part that has failed since its last success.
+    backoffs: BTreeMap<Part, Backoff>,
     /// Start of the logged outage.
     since: Option<Instant>,
 }
@@ -44,9 +46,6 @@ impl Outages {
     /// Records a failure. Returns the pause before the next attempt.
     pub(super) fn failed(&self, part: Part, error: &Error) -> Duration {
         let mut state = self.state();
-        let failures = &mut state.failures[part as usize];
-        *failures = failures.saturating_add(1);
-        let factor = 2_u32.saturating_pow(*failures - 1);
         let error = causes::chain(error);
         if state.since.is_none() {
             state.since = Some(Instant::now());
@@ -54,14 +53,16 @@ impl Outages {
         } else {
             tracing::debug!(?part, error, "registry still unavailable");
         }
-        PAUSE_MIN.saturating_mul(factor).min(PAUSE_MAX)
+        let backoff = state.backoffs.entry(part);
+        let backoff = backoff.or_insert(Backoff::new(PAUSE_MIN, PAUSE_MAX));
+        backoff.next_pause()
     }
 
     /// Records a success, or that a part is no longer needed.
     pub(super) fn is_well(&self, part: Part) {
         let mut state = self.state();
-        state.failures[part as usize] = 0;
-        if state.failures == [0; 3]
+        state.backoffs.remove(&part);
+        if state.backoffs.is_empty()
             && let Some(since) = state.since.take()
         {
             let seconds = since.elapsed().as_secs_f64();
@@ -71,7 +72,6 @@ impl Outages {
 
     /// Resets the parts that belong to a term.
     pub(super) fn term_ended(&self) {
-        let mut state = self.state();
-        state.failures[Part::Lease as usize] = 0;
+        self.state().backoffs.remove(&Part::Lease);
     }
 }

@@ -133,7 +133,7 @@ impl Settings {
 }
 
 impl EtcdTls {
-    fn options(&self) -> TlsOptions {
+    pub(crate) fn options(&self) -> TlsOptions {
         let authorities = Certificate::from_pem(&self.authorities_pem);
         let mut options = TlsOptions::new().ca_certificate(authorities);
         if let Some(identity) = &self.identity {

@@ -6,9 +6,10 @@ use super::Mirror;
 use crate::Fleet;
 use crate::keys::KeyStore;
 use crate::registry::{Error, Snapshot, Watch, WatchScope, WatchUpdate};
+use hyperfleet_server_kit::backoff::Backoff;
 use hyperfleet_server_kit::causes::chain;
 
-/// Pause after the first failure, doubled with each further one.
+/// Pauses after failures.
 const PAUSE: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(2);
 /// A reopened watch counts as caught up after this time without events: etcd sends missed events at once.
@@ -21,22 +22,22 @@ impl<S: KeyStore> Fleet<S> {
     /// After a failure it resumes. If the history was compacted meanwhile, it lists everything again.
     pub async fn run_mirror(self) {
         let _connection = Connection(&self.mirror);
-        let mut backoff = Backoff::default();
+        let mut backoff = Backoff::new(PAUSE, PAUSE_MAX);
         let mut watch = loop {
             match self.list_all().await {
                 Ok(watch) => break watch,
-                Err(error) => backoff.after(&error).await,
+                Err(error) => pause_after(&error, &mut backoff).await,
             }
         };
         loop {
             match self.watch_on(&mut watch, &mut backoff).await {
                 Ok(update) => {
-                    backoff.ended();
+                    log_recovery(&mut backoff);
                     self.mirror.apply_update(update);
                 }
                 Err(error) => {
                     self.mirror.set_connected(false);
-                    backoff.after(&error).await;
+                    pause_after(&error, &mut backoff).await;
                 }
             }
         }
@@ -66,7 +67,7 @@ impl<S: KeyStore> Fleet<S> {
         if let Ok(update) = tokio::time::timeout(SETTLING, &mut next).await {
             return update;
         }
-        backoff.ended();
+        log_recovery(backoff);
         self.mirror.set_connected(true);
         next.await
     }
@@ -92,25 +93,16 @@ impl Drop for Connection<'_> {
     }
 }
 
-/// Pauses after failures. The first failure in a row is logged.
-#[derive(Default)]
-struct Backoff {
-    failures: u32,
+/// Logs the first failure in a row, and pauses.
+async fn pause_after(error: &Error, backoff: &mut Backoff) {
+    if !backoff.is_failing() {
+        tracing::warn!(error = chain(error), "mirror disconnected from etcd");
+    }
+    tokio::time::sleep(backoff.next_pause()).await;
 }
 
-impl Backoff {
-    async fn after(&mut self, error: &Error) {
-        if self.failures == 0 {
-            tracing::warn!(error = chain(error), "mirror disconnected from etcd");
-        }
-        let pause = PAUSE.saturating_mul(1 << self.failures.min(16));
-        self.failures += 1;
-        tokio::time::sleep(pause.min(PAUSE_MAX)).await;
-    }
-
-    fn ended(&mut self) {
-        if std::mem::take(&mut self.failures) > 0 {
-            tracing::info!("mirror connected");
-        }
+fn log_recovery(backoff: &mut Backoff) {
+    if backoff.reset() {
+        tracing::info!("mirror connected");
     }
 }

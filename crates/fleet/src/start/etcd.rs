@@ -14,7 +14,7 @@ use hyperfleet_server_kit::errors::ErrorList;
 use hyperfleet_server_kit::settings::Secret;
 use hyperfleet_server_kit::{files, tls};
 
-pub use watch::log_connection;
+pub(super) use watch::log_connection;
 
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
 

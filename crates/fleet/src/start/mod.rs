@@ -68,7 +68,7 @@ impl Prepared {
         }));
         tasks.spawn(supervise("say whether etcd is there", move || {
             let fleet = fleet.clone();
-            etcd::log_connection(registry.clone(), etcd.clone(), move || fleet.is_connected())
+            etcd::log_connection(registry.clone(), etcd.clone(), fleet.mirror.subscribe())
         }));
     }
 }

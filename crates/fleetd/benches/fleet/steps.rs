@@ -252,9 +252,9 @@ pub(crate) async fn hand_over(scene: &mut Scene, figures: &mut Figures) {
     );
     // The next leader has read nothing before it leads.
     scene.fleetds[0].process.signal(Signal::TERM);
-    let gone = scene
-        .seen
-        .until("nobody leads", |times| times.leader.is_none().then_some(()));
+    let gone = scene.seen.until("no engine leads", |times| {
+        times.leader.is_none().then_some(())
+    });
     gone.await;
     let folder = scene.folder.path();
     let begun = Instant::now();

@@ -35,7 +35,7 @@ async fn an_authority_is_all_that_tls_needs_and_it_is_not_passed_over() {
     // The older fleetd ignored it without a client certificate.
     let mut fleetd = place.start_as("m1", &[("etcd_cafile", &strange)]);
     fleetd
-        .until_output("no TLS: invalid peer certificate: ")
+        .until_output("cannot connect: invalid peer certificate: ")
         .await;
     assert_away(&fleetd).await;
     fleetd.stop().await;
@@ -127,7 +127,7 @@ async fn a_frozen_etcd_is_logged_and_prevents_no_shutdown() {
 async fn both_sides_show_certificates_and_a_user_logs_in() {
     let authority = Authority::new();
     let (etcd, _files) = secure_etcd(&authority).await;
-    let identity = identity(authority.issue("nobody"));
+    let identity = identity(authority.issue("client"));
     prepare_etcd_users(&etcd, &authority, &identity).await;
     let mut place = Place::on(etcd.url());
     // The prefix that the user may access.
@@ -174,7 +174,7 @@ async fn both_sides_show_certificates_and_a_user_logs_in() {
 
     let mut distrusted = place.start_as("m1", &with("etcd_cafile", strange_ca.as_str()));
     distrusted
-        .until_output("no TLS: invalid peer certificate: ")
+        .until_output("cannot connect: invalid peer certificate: ")
         .await;
     assert_away(&distrusted).await;
     distrusted.stop().await;

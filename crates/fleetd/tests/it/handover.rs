@@ -71,7 +71,7 @@ async fn a_graceful_stop_hands_over_at_once() {
     assert!(seen.placements["a.service"].value.epoch < seen.placements["b.service"].value.epoch);
     second.stop().await;
     let seen = registry.snapshot().await.unwrap();
-    assert!(seen.leader.is_none(), "nobody leads when all have ended");
+    assert!(seen.leader.is_none(), "the last leader has resigned");
 }
 
 #[tokio::test]

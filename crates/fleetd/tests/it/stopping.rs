@@ -13,7 +13,7 @@ use hyperfleet_testkit::{RawAnswer, until};
 const BODY: &str = r#"{"options":[{"section":"Service","name":"ExecStart","value":"/bin/true"}]}"#;
 
 /// A request of which the body is still to come.
-async fn under_way(fleetd: &Fleetd) -> UnixStream {
+async fn request_in_progress(fleetd: &Fleetd) -> UnixStream {
     let mut stream = UnixStream::connect(&fleetd.socket).await.unwrap();
     let head = format!(
         "PUT /fleet/v1/units/a.service HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n\
@@ -41,9 +41,9 @@ async fn a_request_in_progress_is_answered_and_no_other_is_accepted() {
     let place = Place::new().await;
     let mut fleetd = place.start_as("m1", &PATIENT);
     fleetd.until_serving().await;
-    let mut stream = under_way(&fleetd).await;
+    let mut stream = request_in_progress(&fleetd).await;
     fleetd.signal(Signal::TERM);
-    until("nobody gets in", async || {
+    until("no connection is accepted", async || {
         UnixStream::connect(&fleetd.socket).await.is_err()
     })
     .await;
@@ -60,7 +60,7 @@ async fn a_second_signal_ends_it_at_once() {
     let place = Place::new().await;
     let mut fleetd = place.start_as("m1", &PATIENT);
     fleetd.until_serving().await;
-    let _stream = under_way(&fleetd).await;
+    let _stream = request_in_progress(&fleetd).await;
     fleetd.signal(Signal::INT);
     fleetd.until_output("completing requests in progress").await;
     fleetd.signal(Signal::TERM);
@@ -128,7 +128,7 @@ async fn the_service_manager_is_notified() {
     manager
         .set_read_timeout(Some(Duration::from_mins(1)))
         .unwrap();
-    let told = || {
+    let notified = || {
         let mut buffer = [0; 256];
         let count = manager.recv(&mut buffer).unwrap();
         String::from_utf8(buffer[..count].to_vec()).unwrap()
@@ -136,13 +136,13 @@ async fn the_service_manager_is_notified() {
     let mut command = place.command("m1", &[]);
     command.env("NOTIFY_SOCKET", &path);
     let mut fleetd = Fleetd::start(command, place.socket("m1"));
-    assert_eq!(told(), "READY=1\n");
+    assert_eq!(notified(), "READY=1\n");
     // It answers by then, although etcd is not there yet.
     assert!(fleetd.get("/fleet/v1/units").await.is_some());
     fleetd.signal(Signal::HUP);
-    assert!(told().starts_with("RELOADING=1\nMONOTONIC_USEC="));
-    assert_eq!(told(), "READY=1\n");
+    assert!(notified().starts_with("RELOADING=1\nMONOTONIC_USEC="));
+    assert_eq!(notified(), "READY=1\n");
     fleetd.signal(Signal::TERM);
-    assert_eq!(told(), "STOPPING=1\n");
+    assert_eq!(notified(), "STOPPING=1\n");
     assert!(fleetd.ended().await.success(), "{}", fleetd.output());
 }

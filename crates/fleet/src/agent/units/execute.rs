@@ -38,7 +38,7 @@ impl Units {
         unit: &str,
     ) -> Result<(), Undone> {
         // A unit of this name that fleet did not write is left unchanged.
-        if let Some(from) = self.stranger(systemd, unit).await? {
+        if let Some(from) = self.foreign_unit_file(systemd, unit).await? {
             self.leave_to_host(systemd, unit, &from).await?;
         } else {
             self.is_about_to_stop(unit);
@@ -212,7 +212,7 @@ impl Units {
 
     /// Refuses a unit of this name that fleet did not write.
     async fn check_origin(&self, systemd: &impl Systemd, unit: &str) -> Result<(), Undone> {
-        match self.stranger(systemd, unit).await? {
+        match self.foreign_unit_file(systemd, unit).await? {
             None => Ok(()),
             Some(from) => Err(Undone::Failed(format!(
                 "this machine has a unit {unit} that fleet did not write, from {from}: it is not changed"
@@ -221,7 +221,11 @@ impl Units {
     }
 
     /// Where a unit is from that fleet did not write.
-    async fn stranger(&self, systemd: &impl Systemd, unit: &str) -> Result<Option<String>, Error> {
+    async fn foreign_unit_file(
+        &self,
+        systemd: &impl Systemd,
+        unit: &str,
+    ) -> Result<Option<String>, Error> {
         let ours = self.disk.path(unit);
         Ok(match systemd.origin(unit).await? {
             Origin::None => None,

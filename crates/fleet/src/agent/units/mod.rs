@@ -12,7 +12,7 @@ use super::disk::{Disk, Memory, StateFile, UnitMemory};
 use super::duties::{Files, Orders, requirements};
 use super::systemd::{Error, Systemd, SystemdSignal as Signal, SystemdState};
 use super::telemetry;
-use super::troubles::Troubles;
+use super::unit_backoff::UnitBackoff;
 use crate::registry::UnitState;
 use hyperfleet_fleet_model::agent::{AgentTask, Current, TaskReason, tasks};
 use hyperfleet_fleet_model::unit::{DesiredState, Options};
@@ -23,7 +23,7 @@ pub(super) struct Units {
     pub(in crate::agent) memory: Memory,
     /// The unit files in the folder; `None` for one that cannot be read.
     on_disk: BTreeMap<String, Option<OnDisk>>,
-    troubles: Troubles,
+    backoff: UnitBackoff,
     /// The desired state and the restarts of each unit at the last pass.
     ordered: BTreeMap<String, (DesiredState, u64)>,
     /// Results of jobs of units that were not started, until their states show why.
@@ -81,7 +81,7 @@ impl Units {
             state_file,
             memory,
             on_disk,
-            troubles: Troubles::default(),
+            backoff: UnitBackoff::default(),
             ordered: BTreeMap::new(),
             not_started: BTreeMap::new(),
             left_to_host: BTreeMap::new(),
@@ -156,7 +156,7 @@ impl Units {
 
     /// When the next unit is due for a retry.
     pub(super) fn retry_at(&self) -> Option<Instant> {
-        self.troubles.retry_at()
+        self.backoff.retry_at()
     }
 
     /// Applies a signal. Returns whether it concerns one of the units.
@@ -177,7 +177,7 @@ impl Units {
         self.results.remove(unit);
         // The next pass stores it.
         self.is_unsaved |= !matches!(signal, Signal::Changed { .. });
-        self.troubles.changed(unit);
+        self.backoff.changed(unit);
         true
     }
 
@@ -206,7 +206,7 @@ impl Units {
                 self.change(&unit, UnitMemory::unlaunch);
                 let hash = self.on_disk.get(&unit).and_then(Option::as_ref);
                 let hash = hash.map_or("", |on_disk| on_disk.hash.as_str());
-                self.troubles.not_started(&unit, hash, &error);
+                self.backoff.not_started(&unit, hash, &error);
                 telemetry::failed(&AgentTask::Start(unit));
             }
             self.is_unsaved = true;
@@ -276,15 +276,15 @@ impl Units {
     /// to start them.
     pub(super) async fn stop_singletons(&mut self, systemd: &impl Systemd) -> Result<(), Error> {
         let running: Vec<String> = self.running_singletons().cloned().collect();
-        let resting = self.troubles.resting();
-        for unit in running.into_iter().filter(|unit| !resting.contains(unit)) {
+        let waiting = self.backoff.waiting();
+        for unit in running.into_iter().filter(|unit| !waiting.contains(unit)) {
             match self.stop(systemd, &unit, None).await {
                 Ok(()) => tracing::warn!(
                     unit,
                     "machine lease not kept: stopping a unit that must not run twice"
                 ),
                 Err(Undone::Unreachable(error)) => return Err(error),
-                Err(Undone::Failed(error)) => self.troubles.fail(&unit, "", &error),
+                Err(Undone::Failed(error)) => self.backoff.fail(&unit, "", &error),
                 Err(Undone::Stopping) => {}
             }
         }
@@ -295,14 +295,14 @@ impl Units {
     ///
     /// # Errors
     /// [`Error::Unreachable`]: the remaining tasks are done after the next connection.
-    pub(super) async fn bring_about(
+    pub(super) async fn converge(
         &mut self,
         systemd: &impl Systemd,
         orders: &Orders,
         files: &Files,
     ) -> Result<(), Error> {
         let before = self.memory.clone();
-        let done = self.pass(systemd, orders, files).await;
+        let done = self.run_tasks(systemd, orders, files).await;
         for (unit, known) in &mut self.memory.units {
             // Counting starts here, also for a unit that an agent of an older version started without a count.
             if known.state.is_active() && known.restarts.is_none() {
@@ -325,23 +325,23 @@ impl Units {
             let known = self.memory.units.get(unit);
             known.is_some_and(|known| known.start_is_awaited)
         };
-        self.troubles.retain(&left, is_awaited);
+        self.backoff.retain(&left, is_awaited);
         self.pinned.clone_from(&orders.pinned);
         done
     }
 
-    async fn pass(
+    async fn run_tasks(
         &mut self,
         systemd: &impl Systemd,
         orders: &Orders,
         files: &Files,
     ) -> Result<(), Error> {
-        self.troubles.forget_others(|unit| orders.hash(unit));
+        self.backoff.retain_current(|unit| orders.hash(unit));
         for unit in self.ordered_anew(orders) {
-            self.troubles.forget(&unit);
+            self.backoff.forget(&unit);
         }
         let mut has_loaded = false;
-        let mut skipped = self.troubles.resting();
+        let mut skipped = self.backoff.waiting();
         skipped.extend(orders.pinned.keys().cloned());
         for (task, reason) in self.planned(orders) {
             let unit = task.unit().unwrap_or_default().to_owned();
@@ -363,14 +363,14 @@ impl Units {
                     has_loaded |= matches!(task, AgentTask::Load(_));
                     if task == AgentTask::Reload && has_loaded {
                         // What they need may be among the units that were loaded.
-                        let due = self.troubles.retry_starts();
+                        let due = self.backoff.retry_starts();
                         let is_due = |unit: &String| due.contains(unit);
                         skipped.retain(|unit| !is_due(unit) || orders.pinned.contains_key(unit));
                     }
                 }
                 Err(Undone::Unreachable(error)) => return Err(error),
                 Err(Undone::Stopping) => {
-                    self.troubles.stopping(&unit, orders.hash(&unit));
+                    self.backoff.stopping(&unit, orders.hash(&unit));
                     skipped.insert(unit);
                 }
                 Err(Undone::Failed(error)) => {
@@ -383,9 +383,9 @@ impl Units {
                     for unit in &failed {
                         let hash = orders.hash(unit);
                         if matches!(task, AgentTask::Start(_)) {
-                            self.troubles.not_started(unit, hash, &error);
+                            self.backoff.not_started(unit, hash, &error);
                         } else {
-                            self.troubles.fail(unit, hash, &error);
+                            self.backoff.fail(unit, hash, &error);
                         }
                     }
                     skipped.extend(failed);
@@ -396,7 +396,7 @@ impl Units {
     }
 
     /// Returns and clears whether loaded units were found missing.
-    pub(super) fn has_lost_some(&mut self) -> bool {
+    pub(super) fn take_lost_units(&mut self) -> bool {
         std::mem::take(&mut self.has_lost_some)
     }
 
@@ -461,9 +461,9 @@ impl Units {
         if std::mem::take(&mut self.is_unsaved) {
             self.remember();
         }
-        for (unit, hash, error) in self.troubles.errors() {
+        for (unit, hash, error) in self.backoff.errors() {
             let is_started = self.is_launched(unit);
-            if is_started && self.troubles.is_not_started(unit) {
+            if is_started && self.backoff.is_not_started(unit) {
                 // Started since, after an earlier refusal. It keeps its pause in case it is refused again.
                 continue;
             }

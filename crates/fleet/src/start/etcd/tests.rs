@@ -140,16 +140,16 @@ fn what_belongs_together_is_set_together() {
     assert_eq!(faults(&nobody, ""), "user is given, but password is not");
 }
 
-#[test]
-fn an_unusable_server_is_reported_with_the_reason() {
+#[tokio::test]
+async fn an_unusable_server_is_reported_with_the_reason() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
-    let said = diagnosis::diagnose(&Settings::plain(vec![format!("http://{address}")]));
+    let said = diagnosis::diagnose(&Settings::plain(vec![format!("http://{address}")])).await;
     assert!(said.is_empty(), "{said:?}");
     // Bound, without a listener: no other test can take the port.
     let bound = tokio::net::TcpSocket::new_v4().unwrap();
     bound.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let address = bound.local_addr().unwrap();
-    let said = diagnosis::diagnose(&Settings::plain(vec![format!("http://{address}")]));
+    let said = diagnosis::diagnose(&Settings::plain(vec![format!("http://{address}")])).await;
     assert!(said[0].contains("cannot connect: "), "{said:?}");
 }

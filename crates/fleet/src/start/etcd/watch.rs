@@ -2,43 +2,55 @@
 
 use std::time::Duration;
 
-use tokio::task::spawn_blocking;
-use tokio::time::{Instant, sleep};
+use tokio::sync::watch;
+use tokio::time::timeout;
 
 use super::diagnosis::diagnose;
 use crate::etcd::{EtcdKeys, Settings};
 use crate::keys;
+use crate::mirror::MirrorProgress;
 use crate::registry::{Error, Registry};
+use hyperfleet_server_kit::backoff::Backoff;
 use hyperfleet_server_kit::causes;
 
-/// How often the connection state is checked, without a request.
-const PERIOD: Duration = Duration::from_millis(500);
 /// First and longest pause between diagnoses. A short interruption is not worth one.
 const PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(30)];
 
-/// Logs when etcd is reached, and why it is not, once per reason, for ever. `is_connected` says whether the
-/// mirror is connected; meanwhile this makes no requests.
-pub async fn log_connection(
+/// Logs when etcd is reached, and why it is not, once per reason, for ever. While the mirror is connected, this makes no
+/// requests.
+pub(in crate::start) async fn log_connection(
     registry: Registry<EtcdKeys>,
     settings: Settings,
-    is_connected: impl Fn() -> bool,
+    mut mirror: watch::Receiver<MirrorProgress>,
 ) {
-    let mut logged: Option<Result<(), String>> = None;
-    let mut pause = PAUSES[0];
-    let mut next = Instant::now() + pause;
+    let endpoints = settings.endpoints.join(", ");
     loop {
-        if is_connected() {
-            log_change(&mut logged, Ok(()), &settings);
-            pause = PAUSES[0];
-            next = Instant::now() + pause;
-        } else if next <= Instant::now() {
-            if let Err(fault) = check(&registry, &settings).await {
-                log_change(&mut logged, Err(fault), &settings);
-            }
-            pause = (pause * 2).min(PAUSES[1]);
-            next = Instant::now() + pause;
+        log_until_connected(&registry, &settings, &mut mirror).await;
+        tracing::info!(endpoints, "etcd connected");
+        // The sender lives as long as the mirror.
+        let _ = mirror.wait_for(|mirror| !mirror.is_connected).await;
+    }
+}
+
+/// Logs why etcd is unreachable whenever the reason changes, until the mirror is connected.
+async fn log_until_connected(
+    registry: &Registry<EtcdKeys>,
+    settings: &Settings,
+    mirror: &mut watch::Receiver<MirrorProgress>,
+) {
+    let endpoints = settings.endpoints.join(", ");
+    let mut backoff = Backoff::new(PAUSES[0], PAUSES[1]);
+    let mut logged = None;
+    loop {
+        let connected = mirror.wait_for(|mirror| mirror.is_connected);
+        if timeout(backoff.next_pause(), connected).await.is_ok() {
+            return;
         }
-        sleep(PERIOD).await;
+        let fault = check(registry, settings).await.err();
+        if fault.is_some() && fault != logged {
+            tracing::warn!(endpoints, fault, "waiting for etcd");
+            logged = fault;
+        }
     }
 }
 
@@ -50,30 +62,12 @@ async fn check(registry: &Registry<EtcdKeys>, settings: &Settings) -> Result<(),
     if let Error::Store(keys::Error::Refused { message, .. }) = &error {
         return Err(format!("it refuses us: {message}"));
     }
-    let settings = settings.clone();
-    let found = spawn_blocking(move || diagnose(&settings)).await;
-    match found.unwrap_or_default().join("; ") {
-        none if none.is_empty() => Err(format!(
+    let faults = diagnose(settings).await;
+    Err(match faults.as_slice() {
+        [] => format!(
             "connections can be made, but calls fail: {}",
             causes::chain(&error)
-        )),
-        faults => Err(faults),
-    }
-}
-
-/// Logs a change.
-fn log_change(
-    logged: &mut Option<Result<(), String>>,
-    now: Result<(), String>,
-    settings: &Settings,
-) {
-    if logged.as_ref() == Some(&now) {
-        return;
-    }
-    let endpoints = settings.endpoints.join(", ");
-    match &now {
-        Ok(()) => tracing::info!(endpoints, "etcd connected"),
-        Err(fault) => tracing::warn!(endpoints, fault, "waiting for etcd"),
-    }
-    *logged = Some(now);
+        ),
+        faults => faults.join("; "),
+    })
 }

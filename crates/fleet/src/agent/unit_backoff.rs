@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use hyperfleet_server_kit::backoff::Backoff;
+
 /// Pause after a unit's first failure, doubled with each further one.
 const PAUSE: Duration = Duration::from_secs(1);
 const PAUSE_MAX: Duration = Duration::from_mins(1);
@@ -13,25 +15,25 @@ const STOP_PAUSE: Duration = Duration::from_secs(5);
 
 /// By unit.
 #[derive(Debug, Default)]
-pub(super) struct Troubles(BTreeMap<String, Trouble>);
+pub(super) struct UnitBackoff(BTreeMap<String, Retry>);
 
 #[derive(Debug)]
-struct Trouble {
+struct Retry {
     /// Empty while the agent only waits for the unit.
     error: String,
     /// Digest of the file that the unit must have; empty if it must be removed.
     hash: String,
-    failures: u32,
+    backoff: Backoff,
     /// Whether systemd does not start it, perhaps because another unit is missing.
     is_not_started: bool,
     /// `None` while a task of the unit runs.
     retry_at: Option<Instant>,
 }
 
-impl Troubles {
+impl UnitBackoff {
     /// Forgets units whose file has changed: with the new file they may succeed.
-    pub(super) fn forget_others<'a>(&mut self, hash_of: impl Fn(&str) -> &'a str) {
-        self.0.retain(|unit, trouble| trouble.hash == hash_of(unit));
+    pub(super) fn retain_current<'a>(&mut self, hash_of: impl Fn(&str) -> &'a str) {
+        self.0.retain(|unit, retry| retry.hash == hash_of(unit));
     }
 
     /// Forgets a unit: it is tried immediately.
@@ -41,44 +43,40 @@ impl Troubles {
 
     /// Whether systemd has not started a unit.
     pub(super) fn is_not_started(&self, unit: &str) -> bool {
-        self.0
-            .get(unit)
-            .is_some_and(|trouble| trouble.is_not_started)
+        self.0.get(unit).is_some_and(|retry| retry.is_not_started)
     }
 
     /// Forgets units that have nothing left to do. A unit that is retried and fails again keeps its longer
     /// pause.
     pub(super) fn retain(&mut self, left: &BTreeSet<&str>, is_tried: impl Fn(&str) -> bool) {
-        self.0.retain(|unit, trouble| {
+        self.0.retain(|unit, retry| {
             let is_left = left.contains(unit.as_str());
             if !is_left {
-                trouble.retry_at = None;
+                retry.retry_at = None;
             }
             is_left || is_tried(unit)
         });
     }
 
     /// Units that must not be retried yet.
-    pub(super) fn resting(&self) -> BTreeSet<String> {
+    pub(super) fn waiting(&self) -> BTreeSet<String> {
         let now = Instant::now();
-        let rests = |trouble: &Trouble| trouble.retry_at.is_some_and(|at| now < at);
-        let resting = self.0.iter().filter(|(_, trouble)| rests(trouble));
-        resting.map(|(unit, _)| unit.clone()).collect()
+        let waits = |retry: &Retry| retry.retry_at.is_some_and(|at| now < at);
+        let waiting = self.0.iter().filter(|(_, retry)| waits(retry));
+        waiting.map(|(unit, _)| unit.clone()).collect()
     }
 
     /// When the next unit is due.
     pub(super) fn retry_at(&self) -> Option<Instant> {
-        self.0.values().filter_map(|trouble| trouble.retry_at).min()
+        self.0.values().filter_map(|retry| retry.retry_at).min()
     }
 
     pub(super) fn fail(&mut self, unit: &str, hash: &str, error: &str) {
-        let trouble = self.entry(unit, hash);
-        let pause = PAUSE.saturating_mul(1 << trouble.failures.min(10));
-        trouble.failures += 1;
-        trouble.is_not_started = false;
-        trouble.retry_at = Some(Instant::now() + pause.min(PAUSE_MAX));
-        if trouble.error != error {
-            error.clone_into(&mut trouble.error);
+        let retry = self.entry(unit, hash);
+        retry.is_not_started = false;
+        retry.retry_at = Some(Instant::now() + retry.backoff.next_pause());
+        if retry.error != error {
+            error.clone_into(&mut retry.error);
             tracing::warn!(unit, error, "unit not in its desired state: retrying");
         }
     }
@@ -92,9 +90,9 @@ impl Troubles {
     /// Makes all units due that systemd did not start, and returns them.
     pub(super) fn retry_starts(&mut self) -> BTreeSet<String> {
         let waiting = self.0.iter_mut();
-        let waiting = waiting.filter(|(_, trouble)| trouble.is_not_started);
-        let due = waiting.map(|(unit, trouble)| {
-            trouble.retry_at = Some(Instant::now());
+        let waiting = waiting.filter(|(_, retry)| retry.is_not_started);
+        let due = waiting.map(|(unit, retry)| {
+            retry.retry_at = Some(Instant::now());
             unit.clone()
         });
         due.collect()
@@ -107,27 +105,24 @@ impl Troubles {
 
     /// Records a change of a unit's state: if the agent was waiting for it, it is due now.
     pub(super) fn changed(&mut self, unit: &str) {
-        if let Some(trouble) = self.0.get_mut(unit)
-            && trouble.error.is_empty()
+        if let Some(retry) = self.0.get_mut(unit)
+            && retry.error.is_empty()
         {
-            trouble.retry_at = Some(Instant::now());
+            retry.retry_at = Some(Instant::now());
         }
     }
 
     /// Failures by unit, with the digest of the file that the unit must have.
     pub(super) fn errors(&self) -> impl Iterator<Item = (&str, &str, &str)> {
-        let failed = self
-            .0
-            .iter()
-            .filter(|(_, trouble)| !trouble.error.is_empty());
-        failed.map(|(unit, trouble)| (unit.as_str(), trouble.hash.as_str(), trouble.error.as_str()))
+        let failed = self.0.iter().filter(|(_, retry)| !retry.error.is_empty());
+        failed.map(|(unit, retry)| (unit.as_str(), retry.hash.as_str(), retry.error.as_str()))
     }
 
-    fn entry(&mut self, unit: &str, hash: &str) -> &mut Trouble {
-        self.0.entry(unit.to_owned()).or_insert_with(|| Trouble {
+    fn entry(&mut self, unit: &str, hash: &str) -> &mut Retry {
+        self.0.entry(unit.to_owned()).or_insert_with(|| Retry {
             error: String::new(),
             hash: hash.to_owned(),
-            failures: 0,
+            backoff: Backoff::new(PAUSE, PAUSE_MAX),
             is_not_started: false,
             retry_at: Some(Instant::now()),
         })
@@ -142,43 +137,43 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_unit_rests_longer_after_each_failure_and_not_for_ever() {
-        let mut troubles = Troubles::default();
+        let mut backoff = UnitBackoff::default();
         let mut rests = Vec::new();
         for _ in 0..9 {
-            troubles.fail("a", "1", "it fails");
-            let rest = troubles.retry_at().unwrap() - Instant::now();
+            backoff.fail("a", "1", "it fails");
+            let rest = backoff.retry_at().unwrap() - Instant::now();
             rests.push(rest.as_secs());
             advance(rest.saturating_sub(Duration::from_millis(1))).await;
-            assert_eq!(troubles.resting().len(), 1);
+            assert_eq!(backoff.waiting().len(), 1);
             advance(Duration::from_millis(1)).await;
-            assert!(troubles.resting().is_empty());
+            assert!(backoff.waiting().is_empty());
         }
         assert_eq!(rests, [1, 2, 4, 8, 16, 32, 60, 60, 60]);
-        troubles.forget_others(|_| "1");
-        assert!(troubles.retry_at().is_some());
-        troubles.forget_others(|_| "2");
-        assert_eq!(troubles.retry_at(), None, "another file may succeed");
+        backoff.retain_current(|_| "1");
+        assert!(backoff.retry_at().is_some());
+        backoff.retain_current(|_| "2");
+        assert_eq!(backoff.retry_at(), None, "another file may succeed");
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_new_order_ends_the_pause_of_a_unit() {
-        let mut troubles = Troubles::default();
-        troubles.not_started("a", "1", "an option is not met");
-        assert!(troubles.is_not_started("a") && !troubles.resting().is_empty());
-        troubles.forget("a");
-        assert!(!troubles.is_not_started("a") && troubles.resting().is_empty());
-        assert_eq!(troubles.errors().count(), 0);
+        let mut backoff = UnitBackoff::default();
+        backoff.not_started("a", "1", "an option is not met");
+        assert!(backoff.is_not_started("a") && !backoff.waiting().is_empty());
+        backoff.forget("a");
+        assert!(!backoff.is_not_started("a") && backoff.waiting().is_empty());
+        assert_eq!(backoff.errors().count(), 0);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_signal_ends_the_wait_for_a_stop_but_no_backoff() {
-        let mut troubles = Troubles::default();
-        troubles.stopping("a", "");
-        assert_eq!(troubles.resting().len(), 1);
-        troubles.changed("a");
-        assert!(troubles.resting().is_empty());
-        troubles.fail("a", "", "it fails");
-        troubles.changed("a");
-        assert_eq!(troubles.resting().len(), 1);
+        let mut backoff = UnitBackoff::default();
+        backoff.stopping("a", "");
+        assert_eq!(backoff.waiting().len(), 1);
+        backoff.changed("a");
+        assert!(backoff.waiting().is_empty());
+        backoff.fail("a", "", "it fails");
+        backoff.changed("a");
+        assert_eq!(backoff.waiting().len(), 1);
     }
 }

@@ -1,10 +1,14 @@
-//! Moves the units of a machine to others before its agent stops, by a drain that ends with it.
+//! How the agent stops: what was ordered, and the hand-over of its units to other machines, by a drain that ends with it.
 
+use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::watch;
+use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
+use super::Leave;
 use crate::keys::{KeyStore, Revision};
 use crate::mirror::Mirror;
 use crate::registry::{BriefDrain, Registry, Snapshot, UnitState};
@@ -18,9 +22,88 @@ const TIME_MAX: Duration = Duration::from_mins(1);
 const DRAIN_SECONDS: u32 = 120;
 const PAUSE: Duration = Duration::from_millis(500);
 
+pub(super) struct Leaving {
+    /// Whether the agent must stop, and how.
+    order: watch::Receiver<Option<Leave>>,
+    hand_over: HandOver,
+}
+
+enum HandOver {
+    NotBegun,
+    /// Ends when the units were handed over.
+    InProgress(JoinSet<Option<BriefDrain>>),
+    /// With the drain, if this agent started one.
+    Done(Option<BriefDrain>),
+}
+
+impl Leaving {
+    pub(super) fn new(order: watch::Receiver<Option<Leave>>) -> Self {
+        Self {
+            order,
+            hand_over: HandOver::NotBegun,
+        }
+    }
+
+    pub(super) fn order(&self) -> Option<Leave> {
+        *self.order.borrow()
+    }
+
+    /// Whether the units must stop now.
+    pub(super) fn is_due(&self) -> bool {
+        match self.order() {
+            None | Some(Leave::Running) => false,
+            Some(Leave::Stopped) => true,
+            Some(Leave::Moved) => matches!(self.hand_over, HandOver::Done(_)),
+        }
+    }
+
+    /// Waits for an order, or for the end of the hand-over.
+    pub(super) async fn changed(&mut self) {
+        let handed_over = async {
+            match &mut self.hand_over {
+                HandOver::InProgress(task) => task.join_next().await.and_then(Result::ok).flatten(),
+                HandOver::NotBegun | HandOver::Done(_) => pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            Ok(()) = self.order.changed() => {}
+            drain = handed_over => self.hand_over = HandOver::Done(drain),
+        }
+    }
+
+    /// Starts to hand these units over, if the agent must stop that way.
+    pub(super) fn hand_over_if_ordered<S: KeyStore>(
+        &mut self,
+        (registry, mirror): (&Registry<S>, &Arc<Mirror>),
+        machine: &str,
+        units: impl FnOnce() -> Vec<String>,
+    ) {
+        if self.order() == Some(Leave::Moved) && matches!(self.hand_over, HandOver::NotBegun) {
+            let handing_over = hand_over(
+                registry.clone(),
+                Arc::clone(mirror),
+                machine.to_owned(),
+                units(),
+            );
+            self.hand_over = HandOver::InProgress(JoinSet::from_iter([handing_over]));
+        }
+    }
+
+    /// Ends the drain of the hand-over, which would expire otherwise.
+    pub(super) async fn end_drain<S: KeyStore>(&self, registry: &Registry<S>, machine: &str) {
+        if let HandOver::Done(Some(drain)) = &self.hand_over
+            && let Err(error) = registry.end_brief_drain(machine, drain).await
+        {
+            let error = chain(&error);
+            tracing::warn!(error, "ending the drain failed: it will expire");
+        }
+    }
+}
+
 /// Waits until these units run elsewhere or cannot run anywhere else. Returns the drain that it started; `None`
 /// if the machine is already drained.
-pub(super) async fn hand_over<S: KeyStore>(
+async fn hand_over<S: KeyStore>(
     registry: Registry<S>,
     mirror: Arc<Mirror>,
     machine: String,
