@@ -188,7 +188,7 @@ async fn a_journal_of_another_version_is_an_error() {
     .await;
     let endpoint = stub.base();
     let words = format!(
-        "Error retrieving the journal of a.service: the answer of {endpoint} to GET /fleet/v1/units/a.service/journal is not that of a fleet API: it ends within an event\n"
+        "Error retrieving the journal of a.service: the response of {endpoint} to GET /fleet/v1/units/a.service/journal does not come from a fleet API: it ends within an event\n"
     );
     ask(&stub, &["journal", "a"]).await.is(1, "", &words);
     let words = "the fleetd of machine 0f1e2d3c... has another version, and sends other events: update it, or add --ssh\n";

@@ -434,7 +434,7 @@ async fn an_edited_template_is_used_or_reported() {
     let replaced = cluster
         .run(&["start", "--replace", "./units/web@1.service"])
         .await;
-    let words = "WARNING: Template web@.service in registry differs from local unit file ./units/web@.service, which is used. Run fleetctl submit --replace ./units/web@.service to replace the template, too.\n";
+    let words = "WARNING: Template web@.service in registry differs from local unit file ./units/web@.service, which is used. Run fleetctl submit --replace ./units/web@.service to replace the template as well.\n";
     assert_eq!((replaced.status, replaced.errors.as_str()), (0, words));
     assert_eq!(cat("web@1").await, "[Service]\nExecStart=/bin/2\n");
     // Instances keep the file that they were created with.
