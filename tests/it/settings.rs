@@ -171,7 +171,7 @@ fn what_only_the_start_would_notice_is_noticed() {
                  {issuer_url: 'https://a.example', jwk_cert_url: 'https://a.example/l', audience: one}]}}";
     std::fs::write(folder.path().join("twice.yaml"), twice).unwrap();
     let said = refused(folder.path(), &["--config", "twice.yaml"], &[]);
-    assert_eq!(said.matches("issuer_url").count(), 1, "{said}");
+    assert_eq!(said.matches("issuer_url (from").count(), 1, "{said}");
     let error =
         "server.jwt.configs[3].issuer_url (from twice.yaml) is also the issuer_url of configs[0]";
     assert!(said.contains(error), "{said}");

@@ -116,6 +116,7 @@ impl Pass<'_> {
         for (kind, count) in self.plan.counts() {
             self.report.kind(kind).imported = count;
         }
+        self.target.unlock().await;
         Ok(self.report)
     }
 

@@ -78,6 +78,13 @@ impl ImportTarget {
         }
     }
 
+    /// Lets the next import run immediately, and not only when the server has noticed the end of the connection.
+    pub(super) async fn unlock(&mut self) {
+        // If this fails, the connection is lost, and the lock with it.
+        let unlock = sqlx::query("SELECT pg_advisory_unlock($1)").bind(LOCK);
+        let _ = unlock.execute(&mut self.0).await;
+    }
+
     /// What earlier passes have imported.
     pub(super) async fn list_imported<'r>(
         &mut self,
