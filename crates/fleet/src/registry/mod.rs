@@ -14,6 +14,7 @@
 
 mod change;
 mod damaged;
+mod decide;
 mod engine;
 mod error;
 mod key;
@@ -30,6 +31,7 @@ mod units;
 mod watch;
 
 pub use change::KeyChange;
+pub use decide::decide_and_commit;
 pub use engine::{Acquired, EngineGate, Leading};
 pub use error::Error;
 pub use key::{Key, LabelKey, PART_BYTES_MAX, Prefix, RunKey, StateKey, UnusablePart, is_part};
