@@ -2,16 +2,16 @@
 
 use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
-use hyperfleet_adapter::{Api, Settings as RunnerSettings, Token};
+use hyperfleet_adapter::{Api, Token};
 use hyperfleet_fleet::etcd::EtcdKeys;
 use hyperfleet_fleet::keys::KeyStore as _;
 use hyperfleet_fleet::registry::{Prefix, Registry};
 use hyperfleet_fleet::{EtcdFleet, Fleet, SetUnit};
-use hyperfleet_fleet_adapter::domain::RemovalLimit;
 use hyperfleet_fleet_adapter::workloads::{WorkloadConfig, Workloads};
-use hyperfleet_fleet_adapter::{OrphanSettings, Running, Settings, approval, run};
+use hyperfleet_fleet_adapter::{Running, Settings, approval, run};
 use hyperfleet_fleet_model::unit::{DesiredState, UnitOption};
 use hyperfleet_testkit::{
     SimulatedMachine, TestEtcd, engine_settings, etcd_settings, http_client, run_engine,
@@ -259,37 +259,24 @@ impl Adapter {
         let registry = Registry::new(scene.keys.clone(), Prefix::default());
         let fleet = Fleet::new(registry, 100);
         let mirror = tokio::spawn(fleet.clone().run_mirror());
+        let settings = Settings {
+            workers,
+            ..hyperfleet::config::Settings::default().fleet.adapter
+        };
+        let workloads = Workloads::compile("fleet", &[workload()]).expect("they are right");
         let running = Running {
+            settings,
             fleet,
             store: scene.keys.clone(),
             api: Api::new(&scene.base, Token::None).expect("an address"),
-            workloads: Workloads::compile("fleet", &[workload()]).expect("they are right"),
-            adapter: Settings {
-                name: "fleet".to_owned(),
-                instance: "bench".to_owned(),
-                keys: approval::keys("/fleet/v3/", "fleet"),
-                removal_limit: RemovalLimit {
-                    units: 10,
-                    percent: 50,
-                },
-                approve_command: String::new(),
-            },
+            workloads: Arc::new(workloads),
+            instance: "bench".to_owned(),
+            keys: approval::keys("/fleet/v3/", "fleet"),
             kinds: vec!["clusters".to_owned(), "nodepools".to_owned()],
-            runner: RunnerSettings {
-                poll_interval: Duration::from_secs(1),
-                workers,
-                ..RunnerSettings::new("fleet", Vec::new())
-            },
-            orphans: OrphanSettings {
-                grace: Duration::from_mins(10),
-                unseen: Duration::from_mins(15),
-                interval: Duration::from_mins(1),
-            },
-            lease_seconds: 15,
+            grace: Duration::from_secs(30),
         };
         // The lease of one that was killed is not what is measured.
-        let delete =
-            hyperfleet_fleet::keys::KeyOperation::Delete(format!("{}lease", running.adapter.keys));
+        let delete = hyperfleet_fleet::keys::KeyOperation::Delete(format!("{}lease", running.keys));
         let released = scene.keys.commit(hyperfleet_fleet::keys::Transaction {
             then: vec![delete],
             ..Default::default()
@@ -395,7 +382,6 @@ pub(crate) async fn submit(fleet: &EtcdFleet, name: &str) {
             "/usr/bin/agent",
         )]),
         desired: Some(DesiredState::Launched),
-        ..SetUnit::default()
     };
     fleet.set_unit(name, request).await.expect("stored");
 }

@@ -2,8 +2,9 @@
 
 use std::process::ExitCode;
 
-use hyperfleet::config::{Args, with_command_of_name};
+use hyperfleet::config::Args;
 use hyperfleet::startup;
+use hyperfleet_fleet_adapter::command::with_command_of_name;
 
 fn main() -> ExitCode {
     // Dropped when everything else has ended, even by a panic.

@@ -10,7 +10,8 @@ use std::time::Duration;
 use clap::{Parser, Subcommand};
 use humantime_serde::re::humantime::parse_duration;
 
-use super::{AuditCommand, DevTokenArgs, FleetAdapterCommand, ImportOptions, SettingsArgs};
+use super::{AuditCommand, DevTokenArgs, ImportOptions, SettingsArgs};
+use hyperfleet_fleet_adapter::command::FleetAdapterCommand;
 use hyperfleet_server_kit::settings::{CheckOptions, OpenapiOptions, OutputFormat};
 
 /// Control plane for fleets of clusters.
@@ -81,7 +82,7 @@ pub enum Command {
     /// The adapter keeps systemd units in fleet for resources, and reports their state. Under the
     /// name hyperfleet-fleet-adapter the program is this command.
     #[command(subcommand, arg_required_else_help = true)]
-    FleetAdapter(FleetAdapterCommand),
+    FleetAdapter(FleetAdapterCommand<SettingsArgs>),
     /// Check, list and explain settings
     #[command(subcommand, arg_required_else_help = true)]
     Config(ConfigCommand),

@@ -7,7 +7,6 @@ mod audit;
 mod catalogue;
 mod dev_defaults;
 mod dev_token;
-mod fleet_adapter;
 mod import;
 mod load;
 mod schema;
@@ -30,7 +29,6 @@ pub use args::{
 pub use audit::{AuditCommand, AuditExportArgs, AuditRangeArgs, AuditVerifyArgs};
 pub use dev_defaults::dev_defaults;
 pub use dev_token::DevTokenArgs;
-pub use fleet_adapter::{FleetAdapterCommand, RenderArgs, with_command_of_name};
 pub use import::ImportOptions;
 pub use load::{load, load_health, named_database};
 pub use scope::command;

@@ -8,7 +8,7 @@ use figment::value::{Dict, Value};
 use humantime_serde::re::humantime::format_duration;
 
 use super::catalogue::TABLE;
-use super::{Args, Command, Loaded, Settings, SettingsArgs, load, reference, with_command_of_name};
+use super::{Args, Command, Loaded, Settings, SettingsArgs, load, reference};
 use hyperfleet_server_kit::settings::{Setting, SettingKind, as_json, as_table};
 
 fn used() -> impl Iterator<Item = &'static Setting> {
@@ -495,7 +495,9 @@ fn the_name_of_the_link_stands_for_the_command() {
         (&["hyperfleet-api", "fleet-adapter", "run"], true),
         (&["hyperfleet-api", "serve"], false),
     ] {
-        let arguments = with_command_of_name(arguments.iter().map(Into::into));
+        let arguments = hyperfleet_fleet_adapter::command::with_command_of_name(
+            arguments.iter().map(Into::into),
+        );
         let args = Args::try_parse_from(arguments).unwrap();
         let found = matches!(args.command, Command::FleetAdapter(_));
         assert_eq!(found, is_adapter, "{args:?}");

@@ -16,3 +16,19 @@ pub(super) fn url(listener: SocketAddr) -> String {
     let address = SocketAddr::new(reachable(listener.ip()), listener.port());
     format!("http://{address}")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_listener_on_every_address_is_reached_by_the_loopback() {
+        for (listener, expected) in [
+            ("127.0.0.1:8000", "http://127.0.0.1:8000"),
+            ("0.0.0.0:8001", "http://127.0.0.1:8001"),
+            ("[::]:8002", "http://[::1]:8002"),
+        ] {
+            assert_eq!(url(listener.parse().unwrap()), expected);
+        }
+    }
+}

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anyhow::{Context as _, bail};
 
 use super::fleet;
-use super::fleet_adapter::AdapterPlan;
+use super::fleet_adapter;
 use super::tls;
 use super::{authentication, database};
 use crate::config::{Loaded, Settings};
@@ -14,6 +14,7 @@ use hyperfleet_domain::EntityRegistry;
 use hyperfleet_domain::entity_config::Attached;
 use hyperfleet_domain::tenancy::TenancyRules;
 use hyperfleet_fleet::start::RegistryLocation;
+use hyperfleet_fleet_adapter::AdapterPlan;
 use hyperfleet_server_kit::ending::Misuse;
 use hyperfleet_server_kit::errors::ErrorList;
 
@@ -50,7 +51,7 @@ impl Plan {
         let fleet = is_served.then(|| fleet::registry_location(&settings.fleet));
         let fleet = errors.part(fleet.transpose());
         let registry = kinds.as_ref().map(|kinds| &kinds.registry);
-        let adapter = errors.part(AdapterPlan::embedded(settings, registry));
+        let adapter = errors.part(fleet_adapter::embedded(settings, registry));
         errors.part(database::check(&settings.database));
         errors.part(distinct_headers(settings));
         loaded.refuse(errors.0)?;

@@ -15,15 +15,15 @@ use rustls::ServerConfig;
 use tokio::task::JoinSet;
 
 use super::BUILD;
-use super::fleet_adapter::Role;
 use super::metrics::ApiMetrics;
 use super::plan::Plan;
 use super::retention::{Retention, expire_forever};
 use super::sides::{SideSockets, Sides};
-use super::{authentication, database, readiness, sealing, telemetry, tls};
+use super::{authentication, database, loopback, readiness, sealing, telemetry, tls};
 use crate::config::{Loaded, Settings};
 use hyperfleet_auth::Authentication;
 use hyperfleet_fleet::start::Prepared;
+use hyperfleet_fleet_adapter::Role;
 use hyperfleet_server_kit::clock::Clock;
 use hyperfleet_server_kit::http::{Admission, Gate, QuietClient};
 use hyperfleet_server_kit::server::{ConnectionOptions, Listener, Server, Serving};
@@ -216,14 +216,12 @@ impl Process {
             fleet.spawn(&mut beside);
         }
         // Only now: it calls this API.
+        let own_url = loopback::url(self.addresses.api);
         let adapter = adapter.map(|(adapter, fleet)| {
-            Role::start(
-                adapter,
-                fleet,
-                Some(self.addresses.api),
-                settings.health.shutdown_timeout,
-            )
+            let end_time = settings.health.shutdown_timeout;
+            Role::start(adapter, &fleet, Some(own_url), end_time)
         });
+        let adapter = adapter.transpose()?;
         let failed = tokio::select! {
             () = self.signals.next() => Ok(()),
             error = serving.failed() => Err(error),

@@ -1,9 +1,13 @@
 //! An operator's approval of removals that the brake holds: a key of etcd that expires.
 
+use anyhow::Context as _;
 use hyperfleet_fleet::keys::{Error, KeyOperation, KeyStore, Transaction};
+use hyperfleet_server_kit::program::print;
 
+/// The command that approves removals, for messages.
+pub const COMMAND: &str = "hyperfleet-fleet-adapter approve-removals";
 /// How long removals are approved.
-pub const SECONDS: u32 = 600;
+const SECONDS: u32 = 600;
 
 /// Prefix of an adapter's keys, for a fleet below a prefix such as `/fleet/v3/`: beside fleet's keys, because
 /// fleet reports unknown keys below its own prefix.
@@ -14,6 +18,24 @@ pub fn keys(fleet_prefix: &str, adapter: &str) -> String {
 
 fn key(keys: &str) -> String {
     format!("{keys}approval")
+}
+
+/// Approves the removals of an adapter of this fleet, and says so.
+///
+/// # Errors
+/// The approval cannot be written.
+pub async fn approve_by(
+    store: &impl KeyStore,
+    fleet_prefix: &str,
+    adapter: &str,
+) -> anyhow::Result<()> {
+    let approved = approve(store, &keys(fleet_prefix, adapter)).await;
+    approved.context("cannot write the approval to etcd")?;
+    let minutes = SECONDS / 60;
+    print(&format!(
+        "Removals of the adapter {adapter} are approved for {minutes} minutes.\n"
+    ));
+    Ok(())
 }
 
 /// Approves the removals of the adapter with these [`keys`] for ten minutes.

@@ -150,9 +150,7 @@ impl Index {
     }
 
     fn see_unit(&self, unit: &UnitView) {
-        let options = unit.options.iter();
-        let parts = options.map(|o| (o.section.as_str(), o.name.as_str(), o.value.as_str()));
-        let owner = Ownership::of(parts).filter(|owner| owner.adapter == self.adapter);
+        let owner = Ownership::of(&unit.options).filter(|owner| owner.adapter == self.adapter);
         let Some(owner) = owner else {
             return self.forget(&unit.name);
         };

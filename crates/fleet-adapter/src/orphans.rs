@@ -12,41 +12,37 @@ use tokio::time::{Instant, sleep};
 
 use crate::reconcile::FleetAdapter;
 
-#[derive(Debug, Clone, Copy)]
-pub struct Settings {
-    /// How long units of a missing resource stay.
-    pub grace: Duration,
-    /// A resource that was not seen for this long is looked up.
-    pub unseen: Duration,
-    /// How often that is checked.
-    pub interval: Duration,
-}
+/// Longest time between two searches for units without a resource.
+const INTERVAL_MAX: Duration = Duration::from_secs(30);
 
 impl<S: KeyStore> FleetAdapter<S> {
     /// Removes units of missing resources, for ever, while `leads` is true.
-    pub async fn run_orphan_removal(&self, settings: Settings, leads: watch::Receiver<bool>) {
+    pub async fn run_orphan_removal(&self, leads: watch::Receiver<bool>) {
         let mut gone = HashMap::new();
         loop {
-            sleep(settings.interval).await;
+            sleep(self.running.settings.sweep_interval.min(INTERVAL_MAX)).await;
             if *leads.borrow() && self.has_etcd() {
-                self.remove_orphans(settings, &mut gone).await;
+                self.remove_orphans(&mut gone).await;
             } else {
                 gone.clear();
             }
         }
     }
 
-    async fn remove_orphans(&self, settings: Settings, gone: &mut HashMap<String, Instant>) {
+    async fn remove_orphans(&self, gone: &mut HashMap<String, Instant>) {
+        let settings = &self.running.settings;
+        // An existing resource was seen since the last pass over all.
+        let unseen = settings.sweep_interval + settings.poll_interval;
         let resources = self.index.resources();
         let ids = self.index.ids();
         gone.retain(|id, _| ids.contains(id));
         self.forget_gone();
         for (id, units) in resources {
-            if self.unseen_for(&id) < settings.unseen {
+            if self.unseen_for(&id) < unseen {
                 gone.remove(&id);
                 continue;
             }
-            match self.api.get(&units.path).await {
+            match self.running.api.get(&units.path).await {
                 Ok(None) => {}
                 // Lists omit kinds that have nothing left to do.
                 Ok(Some(resource)) if self.is_without_workload(&resource.kind) => {}
@@ -60,7 +56,7 @@ impl<S: KeyStore> FleetAdapter<S> {
                 }
             }
             let since = *gone.entry(id.clone()).or_insert_with(|| {
-                let (grace_seconds, units) = (settings.grace.as_secs(), units.names.len());
+                let (grace_seconds, units) = (settings.orphan_grace.as_secs(), units.names.len());
                 tracing::warn!(
                     resource = id,
                     units,
@@ -69,7 +65,7 @@ impl<S: KeyStore> FleetAdapter<S> {
                 );
                 Instant::now()
             });
-            if since.elapsed() < settings.grace {
+            if since.elapsed() < settings.orphan_grace {
                 continue;
             }
             if let Err(error) = self.remove_all(&id).await {

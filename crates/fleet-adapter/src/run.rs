@@ -4,7 +4,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hyperfleet_adapter::{Api, Kind, Runner, Settings as RunnerSettings};
+use hyperfleet_adapter::{Kind, Runner, Settings as RunnerSettings};
 use hyperfleet_fleet::Fleet;
 use hyperfleet_fleet::keys::KeyStore;
 use tokio::sync::oneshot;
@@ -13,74 +13,48 @@ use tokio::time::sleep;
 
 use crate::index::Index;
 use crate::lease::LeaseKeeper;
-use crate::orphans;
-use crate::reconcile::{FleetAdapter, Parts, Settings};
-use crate::workloads::Workloads;
+use crate::reconcile::FleetAdapter;
+use crate::running::Running;
 
 /// How often etcd, engine and machines are checked.
 const CONDITION_INTERVAL: Duration = Duration::from_secs(1);
 /// Equal checks in a row before all resources are reported again: a short gap between leaders is ignored.
 const CONDITION_CHECKS: u32 = 5;
 
-pub struct Running<S: KeyStore> {
-    /// The program keeps its mirror.
-    pub fleet: Fleet<S>,
-    pub store: S,
-    pub api: Api,
-    pub workloads: Workloads,
-    pub adapter: Settings,
-    /// Path segments of its kinds, such as `nodepools`.
-    pub kinds: Vec<String>,
-    pub runner: RunnerSettings,
-    pub orphans: orphans::Settings,
-    pub lease_seconds: u32,
-}
-
 /// Runs an adapter until `stop`. One of several replicas works, the others stand by.
 pub async fn run<S: KeyStore>(running: Running<S>, stop: impl Future<Output = ()>) {
-    let Running {
-        fleet,
-        store,
-        api,
-        adapter,
-        ..
-    } = running;
-    let lease_key = format!("{}lease", adapter.keys);
+    let settings = running.settings.clone();
+    let (fleet, api) = (running.fleet.clone(), running.api.clone());
     let keeper = LeaseKeeper::new(
-        store.clone(),
-        lease_key,
-        adapter.instance.clone(),
-        running.lease_seconds,
+        running.store.clone(),
+        format!("{}lease", running.keys),
+        running.instance.clone(),
+        u32::try_from(settings.lease_time.as_secs()).unwrap_or(u32::MAX),
     );
     let (leads, tenure) = (keeper.leads(), keeper.tenure());
-    let (index, woken) = Index::new(adapter.name.clone());
+    let (index, woken) = Index::new(settings.name.clone());
     let index = Arc::new(index);
-    let parts = Parts {
-        fleet: fleet.clone(),
-        store,
-        api: api.clone(),
-        workloads: running.workloads,
-        index: Arc::clone(&index),
-        tenure,
+    let runner = RunnerSettings {
+        name: settings.name,
+        kinds: running.kinds.iter().map(Kind::new).collect(),
+        workers: settings.workers,
+        poll_interval: settings.poll_interval,
+        sweep_interval: settings.sweep_interval,
+        report_interval: settings.report_interval,
+        grace: running.grace,
     };
-    let adapter = Arc::new(FleetAdapter::new(adapter, parts));
+    let adapter = Arc::new(FleetAdapter::new(running, Arc::clone(&index), tenure));
     let mut beside = JoinSet::new();
     let (followed, followed_fleet) = (Arc::clone(&index), fleet.clone());
     beside.spawn(async move { followed.follow(&followed_fleet).await });
-    let orphaned = Arc::clone(&adapter);
-    let (orphans, may_remove) = (running.orphans, leads.clone());
-    beside.spawn(async move { orphaned.run_orphan_removal(orphans, may_remove).await });
+    let (orphaned, may_remove) = (Arc::clone(&adapter), leads.clone());
+    beside.spawn(async move { orphaned.run_orphan_removal(may_remove).await });
     beside.spawn(async move { report_changes(&fleet, &index).await });
     let (release, released) = oneshot::channel::<()>();
     let kept = tokio::spawn(keeper.run(async move {
         let _ = released.await;
     }));
-    let kinds = running.kinds.into_iter().map(Kind::new).collect();
-    let settings = RunnerSettings {
-        kinds,
-        ..running.runner
-    };
-    let runner = Runner::with_lease(api, settings, adapter, leads);
+    let runner = Runner::with_lease(api, runner, adapter, leads);
     runner.with_wakes(woken).run(stop).await;
     // Last, so that no other replica works beside this one.
     drop(release);

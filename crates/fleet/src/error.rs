@@ -44,6 +44,7 @@ impl From<registry::Error> for Error {
         match error {
             Source::Compacted => Self::Stale,
             Source::Token => Self::Token,
+            Source::Busy => Self::Busy,
             Source::Unreadable { key, name, version } => {
                 Self::Unreadable(describe_unreadable(&key, &name, version))
             }

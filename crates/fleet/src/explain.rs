@@ -229,13 +229,7 @@ impl<S: KeyStore> Fleet<S> {
     /// The first machine on which a unit is not in its desired state, with the error; or else those on which it has failed.
     fn failing(&self, name: &str) -> String {
         self.mirror.read(|picture| {
-            let first = StateKey {
-                unit: name.to_owned(),
-                machine: String::new(),
-            };
-            let states = picture.snapshot.states.range(first..);
-            let states = states.take_while(|(key, _)| key.unit == name);
-            let states: Vec<_> = states.collect();
+            let states: Vec<_> = picture.snapshot.states_of(name).collect();
             let failing = states
                 .iter()
                 .find(|(_, state)| !state.value.error.is_empty());

@@ -1,7 +1,7 @@
 //! Units and machines of the registry in the form of decisions, for the engine, which decides, and for the API,
 //! which explains.
 
-use crate::registry::{Key, Placement, Snapshot, StateKey, Stored, is_part};
+use crate::registry::{Key, Placement, Snapshot, Stored, is_part};
 use hyperfleet_fleet_model::schedule::{Cluster, ClusterChange, Job, Machine, MachineId};
 use hyperfleet_fleet_model::unit::{DesiredState, Requirements, UnitName};
 
@@ -90,14 +90,8 @@ pub(crate) fn is_misplaced(snapshot: &Snapshot, name: &str) -> bool {
 
 /// The first machine that still reports an unplaced unit. Agents report units that are loaded.
 fn stopping_on(snapshot: &Snapshot, name: &str) -> Option<MachineId> {
-    let first = StateKey {
-        unit: name.to_owned(),
-        machine: String::new(),
-    };
-    let states = snapshot.states.range(first..).map(|(key, _)| key);
-    let mut machines = states
-        .take_while(|key| key.unit == name)
-        .map(|key| key.machine.as_str());
+    let states = snapshot.states_of(name);
+    let mut machines = states.map(|(key, _)| key.machine.as_str());
     let is_there = |machine: &str| {
         let key = || Key::Machine(machine.to_owned());
         snapshot.machines.contains_key(machine) || snapshot.unreadable.contains_key(&key())

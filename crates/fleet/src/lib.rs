@@ -34,7 +34,6 @@ mod set_unit;
 pub mod settings;
 pub mod start;
 mod states;
-mod turns;
 mod units;
 mod view;
 
@@ -44,31 +43,25 @@ use tokio::sync::{Semaphore, watch};
 
 pub use self::error::Error;
 pub use self::follow::{FollowUpdate, Followed, Follower, Item};
-pub use self::observe::{FleetReadiness, Observed};
+pub use self::observe::{FleetReadiness, Observed, ObservedUnit};
 pub use self::registry::{Page, StateFilter, StateKey};
-pub use self::set_unit::Set;
+pub use self::set_unit::{Set, SetUnit};
 pub use hyperfleet_fleet_model::wire::{
-    DrainView, ExplanationView, MachineView, MetadataChange, MoveView, RebalanceView, SetUnit,
-    StateView, UnitView,
+    DrainView, ExplanationView, MachineView, MetadataChange, MoveView, RebalanceView, StateView,
+    UnitView,
 };
 
 use self::mirror::{Mirror, Picture};
 use self::older_client::OlderStops;
-use self::turns::Turns;
 use crate::etcd::EtcdKeys;
 use crate::keys::KeyStore;
 use crate::registry::{LISTED_MAX, PageToken, Registry};
 
-/// How often a write is decided again because another process was faster. Writers of this process take turns,
-/// and of those that compete one succeeds each time.
-const ATTEMPTS_MAX: u32 = 32;
-
-/// Fleet as the users of its API see it. Clones share one mirror and the turns of writers.
+/// Fleet as the users of its API see it. Clones share one mirror.
 #[derive(Debug, Clone)]
 pub struct Fleet<S: KeyStore> {
     registry: Registry<S>,
     mirror: Arc<Mirror>,
-    turns: Arc<Turns>,
     older_stops: Arc<OlderStops>,
     /// The machine of this process's agent.
     own_machine: Arc<OnceLock<OwnMachine>>,
@@ -89,7 +82,6 @@ impl<S: KeyStore> Fleet<S> {
         Self {
             registry,
             mirror: Arc::default(),
-            turns: Arc::default(),
             older_stops: Arc::default(),
             own_machine: Arc::default(),
             page_size: page_size.clamp(1, LISTED_MAX),

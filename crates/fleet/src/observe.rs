@@ -3,16 +3,27 @@
 use std::collections::BTreeMap;
 
 use super::mirror::Picture;
-use super::view::{state_view, unit_view};
-use super::{Error, Fleet, StateView, UnitView};
+use super::view::state_view;
+use super::{Error, Fleet, StateView};
 use crate::keys::KeyStore;
-use crate::registry::StateKey;
+use hyperfleet_fleet_model::unit::{DesiredState, UnitOption};
+
+/// A unit as it is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ObservedUnit {
+    pub options: Vec<UnitOption>,
+    /// Digest of its file, 40 digits.
+    pub hash: String,
+    pub desired: DesiredState,
+    /// The machine that the engine has chosen; never set for a global unit.
+    pub machine: Option<String>,
+}
 
 /// A unit, and what machines report under its name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Observed {
     /// `None` if there is no such unit, or if it is unreadable.
-    pub unit: Option<UnitView>,
+    pub unit: Option<ObservedUnit>,
     /// By machine. A machine may report a destroyed unit until it has stopped it.
     pub states: Vec<StateView>,
 }
@@ -48,15 +59,16 @@ impl<S: KeyStore> Fleet<S> {
 }
 
 fn of(picture: &Picture, name: &str) -> Observed {
-    let first = StateKey {
-        unit: name.to_owned(),
-        machine: String::new(),
-    };
-    let states = picture.snapshot.states.range(first..);
-    let states = states.take_while(|(key, _)| key.unit == name);
+    let states = picture.snapshot.states_of(name);
     let states = states.map(|(key, state)| state_view((key.clone(), state.clone())));
+    let unit = picture.snapshot.unit(name);
     Observed {
-        unit: picture.snapshot.unit(name).map(unit_view),
+        unit: unit.map(|(unit, _)| ObservedUnit {
+            options: unit.body.value.options,
+            hash: unit.body.value.hash,
+            desired: unit.desired.value.state,
+            machine: unit.placement.map(|placement| placement.value.machine),
+        }),
         states: states.collect(),
     }
 }

@@ -1,18 +1,22 @@
 //! Sets a unit: creates it, replaces its file, or changes its desired state. The current unit decides which, by
 //! the older server's rules in their order.
 
-use tokio::sync::MutexGuard;
-
 use super::mirror::Picture;
-use super::turns::pause;
-use super::{ATTEMPTS_MAX, Error, Fleet};
+use super::{Error, Fleet};
 use crate::keys::KeyStore;
-use crate::registry::{self, Body, ReplacesTurn, Written};
-use hyperfleet_fleet_model::shown;
+use crate::registry::{self, Body, ReplacesTurn, decide_and_commit};
 use hyperfleet_fleet_model::unit::{
     DesiredState, Options, Replacing, UnitName, UnitOption, validity,
 };
-use hyperfleet_fleet_model::wire::SetUnit;
+
+/// What a unit is to be.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SetUnit {
+    /// The unit's file; `None` or empty: it stays unchanged.
+    pub options: Option<Vec<UnitOption>>,
+    /// `None`: it stays unchanged; `Inactive` for a new unit.
+    pub desired: Option<DesiredState>,
+}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Set {
@@ -47,22 +51,18 @@ impl<S: KeyStore> Fleet<S> {
         request: SetUnit,
         may_change: impl Fn(Option<&[UnitOption]>) -> bool,
     ) -> Result<Set, Error> {
-        let name = checked_name(name, request.name.as_deref())?;
-        let _turn = self.turns.acquire(name.as_str()).await;
-        for lost in 0..ATTEMPTS_MAX {
+        let name = UnitName::parse(name).map_err(invalid)?;
+        decide_and_commit(|| async {
             let found = self.registry.find_unit(name.as_str()).await?;
             let options = found.as_ref().map(|unit| &*unit.body.value.options);
             if !may_change(options) {
                 return Err(changed_meanwhile());
             }
             let (body, state) = decide(&name, &request, found.as_ref())?;
-            let replaces = self.check_replaces(&name, body.as_ref()).await?;
-            if let Some(set) = self.write(&name, found, (body, state), replaces).await? {
-                return Ok(set);
-            }
-            pause(lost).await;
-        }
-        Err(Error::Busy)
+            let turn = self.check_replaces(&name, body.as_ref()).await?;
+            self.write(&name, found, (body, state), turn).await
+        })
+        .await
     }
 
     /// Writes a decision; `None` if the records have changed since.
@@ -71,10 +71,9 @@ impl<S: KeyStore> Fleet<S> {
         name: &UnitName,
         found: Option<registry::UnitRecord>,
         (body, state): (Option<Body>, DesiredState),
-        replaces: Option<InTurn<'_>>,
+        turn: Option<ReplacesTurn>,
     ) -> Result<Option<Set>, Error> {
         let registry = &self.registry;
-        let turn = replaces.as_ref().map(|in_turn| in_turn.turn);
         let (written, set) = match (found, body) {
             (Some(unit), Some(body)) => {
                 let written = registry.replace_unit(&unit, &body, state, turn).await?;
@@ -90,13 +89,7 @@ impl<S: KeyStore> Fleet<S> {
             }
             (None, None) => return Ok(None),
         };
-        Ok(match written {
-            Written::At(revision) => {
-                self.mirror.record_written(revision);
-                Some(set)
-            }
-            Written::Stale => None,
-        })
+        Ok(self.recorded(written).map(|()| set))
     }
 
     /// Refuses a file that closes a circle of units that replace each other. `None` for a file without
@@ -108,12 +101,11 @@ impl<S: KeyStore> Fleet<S> {
         &self,
         name: &UnitName,
         body: Option<&Body>,
-    ) -> Result<Option<InTurn<'_>>, Error> {
+    ) -> Result<Option<ReplacesTurn>, Error> {
         let patterns = body.map(|body| Replacing::patterns(name.as_str(), &body.options));
         let Some(patterns) = patterns.filter(|patterns| !patterns.is_empty()) else {
             return Ok(None);
         };
-        let own = self.turns.acquire_replaces().await;
         let turn = self.registry.begin_replaces().await?;
         let circular = |picture: &Picture| {
             let circle = picture.replacing.circle(name.as_str(), &patterns);
@@ -125,16 +117,9 @@ impl<S: KeyStore> Fleet<S> {
         }
         match self.mirrored(circular).await? {
             Some(text) => Err(Error::Invalid(text)),
-            None => Ok(Some(InTurn { turn, _own: own })),
+            None => Ok(Some(turn)),
         }
     }
-}
-
-/// Permission to give a unit `Replaces`. While it lives, no other request of this process may; other servers
-/// are detected by the guard.
-struct InTurn<'a> {
-    turn: ReplacesTurn,
-    _own: Option<MutexGuard<'a, ()>>,
 }
 
 /// The message for a circle of units, in the order in which they replace each other.
@@ -153,19 +138,6 @@ fn circular(units: &[&str]) -> String {
         });
     let links: String = links.collect();
     format!("circular Replaces: {links}")
-}
-
-/// The unit's name from the URL, checked, and compared with that in the body.
-fn checked_name(in_url: &str, in_body: Option<&str>) -> Result<UnitName, Error> {
-    let in_body = in_body.filter(|name| !name.is_empty()).unwrap_or(in_url);
-    if in_body != in_url {
-        return Err(Error::Invalid(format!(
-            "name in URL {:?} differs from unit name in request body {:?}",
-            shown(in_url),
-            shown(in_body)
-        )));
-    }
-    UnitName::parse(in_body).map_err(invalid)
 }
 
 /// What a request means for the current unit: the new file, if it differs, and the desired state.

@@ -2,11 +2,10 @@
 
 use super::mirror::Picture;
 use super::set_unit::changed_meanwhile;
-use super::turns::pause;
 use super::view::unit_view;
-use super::{ATTEMPTS_MAX, Error, Fleet, Page, UnitView, parse_token};
+use super::{Error, Fleet, Page, UnitView, parse_token};
 use crate::keys::KeyStore;
-use crate::registry::{self, Stored, UnitRecord, UnitState, Written, is_newer};
+use crate::registry::{self, Stored, UnitRecord, UnitState, Written, decide_and_commit, is_newer};
 use hyperfleet_fleet_model::unit::{DesiredState, UnitOption};
 
 impl<S: KeyStore> Fleet<S> {
@@ -29,17 +28,11 @@ impl<S: KeyStore> Fleet<S> {
         name: &str,
         may_remove: impl Fn(Option<&[UnitOption]>) -> bool,
     ) -> Result<(), Error> {
-        let _turn = self.turns.acquire(name).await;
-        for lost in 0..ATTEMPTS_MAX {
-            match self.remove(name, &may_remove).await? {
-                Written::At(revision) => {
-                    self.mirror.record_written(revision);
-                    return Ok(());
-                }
-                Written::Stale => pause(lost).await,
-            }
-        }
-        Err(Error::Busy)
+        decide_and_commit(|| async {
+            let removed = self.remove(name, &may_remove).await?;
+            Ok(self.recorded(removed))
+        })
+        .await
     }
 
     /// Requests a restart from every machine that runs a unit.
@@ -67,22 +60,27 @@ impl<S: KeyStore> Fleet<S> {
         desired: DesiredState,
         verb: &str,
     ) -> Result<(), Error> {
-        let _turn = self.turns.acquire(name).await;
-        for lost in 0..ATTEMPTS_MAX {
+        decide_and_commit(|| async {
             let unit = self.stored_unit(name).await?;
             if unit.desired.value.state != desired {
                 let reason = format!("cannot {verb} {name}: its desired state is not {desired}");
                 return Err(Error::Conflict(reason));
             }
-            match self.registry.repeat_order(&unit).await? {
-                Written::At(revision) => {
-                    self.mirror.record_written(revision);
-                    return Ok(());
-                }
-                Written::Stale => pause(lost).await,
+            let repeated = self.registry.repeat_order(&unit).await?;
+            Ok(self.recorded(repeated))
+        })
+        .await
+    }
+
+    /// Tells the mirror what was written; `None` for a stale write.
+    pub(super) fn recorded(&self, written: Written) -> Option<()> {
+        match written {
+            Written::At(revision) => {
+                self.mirror.record_written(revision);
+                Some(())
             }
+            Written::Stale => None,
         }
-        Err(Error::Busy)
     }
 
     async fn remove(

@@ -16,12 +16,10 @@ pub(super) fn unit_view((unit, state): ListedUnit) -> UnitView {
     let is_global = body.global.is_some();
     UnitView {
         name: unit.name,
-        options: body.options.into_iter().map(Into::into).collect(),
+        options: body.options,
         desired: unit.desired.value.state,
         current: (!is_global).then_some(current),
         machine: machine.filter(|_| !is_global),
-        hash: body.hash,
-        generation: unit.desired.value.generation,
     }
 }
 

@@ -1,7 +1,6 @@
 //! The typed settings of `hyperfleet-api`. Their meanings and defaults are in `catalogue.rs`.
 
 mod database;
-mod fleet_adapter;
 mod server;
 
 use std::time::Duration;
@@ -9,7 +8,6 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 pub use database::{Database, Pool, Ssl, SslMode};
-pub use fleet_adapter::FleetAdapterSettings;
 pub use server::{Health, Jwt, MetricsSettings, ServerSettings};
 
 use super::catalogue::TABLE;
@@ -91,5 +89,5 @@ pub struct FleetSettings {
     pub enabled: bool,
     pub etcd: Etcd,
     pub page_size: usize,
-    pub adapter: FleetAdapterSettings,
+    pub adapter: hyperfleet_fleet_adapter::Settings,
 }

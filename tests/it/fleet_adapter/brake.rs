@@ -3,7 +3,7 @@
 use hyperfleet_fleet_adapter::approval;
 use serde_json::json;
 
-use super::{APPROVE, World};
+use super::World;
 use crate::support::until;
 
 #[tokio::test]
@@ -32,7 +32,7 @@ async fn a_change_that_would_remove_most_units_waits_for_an_operator() {
             message.starts_with("16 units of 16 would be removed"),
             "{message}"
         );
-        assert!(message.contains(APPROVE), "{message}");
+        assert!(message.contains(approval::COMMAND), "{message}");
     }
     assert_eq!(world.services().len(), 16, "not one of them was stopped");
     approval::approve(&world.keys, &world.keys_of_adapter())

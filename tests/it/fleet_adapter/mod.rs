@@ -7,16 +7,16 @@ mod owned;
 mod replicas;
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
-use hyperfleet_adapter::{Api, Settings as RunnerSettings, Token};
+use hyperfleet_adapter::{Api, Token};
 use hyperfleet_domain::entity_config::EntityConfig;
 use hyperfleet_fleet::etcd::EtcdKeys;
 use hyperfleet_fleet::registry::{Prefix, Registry};
 use hyperfleet_fleet::{EtcdFleet, Fleet};
-use hyperfleet_fleet_adapter::domain::RemovalLimit;
 use hyperfleet_fleet_adapter::workloads::{WorkloadConfig, Workloads};
-use hyperfleet_fleet_adapter::{OrphanSettings, Running, Settings, approval, run};
+use hyperfleet_fleet_adapter::{Running, Settings, approval, run};
 use hyperfleet_server_kit::clock::Clock;
 use hyperfleet_testkit::{SimulatedMachine, engine_settings, run_engine, shared_etcd};
 use serde_json::{Value, json};
@@ -25,8 +25,6 @@ use tokio::task::{JoinHandle, JoinSet};
 
 use crate::support::{TestApi, child, fresh_prefix, root, until};
 
-/// What the messages of the brake show.
-const APPROVE: &str = "hyperfleet-fleet-adapter approve-removals";
 const MACHINE_LEASE_SECONDS: u32 = 5;
 
 /// A service with clusters and node pools that require `fleet`, a fleet, and machines.
@@ -133,35 +131,23 @@ impl World {
     }
 
     fn running(&self, instance: &str) -> Running<EtcdKeys> {
-        let runner = RunnerSettings {
+        let settings = Settings {
             poll_interval: Duration::from_millis(100),
             sweep_interval: Duration::from_secs(2),
-            grace: Duration::from_secs(5),
-            ..RunnerSettings::new("fleet", Vec::new())
+            orphan_grace: Duration::from_secs(2),
+            lease_time: Duration::from_secs(2),
+            ..hyperfleet::config::Settings::default().fleet.adapter
         };
         Running {
+            settings,
             fleet: self.fleet.clone(),
             store: self.keys.clone(),
             api: Api::new(&self.api.base, Token::None).unwrap(),
-            workloads: Workloads::compile("fleet", &[workload()]).unwrap(),
-            adapter: Settings {
-                name: "fleet".to_owned(),
-                instance: instance.to_owned(),
-                keys: self.keys_of_adapter(),
-                removal_limit: RemovalLimit {
-                    units: 10,
-                    percent: 50,
-                },
-                approve_command: APPROVE.to_owned(),
-            },
+            workloads: Arc::new(Workloads::compile("fleet", &[workload()]).unwrap()),
+            instance: instance.to_owned(),
+            keys: self.keys_of_adapter(),
             kinds: vec!["clusters".to_owned(), "nodepools".to_owned()],
-            runner,
-            orphans: OrphanSettings {
-                grace: Duration::from_secs(2),
-                unseen: Duration::from_secs(4),
-                interval: Duration::from_millis(500),
-            },
-            lease_seconds: 2,
+            grace: Duration::from_secs(5),
         }
     }
 

@@ -16,7 +16,6 @@ async fn a_unit_of_somebody_else_is_never_touched() {
     let theirs = SetUnit {
         options: Some(vec![UnitOption::new("Service", "ExecStart", "/theirs")]),
         desired: Some(DesiredState::Launched),
-        ..SetUnit::default()
     };
     world.fleet.set_unit(&name, theirs).await.unwrap();
     let adapter = world.adapter();

@@ -30,14 +30,11 @@ pub struct Ownership {
 
 impl Ownership {
     /// Reads the section of a unit file. `None` for units that no adapter has made.
-    pub fn of<'o>(options: impl IntoIterator<Item = (&'o str, &'o str, &'o str)>) -> Option<Self> {
+    pub fn of(options: &[UnitOption]) -> Option<Self> {
         let mut found = [None; 5];
-        for (section, name, value) in options {
-            let position = NAMES.iter().position(|known| *known == name);
-            if section == SECTION
-                && let Some(position) = position
-            {
-                found[position] = Some(value);
+        for option in options.iter().filter(|option| option.section == SECTION) {
+            if let Some(position) = NAMES.iter().position(|known| *known == option.name) {
+                found[position] = Some(option.value.as_str());
             }
         }
         let [adapter, resource, path, workload, index] = found;
@@ -50,6 +47,11 @@ impl Ownership {
             workload: workload?.parse().ok()?,
             index: index?.parse().ok()?,
         })
+    }
+
+    /// Whether the unit belongs to a resource of an adapter.
+    pub fn is_of(&self, adapter: &str, resource: &str) -> bool {
+        self.adapter == adapter && self.resource == resource
     }
 
     /// The section as options of a unit file.
@@ -81,11 +83,6 @@ const NAMES: [&str; 5] = ["Adapter", "Resource", "Path", "Workload", "Index"];
 mod tests {
     use super::*;
 
-    fn read(options: &[UnitOption]) -> Option<Ownership> {
-        let parts = options.iter();
-        Ownership::of(parts.map(|o| (o.section.as_str(), o.name.as_str(), o.value.as_str())))
-    }
-
     #[test]
     fn a_unit_names_its_owner_and_others_have_none() {
         let owner = Ownership {
@@ -97,10 +94,10 @@ mod tests {
         };
         let mut options = vec![UnitOption::new("Service", "Adapter", "other")];
         options.extend(owner.options());
-        assert_eq!(read(&options), Some(owner));
+        assert_eq!(Ownership::of(&options), Some(owner));
         options.pop();
-        assert_eq!(read(&options), None, "a section that is not whole");
-        assert_eq!(read(&[]), None);
+        assert_eq!(Ownership::of(&options), None, "a section that is not whole");
+        assert_eq!(Ownership::of(&[]), None);
         for path in [
             ".evil.example/x",
             "@evil.example/",
@@ -114,7 +111,7 @@ mod tests {
                 workload: 1,
                 index: 1,
             };
-            assert_eq!(read(&owner.options()), None, "{path}");
+            assert_eq!(Ownership::of(&owner.options()), None, "{path}");
         }
     }
 }

@@ -21,7 +21,7 @@ impl<S: KeyStore> FleetAdapter<S> {
         plan: &mut Plan<'_>,
     ) -> anyhow::Result<(Option<Blocker>, Option<Duration>)> {
         let is_approved = plan.removals > 0
-            && approval::is_approved(&self.store, &self.settings.keys)
+            && approval::is_approved(&self.running.store, &self.running.keys)
                 .await
                 .context("read the approval")?;
         let has_seen_all = plan.removals == 0 || self.has_seen_all(id);
@@ -46,7 +46,7 @@ impl<S: KeyStore> FleetAdapter<S> {
                 owned,
             } => {
                 plan.postpone_removals();
-                let command = self.settings.approve_command.clone();
+                let command = approval::COMMAND.to_owned();
                 (
                     Some(Blocker::Held {
                         pending,
@@ -89,14 +89,14 @@ impl<S: KeyStore> FleetAdapter<S> {
         if term.0 != now {
             *term = (now, Instant::now());
             lock(&self.seen).clear();
-            *lock(&self.brake) = Brake::new(self.settings.removal_limit);
+            *lock(&self.brake) = Brake::new(self.running.settings.removal_limit);
         }
         term.1
     }
 
     /// Whether no workload covers a kind.
     pub(crate) fn is_without_workload(&self, kind: &str) -> bool {
-        !self.workloads.kinds().contains(kind)
+        !self.running.workloads.kinds().contains(kind)
     }
 
     /// Forgets resources without units.

@@ -9,45 +9,30 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use anyhow::bail;
-use hyperfleet_adapter::{Adapter, Api, ReconcileOutcome, Report, Resource, Truth, Work};
+use hyperfleet_adapter::{Adapter, ReconcileOutcome, Report, Resource, Truth, Work};
+use hyperfleet_fleet::Error;
 use hyperfleet_fleet::keys::KeyStore;
-use hyperfleet_fleet::{Error, Fleet};
 use serde_json::Value;
 use tokio::time::{Instant, timeout};
 
 use crate::domain::{
-    Blocker, Brake, DesiredWorkload, FleetHealth, Observation, OwnedUnit, RemovalLimit, plan,
-    report, report_without_etcd, unrendered,
+    Blocker, Brake, DesiredWorkload, FleetHealth, Observation, OwnedUnit, plan, report,
+    report_without_etcd, unrendered,
 };
 use crate::index::Index;
 use crate::lease::Tenure;
-use crate::workloads::{RenderInput, Rendered, Workloads};
+use crate::running::Running;
+use crate::workloads::{RenderInput, Rendered};
 
 /// Member of a report's data that names the reporting replica.
 const INSTANCE: &str = "adapter_instance";
 /// When a resource is reconciled again while etcd is away or its units are not in their desired state.
 const AGAIN: Duration = Duration::from_secs(5);
-#[derive(Debug, Clone)]
-pub struct Settings {
-    /// The adapter's name in reports and units.
-    pub name: String,
-    /// Name of this replica.
-    pub instance: String,
-    /// Prefix of its own keys in etcd ([`keys`](crate::approval::keys)).
-    pub keys: String,
-    pub removal_limit: RemovalLimit,
-    /// Command that approves removals, for messages.
-    pub approve_command: String,
-}
 
-/// The fleet adapter. Clones share everything.
+/// The fleet adapter.
 #[derive(Debug)]
 pub struct FleetAdapter<S: KeyStore> {
-    pub(crate) settings: Settings,
-    pub(crate) fleet: Fleet<S>,
-    store: S,
-    pub(crate) api: Api,
-    workloads: Workloads,
+    pub(crate) running: Running<S>,
     pub(crate) index: Arc<Index>,
     tenure: Tenure,
     brake: Mutex<Brake>,
@@ -57,19 +42,10 @@ pub struct FleetAdapter<S: KeyStore> {
     term: Mutex<(u64, Instant)>,
 }
 
-pub struct Parts<S: KeyStore> {
-    pub fleet: Fleet<S>,
-    pub store: S,
-    pub api: Api,
-    pub workloads: Workloads,
-    pub index: Arc<Index>,
-    pub tenure: Tenure,
-}
-
 impl<S: KeyStore> Adapter for FleetAdapter<S> {
     async fn reconcile(&self, work: Work) -> anyhow::Result<ReconcileOutcome> {
         let mut outcome = self.reconcile_one(&work).await?;
-        let instance = Value::from(self.settings.instance.as_str());
+        let instance = Value::from(self.running.instance.as_str());
         outcome.report.data.insert(INSTANCE.to_owned(), instance);
         Ok(outcome)
     }
@@ -82,16 +58,12 @@ impl<S: KeyStore> Adapter for FleetAdapter<S> {
 }
 
 impl<S: KeyStore> FleetAdapter<S> {
-    pub fn new(settings: Settings, parts: Parts<S>) -> Self {
+    pub fn new(running: Running<S>, index: Arc<Index>, tenure: Tenure) -> Self {
         Self {
-            brake: Mutex::new(Brake::new(settings.removal_limit)),
-            settings,
-            fleet: parts.fleet,
-            store: parts.store,
-            api: parts.api,
-            workloads: parts.workloads,
-            index: parts.index,
-            tenure: parts.tenure,
+            brake: Mutex::new(Brake::new(running.settings.removal_limit)),
+            running,
+            index,
+            tenure,
             seen: Mutex::default(),
             term: Mutex::new((0, Instant::now())),
         }
@@ -125,7 +97,7 @@ impl<S: KeyStore> FleetAdapter<S> {
 
     /// Whether this replica can read and change fleet.
     pub(crate) fn has_etcd(&self) -> bool {
-        self.fleet.is_connected() && self.tenure.is_certain()
+        self.running.fleet.is_connected() && self.tenure.is_certain()
     }
 
     fn render(&self, work: &Work) -> Result<Vec<DesiredWorkload>, Box<Report>> {
@@ -141,7 +113,7 @@ impl<S: KeyStore> FleetAdapter<S> {
             resource: &resource.document,
             owner: work.owner.as_ref().map_or(&null, |owner| &owner.document),
         };
-        match self.workloads.render(&subject) {
+        match self.running.workloads.render(&subject) {
             Ok(Rendered::NotApplicable) => Ok(Vec::new()),
             Ok(Rendered::Units(desired)) => Ok(desired),
             Err(fault) => Err(Box::new(unrendered(
@@ -153,7 +125,7 @@ impl<S: KeyStore> FleetAdapter<S> {
     }
 
     fn health(&self) -> FleetHealth {
-        let condition = self.fleet.readiness();
+        let condition = self.running.fleet.readiness();
         FleetHealth {
             has_leader: condition.has_leader,
             machines: condition.machines,
@@ -204,13 +176,14 @@ impl<S: KeyStore> FleetAdapter<S> {
     /// The report while etcd is away. Another replica's report stays: that replica may reach etcd.
     async fn without_etcd(&self, resource: &Resource) -> anyhow::Result<ReconcileOutcome> {
         let stored = self
+            .running
             .api
-            .stored_report(&self.settings.name, resource)
+            .stored_report(&self.running.settings.name, resource)
             .await?;
         let reporter = stored
             .as_ref()
             .and_then(|stored| stored.report.data.get(INSTANCE));
-        if reporter.is_some_and(|reporter| reporter != self.settings.instance.as_str()) {
+        if reporter.is_some_and(|reporter| reporter != self.running.instance.as_str()) {
             bail!("etcd does not answer this replica, and another one has reported");
         }
         let before = stored.filter(|stored| stored.generation == resource.generation);

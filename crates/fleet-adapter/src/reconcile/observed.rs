@@ -31,26 +31,35 @@ impl<S: KeyStore> FleetAdapter<S> {
         let needed: BTreeSet<&str> = needed.map(|unit| unit.name.as_str()).collect();
         names.extend(needed.iter().map(|name| (*name).to_owned()));
         let names: Vec<String> = names.into_iter().collect();
-        let observed = self.fleet.observe(&names).await.context("read units")?;
+        let observed = self
+            .running
+            .fleet
+            .observe(&names)
+            .await
+            .context("read units")?;
         let mut units = Units {
             owned: Vec::new(),
             foreign_owners: BTreeMap::new(),
         };
+        let adapter = &self.running.settings.name;
         for (name, observed) in observed {
-            let Some(unit) = &observed.unit else {
-                units.owned.extend(self.stopping(&name, id, observed));
+            let Observed { unit, states } = observed;
+            let Some(unit) = unit else {
+                units.owned.extend(self.stopping(&name, id, states));
                 continue;
             };
-            let options = unit.options.iter();
-            let parts = options.map(|o| (o.section.as_str(), o.name.as_str(), o.value.as_str()));
-            match Ownership::of(parts) {
-                Some(owner) if owner.adapter == self.settings.name && owner.resource == id => {
-                    units.owned.push(self.owned(owner, observed));
-                }
+            match Ownership::of(&unit.options) {
+                Some(owner) if owner.is_of(adapter, id) => units.owned.push(OwnedUnit {
+                    name,
+                    owner,
+                    hash: unit.hash,
+                    desired: unit.desired,
+                    machine: unit.machine,
+                    reports: self.reports(states),
+                }),
                 other if needed.contains(name.as_str()) => {
-                    units
-                        .foreign_owners
-                        .insert(name, describe_owner(other.as_ref(), &self.settings.name));
+                    let owner = describe_owner(other.as_ref(), adapter);
+                    units.foreign_owners.insert(name, owner);
                 }
                 _ => {}
             }
@@ -58,22 +67,8 @@ impl<S: KeyStore> FleetAdapter<S> {
         Ok(units)
     }
 
-    fn owned(&self, owner: Ownership, observed: Observed) -> OwnedUnit {
-        let unit = observed
-            .unit
-            .unwrap_or_else(|| unreachable!("it was observed"));
-        OwnedUnit {
-            reports: self.reports(observed.states),
-            name: unit.name,
-            owner,
-            hash: unit.hash,
-            desired: unit.desired,
-            machine: unit.machine,
-        }
-    }
-
     /// A destroyed unit that machines still have.
-    fn stopping(&self, name: &str, id: &str, observed: Observed) -> Option<OwnedUnit> {
+    fn stopping(&self, name: &str, id: &str, states: Vec<StateView>) -> Option<OwnedUnit> {
         let owner = self
             .index
             .destroyed(name)
@@ -84,7 +79,7 @@ impl<S: KeyStore> FleetAdapter<S> {
             hash: String::new(),
             desired: DesiredState::Inactive,
             machine: None,
-            reports: self.reports(observed.states),
+            reports: self.reports(states),
         })
         .filter(|unit| !unit.reports.is_empty())
     }
@@ -117,7 +112,7 @@ impl<S: KeyStore> FleetAdapter<S> {
         });
         let mut explanations = BTreeMap::new();
         for unit in unwell.take(EXPLAINED_MAX) {
-            match self.fleet.explain(&unit.name).await {
+            match self.running.fleet.explain(&unit.name).await {
                 Ok(view) => {
                     explanations.insert(unit.name.clone(), view.reason);
                 }

@@ -6,7 +6,8 @@ use hyperfleet_fleet::{Error, SetUnit};
 use hyperfleet_fleet_model::unit::{DesiredState, UnitOption};
 
 use super::FleetAdapter;
-use crate::domain::{Blocker, DesiredUnit, Ownership, Plan, PlanStep};
+use crate::domain::{Blocker, Ownership, Plan, PlanStep};
+use crate::running::Running;
 
 impl<S: KeyStore> FleetAdapter<S> {
     /// Carries a plan out. Steps that fleet refuses are removed from the plan.
@@ -48,44 +49,26 @@ impl<S: KeyStore> FleetAdapter<S> {
 
     /// Writes only if the unit still belongs to the resource, or is still missing.
     async fn carry_out_one(&self, id: &str, step: PlanStep<'_>) -> Result<(), Error> {
+        let Running {
+            fleet, settings, ..
+        } = &self.running;
         let is_ours = |found: Option<&[UnitOption]>| match found {
             None => matches!(step, PlanStep::Create(_)),
-            Some(options) => self.is_of(id, options),
+            Some(options) => {
+                Ownership::of(options).is_some_and(|owner| owner.is_of(&settings.name, id))
+            }
         };
-        let (fleet, name) = (&self.fleet, step.unit());
-        match step {
+        let (options, desired) = match step {
             PlanStep::Create(unit) | PlanStep::Replace(unit) => {
-                fleet
-                    .set_unit_if(name, launched(Some(unit)), is_ours)
-                    .await?;
+                (Some(unit.options.clone()), DesiredState::Launched)
             }
-            PlanStep::Launch(_) => {
-                fleet.set_unit_if(name, launched(None), is_ours).await?;
-            }
-            PlanStep::Stop(_) => {
-                let request = SetUnit {
-                    desired: Some(DesiredState::Inactive),
-                    ..SetUnit::default()
-                };
-                fleet.set_unit_if(name, request, is_ours).await?;
-            }
-            PlanStep::Destroy(_) => fleet.destroy_unit_if(name, is_ours).await?,
-        }
+            PlanStep::Launch(_) => (None, DesiredState::Launched),
+            PlanStep::Stop(_) => (None, DesiredState::Inactive),
+            PlanStep::Destroy(_) => return fleet.destroy_unit_if(step.unit(), is_ours).await,
+        };
+        let desired = Some(desired);
+        let command = SetUnit { options, desired };
+        fleet.set_unit_if(step.unit(), command, is_ours).await?;
         Ok(())
-    }
-
-    fn is_of(&self, id: &str, options: &[UnitOption]) -> bool {
-        let parts = options.iter();
-        let parts = parts.map(|o| (o.section.as_str(), o.name.as_str(), o.value.as_str()));
-        let owner = Ownership::of(parts);
-        owner.is_some_and(|owner| owner.adapter == self.settings.name && owner.resource == id)
-    }
-}
-
-fn launched(unit: Option<&DesiredUnit>) -> SetUnit {
-    SetUnit {
-        options: unit.map(|unit| unit.options.clone()),
-        desired: Some(DesiredState::Launched),
-        ..SetUnit::default()
     }
 }

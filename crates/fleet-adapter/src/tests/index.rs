@@ -11,15 +11,13 @@ fn view(name: &str, resource: &str, desired: DesiredState) -> UnitView {
         workload: 1,
         index: 1,
     };
-    let options = owner.options().into_iter().map(Into::into).collect();
+    let options = owner.options();
     UnitView {
         current: None,
         desired,
         machine: None,
         name: name.to_owned(),
         options,
-        hash: "h".to_owned(),
-        generation: 1,
     }
 }
 
@@ -53,7 +51,7 @@ fn units_belong_to_the_resource_that_they_name() {
     index.see_unit(&view("a", "1", DesiredState::Launched));
     index.see_unit(&view("b", "1", DesiredState::Inactive));
     let mut foreign = view("c", "1", DesiredState::Launched);
-    foreign.options = vec![UnitOption::new("Service", "ExecStart", "/x").into()];
+    foreign.options = vec![UnitOption::new("Service", "ExecStart", "/x")];
     index.see_unit(&foreign);
     assert_eq!(names(&index, "1"), ["a", "b"]);
     assert_eq!(index.active_count(), 1, "a unit that stops is not counted");
@@ -131,12 +129,11 @@ async fn what_changes_in_fleet_reaches_the_index() {
     let task = tokio::spawn(async move { followed.follow(&followed_fleet).await });
     index.wait_until_read().await;
     let unit = view("a@1.service", "1", DesiredState::Launched);
-    let mut options: Vec<UnitOption> = unit.options.into_iter().map(Into::into).collect();
+    let mut options = unit.options;
     options.push(UnitOption::new("Service", "ExecStart", "/x"));
     let request = hyperfleet_fleet::SetUnit {
         options: Some(options),
         desired: Some(DesiredState::Launched),
-        ..hyperfleet_fleet::SetUnit::default()
     };
     fleet.set_unit("a@1.service", request).await.unwrap();
     assert_eq!(paths.recv().await.as_deref(), Some("/api/hyperfleet/v1/1"));

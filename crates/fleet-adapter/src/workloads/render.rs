@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use hyperfleet_expressions::{CelValue, DataSize, Evaluation, Expression, Meter};
 use hyperfleet_fleet_model::unit::{DesiredState, Options, UnitName, UnitOption, file, validity};
+use hyperfleet_server_kit::errors::ErrorList;
 use serde_json::Value;
 
 use super::VARIABLES;
@@ -72,11 +73,11 @@ impl Workloads {
     ///
     /// # Errors
     /// Every fault, with its setting.
-    pub fn compile(adapter: &str, configs: &[WorkloadConfig]) -> Result<Self, Vec<String>> {
-        let mut faults = Vec::new();
+    pub fn compile(adapter: &str, configs: &[WorkloadConfig]) -> anyhow::Result<Self> {
+        let mut faults = ErrorList::default();
         if configs.len() > WORKLOADS_MAX {
-            faults.push(format!(
-                "has {} workloads; {WORKLOADS_MAX} at most",
+            faults.0.push(format!(
+                "fleet.adapter has {} workloads; {WORKLOADS_MAX} at most",
                 configs.len()
             ));
         }
@@ -88,12 +89,13 @@ impl Workloads {
             let number = u32::try_from(of_kind.count() + 1).unwrap_or(u32::MAX);
             match compile_one(config, number) {
                 Ok(workload) => sorted.push(workload),
-                Err(fault) => faults.push(format!("workloads[{position}]: {fault}")),
+                Err(fault) => {
+                    let text = format!("fleet.adapter.workloads[{position}]: {fault}");
+                    faults.0.push(text);
+                }
             }
         }
-        if !faults.is_empty() {
-            return Err(faults);
-        }
+        faults.refuse()?;
         let adapter = adapter.to_owned();
         Ok(Self { adapter, sorted })
     }

@@ -4,15 +4,29 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use super::name::UnitName;
 use crate::shown;
 
-/// How far a unit must be brought. Ordered: each state includes the one before.
+/// A desired or current state of a unit.
+// Ordered: each state includes the one before.
 #[derive(
-    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+    Debug,
+    Clone,
+    Copy,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    ToSchema,
 )]
 #[serde(rename_all = "lowercase", try_from = "String")]
+#[schema(as = State)]
 pub enum DesiredState {
     /// Known, and on no machine. It takes part in no decision.
     #[default]

@@ -1,14 +1,24 @@
 //! One option of a unit file.
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
-/// An assignment in a section: `[section]`, `name=value`.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+/// One line of a unit file.
+// An assignment in a section: `[section]`, `name=value`. In a continued line, `\` and the newline are part of the value.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(expecting = "an object")]
 pub struct UnitOption {
-    /// Without brackets.
-    pub section: String,
+    /// Name of the option.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[schema(required = false, example = "ExecStart")]
     pub name: String,
-    /// In a continued line, `\` and the newline are part of it.
+    /// Section without brackets.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[schema(required = false, example = "Service")]
+    pub section: String,
+    /// Value of the option.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[schema(required = false, example = "/usr/bin/sleep infinity")]
     pub value: String,
 }
 

@@ -21,8 +21,8 @@ pub use event::{
 pub use metadata::{CHANGES_MAX, InvalidChange, MetadataChange, metadata_changes};
 pub use query::{InvalidParameter, Query};
 pub use rebalance::{InvalidMoves, MOVES_MAX, moves};
-pub use unit::{SetUnit, set_unit};
+pub use unit::{OtherName, UnitRequest, unit_request};
 pub use views::{
     DrainView, ErrorBody, ErrorView, ExplanationView, LeftUnit, MachinePage, MachineView, MoveView,
-    OptionView, RebalanceView, RefusalView, StatePage, StateView, UnitGone, UnitPage, UnitView,
+    RebalanceView, RefusalView, StatePage, StateView, UnitGone, UnitPage, UnitView,
 };

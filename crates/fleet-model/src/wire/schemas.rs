@@ -6,9 +6,9 @@ use utoipa::openapi::{RefOr, Schema};
 use super::drain::DrainBody;
 use super::metadata::ChangeBody;
 use super::rebalance::MovesBody;
-use super::unit::UnitBody;
 use super::{
     DrainView, ErrorBody, ExplanationView, MachinePage, RebalanceView, StatePage, UnitPage,
+    UnitRequest,
 };
 
 /// Every schema, by its name in the document.
@@ -24,7 +24,7 @@ pub fn schemas() -> Vec<(String, RefOr<Schema>)> {
     add::<RebalanceView>(&mut schemas);
     add::<StatePage>(&mut schemas);
     add::<UnitPage>(&mut schemas);
-    add::<UnitBody>(&mut schemas);
+    add::<UnitRequest>(&mut schemas);
     schemas
 }
 

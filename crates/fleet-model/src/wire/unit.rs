@@ -3,60 +3,62 @@
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use super::OptionView;
 use super::decode::{Undecodable, body};
-use super::views::State;
+use crate::shown;
 use crate::unit::{DesiredState, UnitOption};
 
 /// The desired state and file of a unit. Unknown members are ignored, and `null` counts as absent.
-#[derive(Deserialize, ToSchema)]
+#[derive(Debug, Default, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(expecting = "an object")]
-#[schema(as = UnitRequest)]
-pub(super) struct UnitBody {
+pub struct UnitRequest {
     /// Desired state. Default for a new unit: `inactive`.
     #[serde(rename = "desiredState")]
-    #[schema(value_type = Option<State>, nullable = true)]
-    desired: Option<DesiredState>,
+    #[schema(nullable = true)]
+    pub desired: Option<DesiredState>,
     /// The unit's name; if present, the same as in the path.
     #[schema(nullable = true, max_length = 256, example = "web.service")]
-    name: Option<String>,
+    pub name: Option<String>,
     /// The unit's file. Absent or empty: it stays unchanged.
     #[schema(nullable = true, max_items = 1000)]
-    options: Option<Vec<OptionView>>,
+    pub options: Option<Vec<UnitOption>>,
 }
 
-/// What a unit is to be.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct SetUnit {
-    /// The unit's name, if the request repeats it.
-    pub name: Option<String>,
-    /// The unit's file; `None`: it stays unchanged.
-    pub options: Option<Vec<UnitOption>>,
-    /// `None`: it stays unchanged; `Inactive` for a new unit.
-    pub desired: Option<DesiredState>,
+/// The body names another unit than the path.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("name in URL {:?} differs from unit name in request body {:?}", shown(.path), shown(.body))]
+pub struct OtherName {
+    path: String,
+    body: String,
+}
+
+impl UnitRequest {
+    /// # Errors
+    /// The body names another unit than the path.
+    pub fn check_name(&self, path: &str) -> Result<(), OtherName> {
+        match self.name.as_deref() {
+            Some(body) if !body.is_empty() && body != path => Err(OtherName {
+                path: path.to_owned(),
+                body: body.to_owned(),
+            }),
+            _ => Ok(()),
+        }
+    }
 }
 
 /// Reads such a body.
 ///
 /// # Errors
 /// Invalid JSON, or a wrong type.
-pub fn set_unit(bytes: &[u8]) -> Result<SetUnit, Undecodable> {
-    let body: UnitBody = body(bytes)?;
-    let options = body.options.filter(|options| !options.is_empty());
-    let options = options.map(|options| options.into_iter().map(UnitOption::from).collect());
-    Ok(SetUnit {
-        name: body.name,
-        options,
-        desired: body.desired,
-    })
+pub fn unit_request(bytes: &[u8]) -> Result<UnitRequest, Undecodable> {
+    body(bytes)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> Result<SetUnit, String> {
-        set_unit(text.as_bytes()).map_err(|error| error.to_string())
+    fn read(text: &str) -> Result<UnitRequest, String> {
+        unit_request(text.as_bytes()).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -65,7 +67,7 @@ mod tests {
             r#"{"name":"b.service","desiredState":"launched","x":{"name":5},"machineID":"",
                 "options":[{"section":"Service","name":"ExecStart","value":"/bin/true","more":1},{}]}"#,
         );
-        let expected = SetUnit {
+        let expected = UnitRequest {
             name: Some("b.service".to_owned()),
             options: Some(vec![
                 UnitOption::new("Service", "ExecStart", "/bin/true"),
@@ -77,15 +79,23 @@ mod tests {
     }
 
     #[test]
-    fn no_options_are_no_file() {
-        for text in [
-            "{}",
-            r#"{"options":null}"#,
-            r#"{"options":[]}"#,
-            r#"{"name":null,"desiredState":null}"#,
-        ] {
-            assert_eq!(read(text), Ok(SetUnit::default()), "{text}");
+    fn absent_members_and_null_are_the_same() {
+        for text in ["{}", r#"{"options":null,"name":null,"desiredState":null}"#] {
+            assert_eq!(read(text), Ok(UnitRequest::default()), "{text}");
         }
+    }
+
+    #[test]
+    fn a_name_in_the_body_is_that_of_the_path() {
+        let check = |text: &str| read(text).unwrap().check_name("a.service");
+        for text in ["{}", r#"{"name":""}"#, r#"{"name":"a.service"}"#] {
+            assert_eq!(check(text), Ok(()), "{text}");
+        }
+        let error = check(r#"{"name":"b.service"}"#).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            r#"name in URL "a.service" differs from unit name in request body "b.service""#
+        );
     }
 
     #[test]

@@ -8,25 +8,6 @@ use utoipa::ToSchema;
 
 use crate::unit::{DesiredState, UnitOption};
 
-/// One line of a unit file.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(expecting = "an object")]
-#[schema(as = UnitOption)]
-pub struct OptionView {
-    /// Name of the option.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    #[schema(required = false, example = "ExecStart")]
-    pub name: String,
-    /// Section without brackets.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    #[schema(required = false, example = "Service")]
-    pub section: String,
-    /// Value of the option.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    #[schema(required = false, example = "/usr/bin/sleep infinity")]
-    pub value: String,
-}
-
 /// A unit: its file, desired state and current state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = Unit)]
@@ -37,11 +18,11 @@ pub struct UnitView {
         rename = "currentState",
         skip_serializing_if = "Option::is_none"
     )]
-    #[schema(value_type = Option<State>, nullable = false)]
+    #[schema(nullable = false)]
     pub current: Option<DesiredState>,
     /// Desired state.
     #[serde(default, rename = "desiredState")]
-    #[schema(value_type = Option<State>, nullable = false)]
+    #[schema(required = false)]
     pub desired: DesiredState,
     /// The machine that it is placed on.
     #[serde(default, rename = "machineID", skip_serializing_if = "Option::is_none")]
@@ -53,43 +34,7 @@ pub struct UnitView {
     /// Its file, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
-    pub options: Vec<OptionView>,
-    /// Digest of its file, 40 digits. Not sent to clients.
-    #[serde(skip)]
-    pub hash: String,
-    /// 1 at first, and one more with each change of its file or its desired state. Not sent to clients.
-    #[serde(skip)]
-    pub generation: u64,
-}
-
-impl From<UnitOption> for OptionView {
-    fn from(option: UnitOption) -> Self {
-        Self {
-            name: option.name,
-            section: option.section,
-            value: option.value,
-        }
-    }
-}
-
-impl From<OptionView> for UnitOption {
-    fn from(option: OptionView) -> Self {
-        Self {
-            section: option.section,
-            name: option.name,
-            value: option.value,
-        }
-    }
-}
-
-/// A desired or current state of a unit.
-#[derive(ToSchema)]
-#[schema(as = State, rename_all = "lowercase")]
-#[expect(dead_code, reason = "names of values: DesiredState knows no schemas")]
-pub(super) enum State {
-    Inactive,
-    Loaded,
-    Launched,
+    pub options: Vec<UnitOption>,
 }
 
 /// The state of a unit in the systemd of one machine.
@@ -303,11 +248,10 @@ pub struct ExplanationView {
         rename = "currentState",
         skip_serializing_if = "Option::is_none"
     )]
-    #[schema(value_type = Option<State>, nullable = false)]
+    #[schema(nullable = false)]
     pub current: Option<DesiredState>,
     /// Desired state.
     #[serde(rename = "desiredState")]
-    #[schema(value_type = State)]
     pub desired: DesiredState,
     /// The machine that it is placed on.
     #[serde(default, rename = "machineID", skip_serializing_if = "Option::is_none")]
@@ -400,7 +344,7 @@ mod tests {
         assert_eq!(text(&MachinePage { machines, next }), "{}");
         let [name, section, value] = [const { String::new() }; 3];
         assert_eq!(
-            text(&OptionView {
+            text(&UnitOption {
                 name,
                 section,
                 value
@@ -417,13 +361,11 @@ mod tests {
             desired: DesiredState::Launched,
             machine: Some(of("m")),
             name: of("a.service"),
-            options: vec![OptionView {
+            options: vec![UnitOption {
                 name: of("N"),
                 section: of("S"),
                 value: of("V"),
             }],
-            hash: of("h"),
-            generation: 1,
         };
         let explanation = ExplanationView {
             blocked: true,

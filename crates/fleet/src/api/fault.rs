@@ -9,7 +9,8 @@ use actix_web::{Error, HttpResponse, ResponseError};
 use crate as fleet;
 use crate::inspect;
 use hyperfleet_fleet_model::wire::{
-    ErrorBody, ErrorView, InvalidChange, InvalidDrain, InvalidMoves, InvalidParameter, Undecodable,
+    ErrorBody, ErrorView, InvalidChange, InvalidDrain, InvalidMoves, InvalidParameter, OtherName,
+    Undecodable,
 };
 use hyperfleet_server_kit::causes::chain;
 use hyperfleet_server_kit::http::{
@@ -165,29 +166,24 @@ impl From<Undecodable> for Fault {
     }
 }
 
-impl From<InvalidChange> for Fault {
-    fn from(fault: InvalidChange) -> Self {
-        Self::new(StatusCode::BAD_REQUEST, fault.to_string())
-    }
+/// Parts of a request that are invalid in themselves, in the words of their types.
+macro_rules! invalid {
+    ($($error:ty),*) => {$(
+        impl From<$error> for Fault {
+            fn from(error: $error) -> Self {
+                Self::new(StatusCode::BAD_REQUEST, error.to_string())
+            }
+        }
+    )*};
 }
 
-impl From<InvalidDrain> for Fault {
-    fn from(fault: InvalidDrain) -> Self {
-        Self::new(StatusCode::BAD_REQUEST, fault.to_string())
-    }
-}
-
-impl From<InvalidMoves> for Fault {
-    fn from(fault: InvalidMoves) -> Self {
-        Self::new(StatusCode::BAD_REQUEST, fault.to_string())
-    }
-}
-
-impl From<InvalidParameter> for Fault {
-    fn from(fault: InvalidParameter) -> Self {
-        Self::new(StatusCode::BAD_REQUEST, fault.to_string())
-    }
-}
+invalid!(
+    InvalidChange,
+    InvalidDrain,
+    InvalidMoves,
+    InvalidParameter,
+    OtherName
+);
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

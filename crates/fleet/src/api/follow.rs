@@ -230,12 +230,10 @@ mod tests {
     fn unit(name: &str, bytes: usize) -> UnitView {
         UnitView {
             name: name.to_owned(),
-            options: vec![UnitOption::new("S", "A", &"x".repeat(bytes)).into()],
+            options: vec![UnitOption::new("S", "A", &"x".repeat(bytes))],
             desired: DesiredState::Inactive,
             current: None,
             machine: None,
-            hash: String::new(),
-            generation: 1,
         }
     }
 

@@ -9,6 +9,8 @@
 
 mod body;
 mod discovery;
+#[rustfmt::skip]
+mod endpoints;
 mod fault;
 mod follow;
 mod host;
@@ -17,8 +19,6 @@ mod machines;
 mod openapi;
 mod operations;
 mod routes;
-#[rustfmt::skip]
-mod rows;
 mod states;
 mod surface;
 mod units;

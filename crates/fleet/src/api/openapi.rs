@@ -4,8 +4,8 @@ use hyperfleet_server_kit::openapi::{DocumentInfo, assemble};
 use serde_json::{Map, Value};
 
 use super::PREFIXES;
+use super::endpoints::ENDPOINTS;
 use super::operations::{components, described};
-use super::routes::ENDPOINTS;
 
 const DESCRIPTION: &str = "\
 Units are systemd unit files with what is wanted of them; fleet places them on machines and says what became of them.
@@ -21,7 +21,7 @@ pub fn openapi(version: &str) -> Value {
         let operations = endpoint.operations.iter();
         let operations = operations.map(|operation| {
             let needs_token = operation.permission.is_some();
-            let described = described(operation.describe, needs_token);
+            let described = described(&operation.describe, needs_token);
             (operation.method.to_lowercase(), described)
         });
         (

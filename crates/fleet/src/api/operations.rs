@@ -1,8 +1,7 @@
-//! Operations of the document: what the names in `rows` stand for.
+//! Operations of the document: what the names in `endpoints` stand for.
 
 use serde_json::{Map, Value, json};
 
-use super::rows::DRAIN;
 use crate::inspect::LINES_MAX;
 use hyperfleet_fleet_model::wire::{CHANGES_MAX, MOVES_MAX, schemas};
 use hyperfleet_server_kit::openapi::{Described, RefusedStatus, Vocabulary, parameter, reference};
@@ -48,14 +47,10 @@ pub(super) fn components() -> Value {
     json!({"schemas": schemas, "responses": Map::from_iter(responses)})
 }
 
-/// The operation of a row.
+/// What the document says about an operation.
 pub(super) fn described(row: &Described, needs_token: bool) -> Value {
     let problems: &[u16] = if needs_token { &COMMON } else { &OPEN };
-    let mut operation = Words.operation(row, problems, needs_token);
-    if row.id == DRAIN.id {
-        operation["requestBody"]["required"] = json!(false);
-    }
-    operation
+    Words.operation(row, problems, needs_token)
 }
 
 /// What names in rows stand for.

@@ -7,7 +7,7 @@ use actix_web::{HttpRequest, HttpResponse};
 use super::body::{check_media_type, query};
 use super::follow;
 use super::{Fault, PAGE_ITEMS};
-use crate::{EtcdFleet, Set, UnitView};
+use crate::{EtcdFleet, Set, SetUnit, UnitView};
 use hyperfleet_fleet_model::wire;
 use hyperfleet_server_kit::http::{Admission, PendingResponse};
 
@@ -54,11 +54,16 @@ pub(super) async fn set(
     body: Bytes,
 ) -> Result<HttpResponse, Fault> {
     check_media_type(request.headers())?;
-    let wanted = wire::set_unit(&body)?;
+    let wanted = wire::unit_request(&body)?;
+    wanted.check_name(&name)?;
+    let command = SetUnit {
+        options: wanted.options,
+        desired: wanted.desired,
+    };
     let set = if is_older(&request) {
-        fleet.set_unit_for_older(&name, wanted).await?
+        fleet.set_unit_for_older(&name, command).await?
     } else {
-        fleet.set_unit(&name, wanted).await?
+        fleet.set_unit(&name, command).await?
     };
     Ok(match set {
         Set::Created | Set::Replaced => HttpResponse::Created().finish(),

@@ -61,7 +61,7 @@ impl Followed for UnitView {
         let options = self.options.iter();
         let text = options.map(|o| o.section.len() + o.name.len() + o.value.len());
         let each = size_of_val(&*self.options) + text.sum::<usize>();
-        size_of::<Self>() + self.name.len() + self.hash.len() + each
+        size_of::<Self>() + self.name.len() + each
     }
 }
 

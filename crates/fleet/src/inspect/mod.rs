@@ -21,7 +21,6 @@ mod text;
 use std::fmt;
 
 use crate::agent::Bus;
-use crate::registry::StateKey;
 use crate::{Error as FleetError, EtcdFleet};
 
 pub(crate) use peer::EXIT_STATUS;
@@ -226,14 +225,9 @@ async fn machine_of(fleet: &EtcdFleet, request: &Request<'_>) -> Result<String, 
 impl EtcdFleet {
     /// Machines that report a unit, by id.
     fn machines_reporting(&self, unit: &str) -> Vec<String> {
-        let first = StateKey {
-            unit: unit.to_owned(),
-            machine: String::new(),
-        };
         self.mirror.read(|picture| {
-            let states = picture.snapshot.states.range(first..).map(|(key, _)| key);
-            let states = states.take_while(|key| key.unit == unit);
-            states.map(|key| key.machine.clone()).collect()
+            let states = picture.snapshot.states_of(unit);
+            states.map(|(key, _)| key.machine.clone()).collect()
         })
     }
 

@@ -23,6 +23,9 @@ pub enum Error {
     /// The text cannot be part of a key, or is too large to store. Nothing was done.
     #[error(transparent)]
     Unusable(#[from] UnusablePart),
+    /// Other writers were faster too often. Nothing was done.
+    #[error("too many changes at the same time")]
+    Busy,
     /// This engine no longer leads. Nothing was done.
     #[error("no longer the leader")]
     Deposed,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::key::{LabelKey, UnusablePart, check_part};
 use super::record::{self, Cordon, Drain, Label, MachineRecord, MoveOrder, Resume, Stored};
 use super::table::{Family, Key, KeyChange};
-use super::{Error, Registry};
+use super::{Error, Registry, decide_and_commit};
 use crate::keys::{
     self, Guard, KeyOperation, KeyStore, Lease, Renewal, Revision, TRANSACTION_OPERATIONS_MAX,
 };
@@ -221,7 +221,7 @@ impl<S: KeyStore> Registry<S> {
             Key::Label(LabelKey { machine, key })
         };
         let keys: Vec<_> = labels.keys().map(key).collect();
-        loop {
+        decide_and_commit(|| async {
             let found = self.get(&keys).await?;
             let (mut guards, mut then) = (Vec::new(), Vec::new());
             for (key, value) in keys.iter().zip(labels.values()) {
@@ -231,11 +231,10 @@ impl<S: KeyStore> Registry<S> {
                 then.push(self.put(key, &Label { value }));
             }
             let outcome = self.commit(guards, then).await?;
-            if outcome.succeeded {
-                return Ok(Some(outcome.revision));
-            }
-            // Another request has set one of them. The last one wins.
-        }
+            // If another request has set one of them, the last one wins.
+            Ok(outcome.succeeded.then_some(Some(outcome.revision)))
+        })
+        .await
     }
 
     /// Cordons a machine. Returns the revision.
@@ -332,7 +331,7 @@ impl<S: KeyStore> Registry<S> {
     ) -> Result<Revision, Error> {
         check_part("machine id", id)?;
         let keys = [Key::Cordon(id.to_owned()), Key::Drain(id.to_owned())];
-        loop {
+        decide_and_commit(|| async {
             let found = self.get(&keys).await?;
             let guards = vec![
                 self.overwritable::<Cordon>(&keys[0], &found)?,
@@ -343,16 +342,18 @@ impl<S: KeyStore> Registry<S> {
             let drain = self.name(&keys[1]);
             let changes_drain = then.iter().any(|operation| operation.key() == drain);
             let outcome = self.commit(guards, then).await?;
-            if outcome.succeeded {
-                let lease = before.into_stored().and_then(|drain| drain.value.lease);
-                if let Some(lease) = lease.filter(|_| changes_drain) {
-                    // The lease has no keys any more. If this fails, it expires.
-                    let _ = self.store.revoke(lease).await;
-                }
-                return Ok(outcome.revision);
+            if !outcome.succeeded {
+                // Another request has changed one of them. The last one wins.
+                return Ok(None);
             }
-            // Another request has changed one of them. The last one wins.
-        }
+            let lease = before.into_stored().and_then(|drain| drain.value.lease);
+            if let Some(lease) = lease.filter(|_| changes_drain) {
+                // The lease has no keys any more. If this fails, it expires.
+                let _ = self.store.revoke(lease).await;
+            }
+            Ok(Some(outcome.revision))
+        })
+        .await
     }
 
     /// Orders the engine to move units, in one transaction. Returns the revision.
@@ -370,7 +371,7 @@ impl<S: KeyStore> Registry<S> {
         }
         let keys: Vec<_> = orders.keys().cloned().map(Key::Move).collect();
         let lease = self.store.grant(MOVE_SECONDS).await?;
-        loop {
+        decide_and_commit(|| async {
             let found = self.get(&keys).await?;
             let guards = keys.iter();
             let guards = guards.map(|key| self.overwritable::<MoveOrder>(key, &found));
@@ -380,11 +381,10 @@ impl<S: KeyStore> Registry<S> {
             };
             let then = puts.map(put).collect();
             let outcome = self.commit(guards.collect::<Result<_, _>>()?, then).await?;
-            if outcome.succeeded {
-                return Ok(outcome.revision);
-            }
-            // Another request has ordered one of these moves. The last one wins.
-        }
+            // If another request has ordered one of these moves, the last one wins.
+            Ok(outcome.succeeded.then_some(outcome.revision))
+        })
+        .await
     }
 
     /// The machine with this id.

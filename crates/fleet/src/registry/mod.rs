@@ -13,6 +13,7 @@
 //! The registry works on every [`KeyStore`]: etcd, and memory for simulations.
 
 mod damaged;
+mod decide;
 mod engine;
 mod error;
 mod key;
@@ -28,6 +29,7 @@ mod token;
 mod units;
 mod watch;
 
+pub use decide::decide_and_commit;
 pub use engine::{Acquired, EngineGate, Leading};
 pub use error::Error;
 pub use key::{LabelKey, PART_BYTES_MAX, Prefix, RunKey, StateKey, UnusablePart, is_part};

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::keys::{Entry, Lease, Revision};
 use hyperfleet_fleet_model::unit::{
@@ -24,6 +24,7 @@ pub fn is_newer(version: Option<u64>) -> bool {
 /// A unit's file, and whether it is global.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Body {
+    #[serde(serialize_with = "with_empty_values")]
     pub options: Vec<UnitOption>,
     /// Digest of the file's canonical text.
     pub hash: String,
@@ -56,6 +57,19 @@ impl Body {
             ..section.requirements(NameParts::of(name))
         }
     }
+}
+
+/// Writes options with their empty values, which programs of earlier versions require.
+fn with_empty_values<S: Serializer>(options: &[UnitOption], to: S) -> Result<S::Ok, S::Error> {
+    let members = options.iter().map(|option| {
+        let UnitOption {
+            name,
+            section,
+            value,
+        } = option;
+        BTreeMap::from([("name", name), ("section", section), ("value", value)])
+    });
+    to.collect_seq(members)
 }
 
 /// Where a global unit runs, for agents, which do not read the file to find out.
@@ -340,6 +354,17 @@ mod tests {
             ..body
         };
         assert!(!ordinary.requirements("web@7.service").is_global);
+    }
+
+    #[test]
+    fn an_empty_value_is_stored_for_programs_that_require_it() {
+        let options = Options::parse(b"[Service]\nExecStart=").unwrap();
+        let body = Body::new(&UnitName::stored("a.service"), &options);
+        let stored = serde_json::to_value(&body).unwrap();
+        let expected =
+            serde_json::json!([{"section": "Service", "name": "ExecStart", "value": ""}]);
+        assert_eq!(stored["options"], expected);
+        assert_eq!(serde_json::from_value::<Body>(stored).unwrap(), body);
     }
 
     fn entry(value: &str) -> Entry {

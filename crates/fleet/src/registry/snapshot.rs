@@ -87,6 +87,19 @@ impl Snapshot {
         }
     }
 
+    /// What machines report of a unit, by machine.
+    pub fn states_of<'a>(
+        &'a self,
+        unit: &'a str,
+    ) -> impl Iterator<Item = (&'a StateKey, &'a Stored<UnitState>)> {
+        let first = StateKey {
+            unit: unit.to_owned(),
+            machine: String::new(),
+        };
+        let states = self.states.range(first..);
+        states.take_while(move |(key, _)| key.unit == unit)
+    }
+
     /// The units that are placed on a machine, by name.
     pub fn units_on<'a>(&'a self, machine: &'a str) -> impl Iterator<Item = &'a str> {
         let first = RunKey {

@@ -195,7 +195,6 @@ pub(crate) async fn all<T>(list: impl AsyncFn(Option<&str>) -> Result<Page<T>, E
 pub(crate) fn request(lines: &[&str], desired: &str) -> SetUnit {
     let options: Vec<_> = lines.iter().map(|line| option(line)).collect();
     SetUnit {
-        name: None,
         options: (!options.is_empty()).then_some(options),
         desired: (!desired.is_empty()).then(|| desired.parse().unwrap()),
     }

@@ -24,11 +24,10 @@ async fn refused<S: KeyStore>(fleet: &Fleet<S>, name: &str, request: SetUnit) ->
     }
 }
 
-fn called(name: &str) -> SetUnit {
-    SetUnit {
-        name: Some(name.to_owned()),
-        ..request(&[SLEEP], "")
-    }
+/// How often a unit was changed.
+async fn generation<S: KeyStore>(fleet: &Fleet<S>, name: &str) -> u64 {
+    let unit = fleet.registry().find_unit(name).await.unwrap();
+    unit.unwrap().desired.value.generation
 }
 
 #[tokio::test]
@@ -44,27 +43,26 @@ async fn what_cannot_be_meant_is_refused_in_this_order() {
     let both = ["MachineID=m1", "Global=true"];
     let two_lines = SetUnit {
         options: Some(vec![UnitOption::new("Unit", "A", "b\nc=d")]),
-        ..SetUnit::default()
+        desired: None,
     };
     let no_lines = SetUnit {
         options: Some(Vec::new()),
-        ..SetUnit::default()
+        desired: None,
     };
     for (name, request, expected) in [
         (
-            "a.service",
-            called("b.service"),
-            r#"400 name in URL "a.service" differs from unit name in request body "b.service""#,
+            "a.xyz",
+            request(&[SLEEP], ""),
+            r#"400 invalid unit type: "xyz""#,
         ),
-        ("a.xyz", called("a.xyz"), r#"400 invalid unit type: "xyz""#),
         (
             "a%.service",
-            called(""),
+            request(&[SLEEP], ""),
             "400 invalid character '%' in unit name",
         ),
         (
             ".service",
-            called(""),
+            request(&[SLEEP], ""),
             "400 unit name must have something before its type",
         ),
         // Absent.
@@ -106,11 +104,11 @@ async fn what_cannot_be_meant_is_refused_in_this_order() {
     }
     // Nothing of it was stored.
     let found = everything(fleet).await.units;
-    let found: Vec<_> = found
-        .iter()
-        .map(|unit| (unit.name.as_str(), unit.generation))
-        .collect();
-    assert_eq!(found, [("t@.service", 1), ("there.service", 1)]);
+    let found: Vec<_> = found.iter().map(|unit| unit.name.as_str()).collect();
+    assert_eq!(found, ["t@.service", "there.service"]);
+    for name in found {
+        assert_eq!(generation(fleet, name).await, 1, "{name}");
+    }
 }
 
 #[tokio::test]
@@ -122,22 +120,24 @@ async fn a_request_means_what_is_there_makes_of_it() {
             .set_unit("a.service", request(lines, desired))
             .await;
         let unit = world.fleet.find_unit("a.service").await.unwrap();
-        (set.unwrap(), unit.desired, unit.generation)
+        let generation = generation(&world.fleet, "a.service").await;
+        (set.unwrap(), unit.desired, generation)
     };
-    // The name may be repeated in the body.
-    let created = world.fleet.set_unit("a.service", called("a.service")).await;
+    let created = request(&[SLEEP], "");
+    let created = world.fleet.set_unit("a.service", created).await;
     assert_eq!(created.unwrap(), Set::Created);
     let unit = world.fleet.find_unit("a.service").await.unwrap();
     let expected = UnitView {
         name: "a.service".to_owned(),
-        options: vec![option(SLEEP).into()],
+        options: vec![option(SLEEP)],
         desired: Inactive,
         current: Some(Inactive),
         machine: None,
-        hash: HASH.to_owned(),
-        generation: 1,
     };
     assert_eq!(unit, expected);
+    let observed = world.fleet.observe(&["a.service".to_owned()]).await;
+    let observed = observed.unwrap().remove("a.service").unwrap().unit;
+    assert_eq!(observed.unwrap().hash, HASH);
     assert_eq!(set(&[], "launched").await, (Set::Updated, Launched, 2));
     assert_eq!(set(&[SLEEP], "launched").await, (Set::Updated, Launched, 2));
     assert_eq!(set(&[SLEEP], "loaded").await, (Set::Updated, Loaded, 3));
@@ -310,7 +310,7 @@ async fn records_of_a_newer_version_are_not_changed() {
 }
 
 #[tokio::test]
-async fn everybody_gets_through_where_many_set_one_unit() {
+async fn concurrent_writers_of_a_unit_all_succeed() {
     let world = on_shared().await;
     let set = |number: usize| {
         let fleet = world.fleet.clone();
@@ -328,13 +328,12 @@ async fn everybody_gets_through_where_many_set_one_unit() {
     let replaced = results.iter().filter(|set| **set == Set::Replaced).count();
     assert_eq!((created, replaced), (1, 15));
     // Each was decided on the current unit: none was lost, none doubled.
-    let unit = world.fleet.find_unit("a.service").await.unwrap();
-    assert_eq!(unit.generation, 16);
+    assert_eq!(generation(&world.fleet, "a.service").await, 16);
 }
 
 /// More than there are attempts, and at two servers.
 #[tokio::test]
-async fn writers_of_one_unit_take_turns() {
+async fn writers_of_a_unit_at_two_servers_all_succeed() {
     const WRITERS: usize = 200;
     let world = on_shared().await;
     let beside = world.beside().await;
@@ -350,8 +349,7 @@ async fn writers_of_one_unit_take_turns() {
     for task in (0..WRITERS).map(set).collect::<Vec<_>>() {
         task.await.unwrap().unwrap();
     }
-    let unit = world.fleet.find_unit("a.service").await.unwrap();
-    assert_eq!(unit.generation, WRITERS as u64);
+    assert_eq!(generation(&world.fleet, "a.service").await, WRITERS as u64);
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use anyhow::bail;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
-use hyperfleet_fleet_model::unit::{DesiredState, FleetSection, NameParts, UnitOption};
+use hyperfleet_fleet_model::unit::{DesiredState, FleetSection, NameParts};
 use hyperfleet_fleet_model::wire::UnitView;
 
 use crate::client::{Client, Error};
@@ -98,8 +98,7 @@ pub(super) async fn find_any(
 
 /// Whether a unit runs on every matching machine.
 pub(super) fn is_global(unit: &UnitView) -> bool {
-    let options: Vec<UnitOption> = unit.options.iter().cloned().map(Into::into).collect();
-    let section = FleetSection::of(&options);
+    let section = FleetSection::of(&unit.options);
     section.requirements(NameParts::of(&unit.name)).is_global
 }
 

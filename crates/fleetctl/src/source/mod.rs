@@ -14,7 +14,6 @@ use std::path::{Path, PathBuf};
 use hyperfleet_fleet_model::unit::validity::{self, Contradiction};
 use hyperfleet_fleet_model::unit::{
     DesiredState, InvalidName, InvalidOptions, NameParts, Options, UNIT_TYPES, UnitHash, UnitName,
-    UnitOption,
 };
 use hyperfleet_fleet_model::wire::UnitView;
 
@@ -92,8 +91,7 @@ pub(crate) enum SourceError {
 /// # Errors
 /// They are invalid: the server has other rules.
 pub(crate) fn stored_options(unit: &UnitView) -> Result<Options, SourceError> {
-    let list: Vec<UnitOption> = unit.options.iter().cloned().map(Into::into).collect();
-    Options::new(&list).map_err(|cause| SourceError::Options {
+    Options::new(&unit.options).map_err(|cause| SourceError::Options {
         name: unit.name.clone(),
         cause,
     })
@@ -223,6 +221,8 @@ const EXAMPLES_MAX: usize = 5;
 
 #[cfg(test)]
 mod tests {
+    use hyperfleet_fleet_model::unit::UnitOption;
+
     use super::*;
 
     fn options(command: &str) -> Options {

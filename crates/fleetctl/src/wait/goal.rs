@@ -224,8 +224,6 @@ mod tests {
             machine: None,
             name: "a.service".to_owned(),
             options: Vec::new(),
-            hash: String::new(),
-            generation: 1,
         };
         let state = state.map(|(load, active)| StateView {
             hash: String::new(),

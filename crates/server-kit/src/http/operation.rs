@@ -11,7 +11,7 @@ pub struct Operation<P> {
     /// `None` for operations without authentication.
     pub permission: Option<P>,
     pub handler: fn() -> Route,
-    pub describe: &'static Described,
+    pub describe: Described,
 }
 
 impl<P: Copy> Operation<P> {

@@ -21,9 +21,9 @@ pub type RefusedStatus = (u16, &'static str, &'static str);
 /// A body: media type, schema, and example, both by names that [`Vocabulary::content`] resolves.
 pub type Content = (&'static str, &'static str, &'static str);
 
-/// What the document says about an operation: a row beside its route. Texts may have placeholders in braces, which
+/// What the document says about an operation, beside its route. Texts may have placeholders in braces, which
 /// [`Vocabulary::fill`] replaces.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub struct Described {
     pub id: &'static str,
     pub tag: &'static str,
@@ -34,10 +34,27 @@ pub struct Described {
     pub parameters: &'static [&'static str],
     /// The formats of its body.
     pub body: &'static [Content],
+    /// Whether a request may come without the body.
+    pub is_body_optional: bool,
     /// Responses that are not problems.
     pub answers: &'static [DescribedResponse],
     /// Statuses of its problems.
     pub problems: &'static [u16],
+}
+
+impl Described {
+    /// The default of the members that an operation need not have.
+    pub const NOTHING: Self = Self {
+        id: "",
+        tag: "",
+        summary: "",
+        text: "",
+        parameters: &[],
+        body: &[],
+        is_body_optional: false,
+        answers: &[],
+        problems: &[],
+    };
 }
 
 /// A response: status, meaning, formats of its body, names of its headers.
@@ -87,8 +104,9 @@ pub trait Vocabulary {
         insert(&mut operation, "description", json!(row.text));
         insert(&mut operation, "parameters", parameters.collect());
         if !row.body.is_empty() {
+            let is_required = !row.is_body_optional;
             operation["requestBody"] =
-                json!({"required": true, "content": contents(self, row.body)});
+                json!({"required": is_required, "content": contents(self, row.body)});
         }
         if !needs_token {
             operation["security"] = json!([]);

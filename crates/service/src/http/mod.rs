@@ -18,6 +18,8 @@ mod problem;
 mod reports;
 mod request;
 mod resources;
+#[rustfmt::skip]
+mod endpoints;
 mod routes;
 mod watching;
 

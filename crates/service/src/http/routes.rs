@@ -1,80 +1,16 @@
-//! Maps paths to handlers. Every kind has the same routes, built from the registry. The same table makes the OpenAPI
-//! document: every mounted route is described (`docs/decisions/0033-one-route-table.md`).
+//! Maps paths to handlers: the table of `endpoints` for every kind of the registry. The same paths make the OpenAPI
+//! document: every mounted route is described.
 
 use actix_web::middleware::from_fn;
 use actix_web::{Route as ActixRoute, web};
 
+use super::endpoints::{LIST, METADATA, Operation, Paths, SERVICE};
 use super::identification::identify;
-use super::openapi::rows;
+use super::openapi;
 use super::request::{Permission, Route};
-use super::{audit, explanations, history, leases, meta, openapi, reports, resources};
 use crate::wire::BASE;
 use hyperfleet_domain::EntityRegistry;
-use hyperfleet_server_kit::http::{self, RoutePath, admit, resource};
-
-pub(super) type Operation = http::Operation<Permission>;
-
-/// Paths below a common one.
-type Paths = &'static [(&'static str, &'static [Operation])];
-
-const READ: Option<Permission> = Some(Permission::Read);
-const REPORT: Option<Permission> = Some(Permission::Report);
-const AUTHOR: Option<Permission> = Some(Permission::Author);
-
-/// The service's metadata. Its requests are not counted, as in the older service: load balancers send them.
-const METADATA: &str = "/api/hyperfleet";
-
-/// Paths of the service itself.
-#[rustfmt::skip]
-static SERVICE: Paths = &[
-    (METADATA, &[
-        Operation { method: "GET", permission: None, handler: || web::to(meta::metadata), describe: &rows::METADATA },
-    ]),
-    ("/api/hyperfleet/v1/openapi", &[
-        Operation { method: "GET", permission: None, handler: || web::to(openapi::document), describe: &rows::DOCUMENT },
-    ]),
-    ("/api/hyperfleet/v1/openapi.html", &[
-        Operation { method: "GET", permission: None, handler: || web::to(openapi::page), describe: &rows::PAGE },
-    ]),
-    ("/api/hyperfleet/v1/audit", &[
-        Operation { method: "GET", permission: READ, handler: || web::to(audit::list), describe: &rows::TRAIL },
-    ]),
-    ("/api/hyperfleet/v1/leases/{name}", &[
-        Operation { method: "DELETE", permission: REPORT, handler: || web::to(leases::delete), describe: &rows::RELEASE_LEASE },
-        Operation { method: "GET", permission: READ, handler: || web::to(leases::get), describe: &rows::LEASE },
-        Operation { method: "PUT", permission: REPORT, handler: || web::to(leases::put), describe: &rows::ACQUIRE_LEASE },
-    ]),
-];
-
-/// Paths below a list, in the order in which they are matched: the most frequent first.
-#[rustfmt::skip]
-static LIST: Paths = &[
-    ("/{id}", &[
-        Operation { method: "DELETE", permission: AUTHOR, handler: || web::to(resources::delete), describe: &rows::DELETE },
-        Operation { method: "GET", permission: READ, handler: || web::to(resources::get), describe: &rows::GET },
-        Operation { method: "PATCH", permission: AUTHOR, handler: || web::to(resources::patch), describe: &rows::PATCH },
-    ]),
-    ("/{id}/statuses", &[
-        Operation { method: "GET", permission: READ, handler: || web::to(reports::list), describe: &rows::REPORTS },
-        Operation { method: "PUT", permission: REPORT, handler: || web::to(reports::put), describe: &rows::REPORT },
-    ]),
-    ("", &[
-        Operation { method: "GET", permission: READ, handler: || web::to(resources::list), describe: &rows::LIST },
-        Operation { method: "POST", permission: AUTHOR, handler: || web::to(resources::create), describe: &rows::CREATE },
-    ]),
-    ("/{id}/explain", &[
-        Operation { method: "GET", permission: READ, handler: || web::to(explanations::get), describe: &rows::EXPLAIN },
-    ]),
-    ("/{id}/events", &[
-        Operation { method: "GET", permission: READ, handler: || web::to(history::events), describe: &rows::EVENTS },
-    ]),
-    ("/{id}/force-delete", &[
-        Operation { method: "POST", permission: AUTHOR, handler: || web::to(resources::force_delete), describe: &rows::FORCE_DELETE },
-    ]),
-    ("/{id}/history", &[
-        Operation { method: "GET", permission: READ, handler: || web::to(history::generations), describe: &rows::HISTORY },
-    ]),
-];
+use hyperfleet_server_kit::http::{RoutePath, admit, resource};
 
 #[derive(Debug)]
 pub(super) struct Endpoint {

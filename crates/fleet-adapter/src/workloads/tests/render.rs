@@ -270,9 +270,13 @@ fn faults_of_the_configuration_are_found_at_start() {
         ),
     ] {
         let faults = Workloads::compile("fleet", &[config]).unwrap_err();
-        assert_eq!(faults.len(), 1);
-        assert!(faults[0].starts_with("workloads[0]: "), "{}", faults[0]);
-        assert!(faults[0].contains(fault), "{}", faults[0]);
+        let text = faults.to_string();
+        assert!(text.starts_with("fleet.adapter.workloads[0]: "), "{text}");
+        assert_eq!(
+            (text.lines().count(), text.contains(fault)),
+            (1, true),
+            "{text}"
+        );
     }
 }
 

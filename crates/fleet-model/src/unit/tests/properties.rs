@@ -68,8 +68,8 @@ fn option() -> impl Strategy<Value = UnitOption> {
         prop_oneof![4 => select(vec!["A", "B", "X-Fleet"]).prop_map(str::to_owned), 1 => text(3)];
     let name = prop_oneof![4 => select(vec!["E", " F", "", "Conflicts"]).prop_map(str::to_owned), 1 => text(3)];
     (section, name, text(6)).prop_map(|(section, name, value)| UnitOption {
-        section,
         name,
+        section,
         value,
     })
 }

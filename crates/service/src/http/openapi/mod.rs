@@ -3,8 +3,6 @@
 pub(super) mod operations;
 mod page;
 pub(super) mod problems;
-#[rustfmt::skip]
-pub(super) mod rows;
 
 use std::io::Write as _;
 use std::sync::{Arc, LazyLock};

@@ -1,10 +1,9 @@
-//! Operations of the document: what the names and placeholders in `rows` stand for, for each kind.
+//! Operations of the document: what the names and placeholders in `endpoints` stand for, for each kind.
 
 use serde_json::{Map, Value, json};
 use utoipa::PartialSchema as _;
 
 use super::problems::{REFUSALS, X_REQUEST_ID};
-use super::rows::{CREATE, CREATE_REFUSED};
 use crate::http::meta::Metadata;
 use crate::http::request::{Permission, Route};
 use crate::wire::schemas::examples::Examples;
@@ -12,7 +11,7 @@ use crate::wire::schemas::{KindNames, Names, parameters};
 use hyperfleet_domain::lease::LeaseName;
 use hyperfleet_domain::{Entity, EntityRegistry};
 use hyperfleet_server_kit::http::Operation;
-use hyperfleet_server_kit::openapi::{RefusedStatus, Vocabulary, parameter, reference};
+use hyperfleet_server_kit::openapi::{Described, RefusedStatus, Vocabulary, parameter, reference};
 
 /// Prefix of the names of shared parameters in the query.
 pub(in crate::http) const QUERY_PARAMS: &str = "QueryParams.";
@@ -77,8 +76,11 @@ impl<'a> Subject<'a> {
 
     #[rustfmt::skip]
     fn described(&self, path: &str, operation: &Operation<Permission>, ids: &[Value]) -> Value {
-        let is_refused = operation.describe.id == CREATE.id && self.is_flat_child();
-        let row = if is_refused { &CREATE_REFUSED } else { operation.describe };
+        let is_create = operation.method == "POST" && !path.contains("{id}");
+        let row = &match operation.describe {
+            created if is_create && self.is_flat_child() => refused(created),
+            described => described,
+        };
         let needs_token = operation.permission.is_some();
         let mut problems = if needs_token { &COMMON[..] } else { &OPEN }.to_vec();
         if path.contains("id}") {
@@ -181,6 +183,18 @@ impl Vocabulary for Subject<'_> {
 
     fn refusals(&self) -> &[RefusedStatus] {
         &REFUSALS
+    }
+}
+
+/// Child kinds are created below their parent only.
+fn refused(create: Described) -> Described {
+    Described {
+        summary: "Refused: create a {noun} below its parent",
+        text: "Returns 422 for a valid body.",
+        parameters: &[],
+        answers: &[],
+        problems: &[422],
+        ..create
     }
 }
 

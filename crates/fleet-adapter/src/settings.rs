@@ -1,16 +1,16 @@
-//! Settings of the fleet adapter.
+//! The section `fleet.adapter` of the settings.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use hyperfleet_fleet_adapter::domain::RemovalLimit;
-use hyperfleet_fleet_adapter::workloads::WorkloadConfig;
+use crate::domain::RemovalLimit;
+use crate::workloads::WorkloadConfig;
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-pub struct FleetAdapterSettings {
+pub struct Settings {
     pub enabled: bool,
     /// The adapter's name in reports.
     pub name: String,

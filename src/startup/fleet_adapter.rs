@@ -1,4 +1,4 @@
-//! The fleet adapter as a program of its own.
+//! The fleet adapter: beside the API, and as a program of its own.
 //!
 //! ```text
 //! sockets ▸ health, metrics ▸ mirror of fleet, adapter ▸ ready while the mirror is connected
@@ -13,7 +13,7 @@ use hyperfleet_fleet::start::{Prepared, RegistryLocation};
 use hyperfleet_server_kit::ending::{self, Misuse};
 use hyperfleet_server_kit::errors::ErrorList;
 use hyperfleet_server_kit::http::Gate;
-use hyperfleet_server_kit::program::Build;
+use hyperfleet_server_kit::program::{Build, print};
 use hyperfleet_server_kit::signals::Signals;
 use hyperfleet_server_kit::sockets::{ConnectionBudget, Needs};
 use hyperfleet_server_kit::supervise::supervise;
@@ -22,10 +22,13 @@ use hyperfleet_server_kit::{manager, shutdown};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-use super::{AdapterPlan, Role};
+use super::sides::{SideSockets, Sides};
+use super::{BUILD, fleet, telemetry, tls};
 use crate::config::{self, Loaded, Settings, SettingsArgs};
-use crate::startup::sides::{SideSockets, Sides};
-use crate::startup::{BUILD, fleet, telemetry, tls};
+use hyperfleet_domain::EntityRegistry;
+use hyperfleet_fleet_adapter::command::{FleetAdapterCommand, RenderArgs};
+use hyperfleet_fleet_adapter::workloads::Workloads;
+use hyperfleet_fleet_adapter::{AdapterPlan, OwnApi, ProgramSettings, Role, approval, render};
 
 /// The program's name in its log and its metrics.
 const ADAPTER: Build = Build {
@@ -46,12 +49,70 @@ struct Program {
     tls: tls::Configs,
 }
 
+/// Carries out a command of the fleet adapter.
+pub(super) async fn carry_out(command: FleetAdapterCommand<SettingsArgs>) -> anyhow::Result<()> {
+    match command {
+        FleetAdapterCommand::Run(args) => run(&args).await,
+        FleetAdapterCommand::Render(args) => render(&args),
+        FleetAdapterCommand::ApproveRemovals(args) => approve_removals(&args).await,
+    }
+}
+
+/// The adapter that `serve` runs, if the settings enable it.
+///
+/// # Errors
+///
+/// Every error, with its setting.
+pub(super) fn embedded(
+    settings: &Settings,
+    kinds: Option<&EntityRegistry>,
+) -> anyhow::Result<Option<AdapterPlan>> {
+    let own_api = OwnApi {
+        has_fleet: settings.fleet.enabled,
+        has_tls: settings.server.tls.enabled,
+        needs_token: settings.server.jwt.enabled,
+    };
+    AdapterPlan::embedded(
+        &settings.fleet.adapter,
+        program_settings(settings, kinds),
+        own_api,
+    )
+}
+
+fn program_settings<'a>(
+    settings: &'a Settings,
+    kinds: Option<&'a EntityRegistry>,
+) -> ProgramSettings<'a> {
+    ProgramSettings {
+        kinds,
+        hostname: &settings.server.hostname,
+        key_prefix: &settings.fleet.etcd.key_prefix,
+    }
+}
+
+fn render(args: &RenderArgs<SettingsArgs>) -> anyhow::Result<()> {
+    let loaded = config::load(&args.settings, &Settings::default())?;
+    let workloads = loaded.made(|settings| {
+        let adapter = &settings.fleet.adapter;
+        Workloads::compile(&adapter.name, &adapter.workloads)
+    });
+    print(&render::render(&workloads.context(Misuse)?, args)?);
+    Ok(())
+}
+
+async fn approve_removals(args: &SettingsArgs) -> anyhow::Result<()> {
+    let settings = config::load(args, &Settings::default())?.settings.fleet;
+    let location = fleet::registry_location(&settings).context(Misuse)?;
+    let store = Prepared::new(location)?.keys;
+    approval::approve_by(&store, &settings.etcd.key_prefix, &settings.adapter.name).await
+}
+
 /// Runs the adapter until a signal arrives.
 ///
 /// # Errors
 ///
 /// Unusable settings; an address that cannot be bound; a listener that failed.
-pub(super) async fn run(args: &SettingsArgs) -> anyhow::Result<()> {
+async fn run(args: &SettingsArgs) -> anyhow::Result<()> {
     let loaded = config::load(args, &Settings::default())?;
     let program = Program::of(&loaded).context(Misuse)?;
     let mut settings = loaded.settings.clone();
@@ -78,7 +139,10 @@ impl Program {
         settings.server.tls.enabled = false;
         let mut errors = ErrorList::default();
         let kinds = errors.part(settings.registry());
-        let adapter = errors.part(AdapterPlan::standalone(&settings, kinds.as_ref()));
+        let adapter = errors.part(AdapterPlan::standalone(
+            &settings.fleet.adapter,
+            program_settings(&settings, kinds.as_ref()),
+        ));
         let fleet = errors.part(fleet::registry_location(&settings.fleet));
         let tls = errors.part(tls::load(&settings));
         loaded.refuse(errors.0)?;
@@ -103,7 +167,8 @@ impl Program {
         beside.spawn(supervise("watch whether etcd is connected", move || {
             update_readiness(watched.clone(), mirrored.clone())
         }));
-        let role = Role::start(self.adapter, fleet, None, settings.health.shutdown_timeout);
+        let end_time = settings.health.shutdown_timeout;
+        let role = Role::start(self.adapter, &fleet, None, end_time)?;
         manager::ready();
         let failed = tokio::select! {
             () = signals.next() => Ok(()),

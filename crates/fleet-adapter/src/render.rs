@@ -4,52 +4,40 @@ use std::io::Read as _;
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
-use hyperfleet_fleet_adapter::domain::DesiredUnit;
-use hyperfleet_fleet_adapter::workloads::{RenderInput, Rendered, Workloads};
 use hyperfleet_fleet_model::unit::Options;
-use hyperfleet_server_kit::ending::Misuse;
-use hyperfleet_server_kit::errors::ErrorList;
 use hyperfleet_server_kit::files;
-use hyperfleet_server_kit::program::print;
+use hyperfleet_server_kit::settings::OutputFormat;
 use serde_json::{Value, json};
 
-use crate::config::{self, OutputFormat, RenderArgs, Settings};
+use crate::command::RenderArgs;
+use crate::domain::DesiredUnit;
+use crate::workloads::{RenderInput, Rendered, Workloads};
 
 /// Longest document, in bytes.
 const DOCUMENT_BYTES_MAX: u64 = 4 * 1024 * 1024;
 /// Id of a resource that has none yet.
 const NO_ID: &str = "00000000-0000-7000-8000-000000000000";
 
-/// Prints the units that a resource would have.
+/// The units that a resource would have, as text.
 ///
 /// # Errors
 ///
-/// Unusable settings or documents; workloads that are invalid for the resource.
-pub(super) fn render(args: &RenderArgs) -> anyhow::Result<()> {
-    let loaded = config::load(&args.settings, &Settings::default())?;
-    let workloads = loaded.made(|settings| {
-        let adapter = &settings.fleet.adapter;
-        let workloads = Workloads::compile(&adapter.name, &adapter.workloads);
-        Ok(workloads.map_err(|errors| {
-            let named = errors.iter().map(|error| format!("fleet.adapter.{error}"));
-            ErrorList(named.collect())
-        })?)
-    });
-    let workloads = workloads.context(Misuse)?;
+/// Unusable documents; workloads that are invalid for the resource.
+pub fn render<S: clap::Args>(
+    workloads: &Workloads,
+    args: &RenderArgs<S>,
+) -> anyhow::Result<String> {
     let resource = document(&args.resource)?;
     let owner = args.owner.as_deref().map(document).transpose()?;
-    let text = rendered(
-        &workloads,
+    rendered(
+        workloads,
         &resource,
         &owner.unwrap_or_default(),
         args.output,
-    )?;
-    print(&text);
-    Ok(())
+    )
 }
 
-/// The units of a resource as text.
-pub(super) fn rendered(
+fn rendered(
     workloads: &Workloads,
     resource: &Value,
     owner: &Value,
@@ -112,3 +100,7 @@ fn document(path: &Path) -> anyhow::Result<Value> {
     }
     Ok(value)
 }
+
+#[cfg(test)]
+#[path = "tests/render.rs"]
+mod tests;
