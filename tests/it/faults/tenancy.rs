@@ -61,7 +61,10 @@ async fn invalid_tenancy_settings_are_reported_together_first() {
         let said = program.output();
         for (setting, text) in [
             ("system_header", "must not be Authorization"),
-            ("dimensions[1].header", "is also the header of another dimension"),
+            (
+                "dimensions[1].header",
+                "is also the header of another dimension",
+            ),
             ("dimensions[1].key", "is required"),
             ("dimensions", "needs one at least with required: true"),
         ] {

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::key::{LabelKey, RunKey};
-use super::record::is_newer;
+use super::key::{LabelKey, RunKey, StateKey};
+use super::record::{Stored, UnitState, is_newer};
 use super::table::{Key, KeyChange, Snapshot};
 use crate::keys::Revision;
 use hyperfleet_fleet_model::schedule::Availability;

@@ -178,7 +178,10 @@ async fn answers_of_no_fleet_api_are_refused() {
     let stub = Stub::spawn(|_| Reply::Text(200, vec![], "<html>".to_owned())).await;
     let ran = run(&[("FLEETCTL_ENDPOINT", &stub.base())], &["list-machines"]).await;
     assert_eq!(ran.status, 1);
-    assert!(ran.errors.contains("does not come from a fleet API"), "{ran:?}");
+    assert!(
+        ran.errors.contains("does not come from a fleet API"),
+        "{ran:?}"
+    );
 }
 
 #[tokio::test]

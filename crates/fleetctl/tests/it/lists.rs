@@ -320,7 +320,10 @@ async fn answers_that_do_not_end_are_errors() {
     .await;
     let long = ask(&stub, &["list-machines"]).await;
     assert_eq!(long.status, 1);
-    assert!(long.errors.contains(" is too long for a fleet API"), "{long:?}");
+    assert!(
+        long.errors.contains(" is too long for a fleet API"),
+        "{long:?}"
+    );
     let stub = Stub::spawn(|line| match line {
         "GET /machines" => machines(),
         _ => Reply::Json(200, json!({"states": [], "nextPageToken": "again"})),
