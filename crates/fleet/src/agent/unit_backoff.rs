@@ -27,7 +27,7 @@ struct Retry {
     /// Whether systemd does not start it, perhaps because another unit is missing.
     is_not_started: bool,
     /// `None` while a task of the unit runs.
-    retry_at: Option<Instant>,
+    due_at: Option<Instant>,
 }
 
 impl UnitBackoff {
@@ -52,7 +52,7 @@ impl UnitBackoff {
         self.0.retain(|unit, retry| {
             let is_left = left.contains(unit.as_str());
             if !is_left {
-                retry.retry_at = None;
+                retry.due_at = None;
             }
             is_left || is_tried(unit)
         });
@@ -61,20 +61,20 @@ impl UnitBackoff {
     /// Units that must not be retried yet.
     pub(super) fn waiting(&self) -> BTreeSet<String> {
         let now = Instant::now();
-        let waits = |retry: &Retry| retry.retry_at.is_some_and(|at| now < at);
+        let waits = |retry: &Retry| retry.due_at.is_some_and(|at| now < at);
         let waiting = self.0.iter().filter(|(_, retry)| waits(retry));
         waiting.map(|(unit, _)| unit.clone()).collect()
     }
 
     /// When the next unit is due.
     pub(super) fn retry_at(&self) -> Option<Instant> {
-        self.0.values().filter_map(|retry| retry.retry_at).min()
+        self.0.values().filter_map(|retry| retry.due_at).min()
     }
 
     pub(super) fn fail(&mut self, unit: &str, hash: &str, error: &str) {
         let retry = self.entry(unit, hash);
         retry.is_not_started = false;
-        retry.retry_at = Some(Instant::now() + retry.backoff.next_pause());
+        retry.due_at = Some(Instant::now() + retry.backoff.next_pause());
         if retry.error != error {
             error.clone_into(&mut retry.error);
             tracing::warn!(unit, error, "unit not in its desired state: retrying");
@@ -92,7 +92,7 @@ impl UnitBackoff {
         let waiting = self.0.iter_mut();
         let waiting = waiting.filter(|(_, retry)| retry.is_not_started);
         let due = waiting.map(|(unit, retry)| {
-            retry.retry_at = Some(Instant::now());
+            retry.due_at = Some(Instant::now());
             unit.clone()
         });
         due.collect()
@@ -100,7 +100,7 @@ impl UnitBackoff {
 
     /// Records that a unit was asked to stop and has not stopped yet.
     pub(super) fn stopping(&mut self, unit: &str, hash: &str) {
-        self.entry(unit, hash).retry_at = Some(Instant::now() + STOP_PAUSE);
+        self.entry(unit, hash).due_at = Some(Instant::now() + STOP_PAUSE);
     }
 
     /// Records a change of a unit's state: if the agent was waiting for it, it is due now.
@@ -108,7 +108,7 @@ impl UnitBackoff {
         if let Some(retry) = self.0.get_mut(unit)
             && retry.error.is_empty()
         {
-            retry.retry_at = Some(Instant::now());
+            retry.due_at = Some(Instant::now());
         }
     }
 
@@ -124,7 +124,7 @@ impl UnitBackoff {
             hash: hash.to_owned(),
             backoff: Backoff::new(PAUSE, PAUSE_MAX),
             is_not_started: false,
-            retry_at: Some(Instant::now()),
+            due_at: Some(Instant::now()),
         })
     }
 }
