@@ -39,7 +39,7 @@ impl Identity {
     }
 }
 
-/// What a caller may be permitted to do. Every operation names one ([`super::routes::Operation`]), and admission
+/// What a caller may be permitted to do. Every operation names one ([`super::endpoints::Operation`]), and admission
 /// decides by it: any caller may do anything to the resources of its tenant, system identities may read and report,
 /// until there is a policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
